@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A thesis as the recount keeps it.
 #[derive(Clone, Debug)]
-struct Kept {
+struct ModelThesis {
     author: u8,
     token: u8,
     created_at: i64,
@@ -75,8 +75,8 @@ struct Kept {
 /// The author of a thesis with only figures or a deletion seen.
 const AWAITED: u8 = u8::MAX;
 
-fn awaited() -> Kept {
-    Kept {
+fn awaited() -> ModelThesis {
+    ModelThesis {
         author: AWAITED,
         token: AWAITED,
         created_at: 0,
@@ -88,7 +88,7 @@ fn awaited() -> Kept {
     }
 }
 
-type Model = BTreeMap<(usize, u8), Kept>;
+type Model = BTreeMap<(usize, u8), ModelThesis>;
 
 fn datasets() -> [Dataset; 3] {
     [Dataset::Sandbox, Dataset::Project(crate::domain::id::derive("prj_", &["default"])), Dataset::Live]
@@ -148,7 +148,7 @@ fn observed(step: Step) -> (usize, Observation) {
     (dataset, Observation { observed_at: 0, revision: Some(version.into()), seen })
 }
 
-async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
+async fn apply_step(core: &Arc<Core>, model: &mut Model, step: Step) {
     let (dataset, observation) = observed(step.clone());
     let written = core.datasets.observe_here(&datasets()[dataset], observation).await.unwrap();
     match step {
@@ -198,7 +198,7 @@ fn call(core: &Arc<Core>) -> Call {
 }
 
 /// The theses of the model that a live key sees.
-fn seen(model: &Model) -> Vec<(usize, u8, Kept)> {
+fn seen(model: &Model) -> Vec<(usize, u8, ModelThesis)> {
     let rows = model.iter().filter(|((dataset, _), kept)| *dataset == 2 && !kept.deleted && kept.author != AWAITED);
     rows.map(|((dataset, number), kept)| (*dataset, *number, kept.clone())).collect()
 }
@@ -285,7 +285,7 @@ async fn compare_likes(core: &Arc<Core>, model: &Model) {
 async fn compare_counts(core: &Arc<Core>, model: &Model) {
     let call = call(core);
     for on in 0..4 {
-        let theses: Vec<Kept> =
+        let theses: Vec<ModelThesis> =
             seen(model).into_iter().map(|(_, _, kept)| kept).filter(|kept| kept.token == on).collect();
         let reference = format!("{}:0xa{on}", CHAINS[usize::from(on % 2)]);
         let known = model.iter().any(|((dataset, _), kept)| *dataset == 2 && kept.token == on);
@@ -297,8 +297,9 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
                 .iter()
                 .filter(move |kept| kept.created_at > call.now_ms - from && kept.created_at <= call.now_ms - to)
         };
-        let authors =
-            |rows: &mut dyn Iterator<Item = &Kept>| rows.map(|kept| kept.author).collect::<HashSet<_>>().len() as i64;
+        let authors = |rows: &mut dyn Iterator<Item = &ModelThesis>| {
+            rows.map(|kept| kept.author).collect::<HashSet<_>>().len() as i64
+        };
         assert_eq!(token.thesis_count, theses.len() as i64);
         assert_eq!(token.unique_thesis_authors, authors(&mut theses.iter()));
         assert_eq!(token.recent_thesis_count, within(DAY_MS, 0).count() as i64);
@@ -324,7 +325,7 @@ async fn compare_verification(core: &Arc<Core>, model: &Model) {
     use v1::VerificationReason as Reason;
 
     let call = call(core);
-    let all: Vec<&Kept> = model.iter().filter(|((dataset, _), _)| *dataset == 2).map(|(_, kept)| kept).collect();
+    let all: Vec<&ModelThesis> = model.iter().filter(|((dataset, _), _)| *dataset == 2).map(|(_, kept)| kept).collect();
     for (by, on, contains) in
         [(0, 0, None), (1, 2, Some("STRASSE")), (2, 1, Some("ας")), (3, 3, None), (4, 0, Some("dip"))]
     {
@@ -338,9 +339,9 @@ async fn compare_verification(core: &Arc<Core>, model: &Model) {
             contains: contains.map(str::to_owned),
         };
         let answer = verify_thesis(core, &call, &claim).await.unwrap();
-        let mine: Vec<&&Kept> = all.iter().filter(|kept| kept.author == by && kept.token == on).collect();
-        let inside: Vec<&&&Kept> = mine.iter().filter(|kept| (from..=to).contains(&kept.created_at)).collect();
-        let holds = |kept: &Kept| match contains {
+        let mine: Vec<&&ModelThesis> = all.iter().filter(|kept| kept.author == by && kept.token == on).collect();
+        let inside: Vec<&&&ModelThesis> = mine.iter().filter(|kept| (from..=to).contains(&kept.created_at)).collect();
+        let holds = |kept: &ModelThesis| match contains {
             Some("STRASSE") => kept.text.contains("Straße"),
             Some("ας") => kept.text.contains("ΑΣ"),
             Some(part) => kept.text.contains(part),
@@ -377,7 +378,7 @@ proptest! {
             let core = core(memory(&clock), &clock, 1).await;
             let mut model = Model::new();
             for step in steps {
-                take(&core, &mut model, step).await;
+                apply_step(&core, &mut model, step).await;
             }
             compare_lists(&core, &model).await;
             compare_likes(&core, &model).await;

@@ -86,7 +86,7 @@ pub const CONFIRMATIONS_OF_USER: [Limit; 2] = [
 
 /// A reserved attempt.
 #[derive(Debug)]
-pub struct Try {
+pub struct ReservedAttempt {
     subject: String,
     window_ms: i64,
     at: i64,
@@ -95,7 +95,7 @@ pub struct Try {
 /// Reserved attempts, or the milliseconds until the next attempt is possible.
 type ReservedOrWait<T> = std::result::Result<T, i64>;
 
-fn too_many(wait_ms: i64) -> Error {
+fn too_many_attempts(wait_ms: i64) -> Error {
     limited(wait_ms, "")
 }
 
@@ -111,7 +111,7 @@ fn too_many_at_once() -> Error {
     StoreError::Unavailable("too many tries at once".to_owned()).into()
 }
 
-fn kept(window_ms: i64) -> Option<u32> {
+fn row_lifetime(window_ms: i64) -> Option<u32> {
     u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
 }
 
@@ -125,7 +125,7 @@ pub fn network(address: &str) -> String {
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<Try>> {
+pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<ReservedAttempt>> {
     let Some(address) = address else { return Ok(Vec::new()) };
     let network = network(address);
     let limits = limited_networks(&network).map(|network| {
@@ -139,7 +139,7 @@ pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>)
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<Try> {
+pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<ReservedAttempt> {
     reserve(shared, limit, &account(shared, email)).await
 }
 
@@ -147,7 +147,11 @@ pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<T
 ///
 /// # Errors
 /// Fails if the store does not answer.
-pub async fn of_account_if_free(shared: &Shared, limits: &[Limit], email: &str) -> Result<Option<Vec<Try>>> {
+pub async fn of_account_if_free(
+    shared: &Shared,
+    limits: &[Limit],
+    email: &str,
+) -> Result<Option<Vec<ReservedAttempt>>> {
     let account = account(shared, email);
     let limits = limits.iter().map(|limit| (*limit, account.clone())).collect();
     Ok(reserve_all_or_wait(shared, limits).await?.ok())
@@ -157,7 +161,12 @@ pub async fn of_account_if_free(shared: &Shared, limits: &[Limit], email: &str) 
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, address: Option<&str>) -> Result<Try> {
+pub async fn of_account_from(
+    shared: &Shared,
+    limit: &Limit,
+    email: &str,
+    address: Option<&str>,
+) -> Result<ReservedAttempt> {
     let network = address.map(network).unwrap_or_default();
     reserve(shared, limit, &format!("{}/{network}", account(shared, email))).await
 }
@@ -171,7 +180,12 @@ pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, addres
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: Option<&str>) -> Result<Vec<Try>> {
+pub async fn of_sign_in(
+    shared: &Shared,
+    email: &str,
+    origin: &Origin,
+    address: Option<&str>,
+) -> Result<Vec<ReservedAttempt>> {
     let account = account(shared, email);
     if !origin.is_known() {
         demand_pace(shared, &account, origin.key()).await?;
@@ -223,7 +237,7 @@ async fn demand_pace(shared: &Shared, account: &str, network: &str) -> Result<()
     Ok(())
 }
 
-async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<Vec<Try>> {
+async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<Vec<ReservedAttempt>> {
     if let Ok(reserved) = reserve_or_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await? {
         return Ok(vec![reserved]);
     }
@@ -234,7 +248,12 @@ async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<V
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str, is_mailed: bool) -> Result<Vec<Try>> {
+pub async fn of_invitation(
+    shared: &Shared,
+    organization_id: &str,
+    email: &str,
+    is_mailed: bool,
+) -> Result<Vec<ReservedAttempt>> {
     let mut limits = vec![(INVITATIONS_TO, format!("{organization_id}/{}", account(shared, email)))];
     if is_mailed {
         limits.push((INVITATIONS_OF_ORGANIZATION, organization_id.to_owned()));
@@ -251,11 +270,14 @@ fn account(shared: &Shared, email: &str) -> String {
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<Try>> {
-    reserve_all_or_wait(shared, limits).await?.map_err(too_many)
+pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<ReservedAttempt>> {
+    reserve_all_or_wait(shared, limits).await?.map_err(too_many_attempts)
 }
 
-async fn reserve_all_or_wait(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<ReservedOrWait<Vec<Try>>> {
+async fn reserve_all_or_wait(
+    shared: &Shared,
+    limits: Vec<(Limit, String)>,
+) -> Result<ReservedOrWait<Vec<ReservedAttempt>>> {
     let mut tries = Vec::new();
     for (limit, of) in limits {
         let refusal = match reserve_or_wait(shared, &limit, &of).await {
@@ -276,8 +298,8 @@ async fn reserve_all_or_wait(shared: &Shared, limits: Vec<(Limit, String)>) -> R
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
-    reserve_or_wait(shared, limit, of).await?.map_err(too_many)
+pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedAttempt> {
+    reserve_or_wait(shared, limit, of).await?.map_err(too_many_attempts)
 }
 
 fn subject(limit: &Limit, of: &str) -> String {
@@ -302,7 +324,7 @@ async fn read_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Option<i6
     Ok(wait_after(limit, &mut attempts.times, shared.clock.now_ms()))
 }
 
-async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<Try>> {
+async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<ReservedAttempt>> {
     let subject = subject(limit, of);
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
@@ -313,8 +335,8 @@ async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Res
         }
         attempts.times.push(now);
         attempts.times.sort_unstable();
-        if rows::write(&shared.backend, &subject, version, &attempts, kept(limit.window_ms)).await? {
-            return Ok(Ok(Try { subject, window_ms: limit.window_ms, at: now }));
+        if rows::write(&shared.backend, &subject, version, &attempts, row_lifetime(limit.window_ms)).await? {
+            return Ok(Ok(ReservedAttempt { subject, window_ms: limit.window_ms, at: now }));
         }
         consistency = Consistency::Serial;
     }
@@ -327,7 +349,7 @@ async fn read(shared: &Shared, subject: &str, consistency: Consistency) -> Resul
 }
 
 /// Gives attempts back that succeeded or were not made. If the store fails, they stay counted.
-pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = Try>) {
+pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = ReservedAttempt>) {
     for one in tries {
         if let Err(error) = give_one_back(shared, &one).await {
             tracing::warn!(%error, "giving back a try failed");
@@ -335,13 +357,13 @@ pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = Try>) {
     }
 }
 
-async fn give_one_back(shared: &Shared, one: &Try) -> Result<()> {
+async fn give_one_back(shared: &Shared, one: &ReservedAttempt) -> Result<()> {
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
         let (version, mut attempts) = read(shared, &one.subject, consistency).await?;
         let Some(index) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
         attempts.times.remove(index);
-        if rows::write(&shared.backend, &one.subject, version, &attempts, kept(one.window_ms)).await? {
+        if rows::write(&shared.backend, &one.subject, version, &attempts, row_lifetime(one.window_ms)).await? {
             return Ok(());
         }
         consistency = Consistency::Serial;

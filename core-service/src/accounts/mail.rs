@@ -136,7 +136,7 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
                 tracing::debug!(domain, "a letter was sent");
                 return;
             }
-            Ok(Err(error)) => (why(error), error.is_permanent()),
+            Ok(Err(error)) => (failure_reason(error), error.is_permanent()),
             Err(_) => ("the server was too slow".to_owned(), false),
         };
         match pauses.next().filter(|_| !is_final) {
@@ -155,7 +155,7 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
 }
 
 /// Describes the failure of an attempt. It leaves out the server's own words, since they may repeat the address.
-fn why(error: &SmtpError) -> String {
+fn failure_reason(error: &SmtpError) -> String {
     match error.status() {
         Some(code) => format!("the server answered {code}"),
         None if error.is_response() => "the server's answer cannot be read".to_owned(),
@@ -165,13 +165,13 @@ fn why(error: &SmtpError) -> String {
 
 /// Builds the transport and the sender.
 fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox), (&'static str, &'static str)> {
-    let from =
-        sender(from).ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
-    let transport = server(url, &from).map_err(|reason| ("SVC_SMTP_URL", reason))?;
+    let from = parse_sender(from)
+        .ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
+    let transport = build_transport(url, &from).map_err(|reason| ("SVC_SMTP_URL", reason))?;
     Ok((transport, from))
 }
 
-fn sender(text: &str) -> Option<Mailbox> {
+fn parse_sender(text: &str) -> Option<Mailbox> {
     let text = text.trim();
     if text.chars().any(char::is_control) {
         return None;
@@ -181,7 +181,7 @@ fn sender(text: &str) -> Option<Mailbox> {
 
 /// Builds the transport of a URL. With `smtp` the connection starts in plain text, and then changes to TLS: always with
 /// credentials, otherwise if the server can. On this machine it stays in plain text.
-fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static str> {
+fn build_transport(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static str> {
     let url = Url::parse(url.trim()).map_err(|_| FORM)?;
     let is_wrapped = match url.scheme() {
         "smtp" => false,
@@ -201,7 +201,7 @@ fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static 
         ("", None) => None,
         ("", Some(_)) => return Err("a password needs a user"),
         (_, None) => return Err("a user needs a password"),
-        (user, Some(password)) => Some(Credentials::new(decoded(user)?, decoded(password)?)),
+        (user, Some(password)) => Some(Credentials::new(decode_part(user)?, decode_part(password)?)),
     };
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let tls = TlsParameters::builder(host.clone());
@@ -225,7 +225,7 @@ fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static 
     Ok(builder.build())
 }
 
-fn decoded(part: &str) -> std::result::Result<String, &'static str> {
+fn decode_part(part: &str) -> std::result::Result<String, &'static str> {
     let text = percent_decode_str(part).decode_utf8().map_err(|_| FORM)?;
     Ok(text.into_owned())
 }

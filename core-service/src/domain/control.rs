@@ -199,7 +199,7 @@ pub struct SandboxSeed {
 
 /// Several changes, without nested lists.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Several {
+pub struct ChangeList {
     /// Changes without an action of their own.
     #[prost(message, repeated, tag = "1")]
     pub changes: Vec<ControlEntry>,
@@ -257,5 +257,5 @@ pub enum ControlChange {
     InvitationGone(String),
     /// Several changes, all or none.
     #[prost(message, tag = "13")]
-    Several(Several),
+    Several(ChangeList),
 }

@@ -34,7 +34,7 @@ pub(super) struct Links {
 }
 
 /// A fault of a command.
-enum Fate {
+enum CommandFate {
     Passes,
     Refused,
     /// No receipt comes. The command may have arrived all the same.
@@ -88,15 +88,15 @@ impl Links {
         self.dice.lock().as_mut().map(|dice| dice.roll(below))
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> CommandFate {
         match self.roll(18) {
-            Some(0) => Fate::Refused,
-            Some(1) => Fate::Silent { arrives: false },
-            Some(2) => Fate::Silent { arrives: true },
-            Some(3) => Fate::BreaksOff { goes_on: true },
-            Some(4 | 5) => Fate::BreaksOff { goes_on: false },
-            Some(6) => Fate::Twice,
-            _ => Fate::Passes,
+            Some(0) => CommandFate::Refused,
+            Some(1) => CommandFate::Silent { arrives: false },
+            Some(2) => CommandFate::Silent { arrives: true },
+            Some(3) => CommandFate::BreaksOff { goes_on: true },
+            Some(4 | 5) => CommandFate::BreaksOff { goes_on: false },
+            Some(6) => CommandFate::Twice,
+            _ => CommandFate::Passes,
         }
     }
 
@@ -147,15 +147,15 @@ impl PeerService for Link {
         let owner = self.links.far_end(&self.address)?;
         let command = request.into_inner();
         match self.links.fate() {
-            Fate::Passes => {}
-            Fate::Refused => return Err(broken()),
-            Fate::Silent { arrives } => {
+            CommandFate::Passes => {}
+            CommandFate::Refused => return Err(broken()),
+            CommandFate::Silent { arrives } => {
                 if arrives {
                     go_on(owner.take(command).await?);
                 }
                 return pending().await;
             }
-            Fate::BreaksOff { goes_on } => {
+            CommandFate::BreaksOff { goes_on } => {
                 let mut answers = owner.take(command).await?;
                 let receipt = answers.next().await.ok_or_else(broken)?;
                 if goes_on {
@@ -166,7 +166,7 @@ impl PeerService for Link {
                 }
                 return Ok(Response::new(stream::iter([receipt, Err(broken())]).boxed()));
             }
-            Fate::Twice => go_on(owner.take(command.clone()).await?),
+            CommandFate::Twice => go_on(owner.take(command.clone()).await?),
         }
         let links = Arc::clone(&self.links);
         let answers = owner.take(command).await?.inspect(move |answer| {

@@ -32,7 +32,7 @@ use crate::{
         create_project::create_project,
         create_reset_link::create_reset_link,
         create_user::create_user,
-        export_dataset::Exporting,
+        export_dataset::DatasetExport,
         import_dataset::import_dataset,
         ingest,
         list_abuse::list_abuse,
@@ -40,7 +40,7 @@ use crate::{
         list_keys::list_keys,
         list_project_webhooks::list_project_webhooks,
         list_users::list_users,
-        replay_deliveries::Replaying,
+        replay_deliveries::DeliveryReplay,
         revoke_key::revoke_key,
         set_administrator::set_administrator,
         set_organization_plan::set_organization_plan,
@@ -224,7 +224,7 @@ impl AdminService for Api {
         request: Request<v1::ReplayWebhookDeliveriesRequest>,
     ) -> Result<Response<Self::ReplayWebhookDeliveriesStream>, Status> {
         self.operator(&request).await?;
-        let begun = Replaying::begin(&self.core, request.into_inner());
+        let begun = DeliveryReplay::begin(&self.core, request.into_inner());
         let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
         let progress = try_unfold(replaying, |mut replaying| async move {
             let report = replaying.next().await?;
@@ -330,7 +330,7 @@ impl AdminService for Api {
         request: Request<v1::ExportDatasetRequest>,
     ) -> Result<Response<Self::ExportDatasetStream>, Status> {
         let actor = self.operator(&request).await?;
-        let begun = Exporting::begin(&self.core, &actor, &request.get_ref().dataset);
+        let begun = DatasetExport::begin(&self.core, &actor, &request.get_ref().dataset);
         let exporting = internal(&self.core, EXPORT, begun).await?.into_inner();
         let parts = try_unfold(exporting, |mut exporting| async move {
             Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 /// A body that ends with a status at its deadline.
-pub(super) struct Until {
+pub(super) struct DeadlineBody {
     /// None once it has ended.
     body: Option<Body>,
     deadline: Pin<Box<Sleep>>,
@@ -21,14 +21,14 @@ pub(super) struct Until {
     late: Box<dyn Fn() -> Status + Send>,
 }
 
-impl Until {
+impl DeadlineBody {
     /// Wraps a body, which ends with `late` at `deadline` unless it has ended before.
     pub(super) fn new(body: Body, deadline: Instant, late: impl Fn() -> Status + Send + 'static) -> Self {
         Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late: Box::new(late) }
     }
 }
 
-impl HttpBody for Until {
+impl HttpBody for DeadlineBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -71,9 +71,9 @@ mod tests {
 
     use super::*;
 
-    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> Until {
+    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> DeadlineBody {
         let deadline = Instant::now() + Duration::from_secs(2);
-        Until::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
+        DeadlineBody::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
     }
 
     #[tokio::test(start_paused = true)]
@@ -88,6 +88,6 @@ mod tests {
         assert!(short.trailers().is_none());
         assert_eq!(short.to_bytes(), "all");
         let deadline = Instant::now() + Duration::from_secs(2);
-        assert!(Until::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
+        assert!(DeadlineBody::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
     }
 }

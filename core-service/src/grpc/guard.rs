@@ -25,7 +25,7 @@ use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
 use super::{
     answer::{error_status, with_request_id},
-    deadline::Until,
+    deadline::DeadlineBody,
     exposure::Exposure,
 };
 use crate::operations::Core;
@@ -111,7 +111,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
             let Some(deadline) = deadline else { return response };
             let guard = guard.clone();
             let late = move || late(PASSED, &guard.request_id(credential.as_ref(), given.as_ref()));
-            response.map(|body| Body::new(Until::new(body, deadline, late)))
+            response.map(|body| Body::new(DeadlineBody::new(body, deadline, late)))
         }
         Ok(Err(panic)) => {
             let request_id = request_id();

@@ -9,12 +9,12 @@ use super::{
 use crate::{
     access::gate::Call,
     convert,
-    domain::{derivation::Hour, window::DAY_MS},
+    domain::{derivation::HourCounts, window::DAY_MS},
     error::Result,
     tables::index_scope::IndexScope,
 };
 
-fn bucket(hour: &Hour) -> v1::TimelineBucket {
+fn bucket(hour: &HourCounts) -> v1::TimelineBucket {
     v1::TimelineBucket {
         bucket_start: Some(from_millis(hour.start)),
         theses: hour.theses,

@@ -11,7 +11,7 @@ use crate::{
 
 /// The project whose usage is read, and its organization.
 #[derive(Clone, Copy, Debug)]
-pub struct UsageOf<'a> {
+pub struct UsageSubject<'a> {
     /// The organization, which has the month's quota.
     pub organization_id: &'a str,
     /// The project.
@@ -30,7 +30,8 @@ fn signed(count: impl TryInto<i64>) -> i64 {
 /// Fails if the store does not answer.
 pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
     let caller = &call.caller;
-    let of = UsageOf { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
+    let of =
+        UsageSubject { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
     usage(core, of, caller.key.live, call.now_ms).await
 }
 
@@ -38,8 +39,8 @@ pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
 ///
 /// # Errors
 /// Fails if the store does not answer.
-pub async fn usage(core: &Core, of: UsageOf<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
-    let UsageOf { organization_id, project_id, plan } = of;
+pub async fn usage(core: &Core, of: UsageSubject<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
+    let UsageSubject { organization_id, project_id, plan } = of;
     let Month { start, end, .. } = Month::of(now_ms);
     let limits = &core.gate.limits;
     let project = &project_id.into();

@@ -7,7 +7,7 @@ use thesis_proto::{
     v1,
 };
 
-use self::missed::Missed;
+use self::missed::MissedEvents;
 use super::Core;
 use crate::{
     access::gate::Call,
@@ -82,7 +82,8 @@ pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) 
     let (positions, gap, replayed) = match after {
         None => (live.clone(), None, 0),
         Some(after) => {
-            let missed = Missed { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
+            let missed =
+                MissedEvents { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
             let (positions, gap) = match missed.gap().await? {
                 None => (missed.after.clone(), None),
                 Some(gap) => {

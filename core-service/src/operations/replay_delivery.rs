@@ -48,14 +48,14 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
         replay_of: Some(original.replay_of.as_ref().unwrap_or(&original.id).clone()),
         ..Delivery::default()
     };
-    make(core, replay, now_ms).await
+    create_delivery(core, replay, now_ms).await
 }
 
 /// Creates a requested delivery, and queues it.
 ///
 /// # Errors
 /// Fails if the store does not answer.
-pub(super) async fn make(core: &Core, delivery: Delivery, now_ms: i64) -> Result<Delivery> {
+pub(super) async fn create_delivery(core: &Core, delivery: Delivery, now_ms: i64) -> Result<Delivery> {
     let new_delivery = Made { delivery: delivery.clone(), body: delivery.body.clone().into() };
     core.shared.make_deliveries(vec![new_delivery], now_ms).await?;
     Ok(delivery)

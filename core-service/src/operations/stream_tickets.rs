@@ -28,7 +28,7 @@ const MOVE_SECONDS: i64 = 5;
 /// Attempts to write a ticket against concurrent writers.
 const TRIES: u32 = 5;
 /// Tickets that are written concurrently.
-const PARALLEL: usize = 16;
+const MAX_CONCURRENT_WRITES: usize = 16;
 
 /// A valid ticket.
 pub struct FoundTicket {
@@ -131,12 +131,12 @@ fn replace_here(core: &Core, connection: &str) -> bool {
 }
 
 /// Records when the connections of a session's tickets were last open.
-pub async fn note(core: &Core, session: &str, open: Vec<(String, u64)>) {
+pub async fn note_open_streams(core: &Core, session: &str, open: Vec<(String, u64)>) {
     note_all(core, open.into_iter().map(|(hash, stream)| (hash, session.to_owned(), stream))).await;
 }
 
 async fn note_all(core: &Core, open: impl IntoIterator<Item = (String, String, u64)>) {
-    let noting = stream::iter(open).for_each_concurrent(PARALLEL, |(hash, session, stream)| async move {
+    let noting = stream::iter(open).for_each_concurrent(MAX_CONCURRENT_WRITES, |(hash, session, stream)| async move {
         if let Err(error) = note_one(core, &hash, &connection(&session, stream)).await {
             tracing::debug!(%error, "noting a ticket's use failed");
         }

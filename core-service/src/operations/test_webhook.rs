@@ -6,7 +6,7 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{Core, get_webhook::get_webhook, replay_delivery::make};
+use super::{Core, get_webhook::get_webhook, replay_delivery::create_delivery};
 use crate::{
     access::gate::Call,
     convert::row::{profile_ref, token_ref},
@@ -61,5 +61,5 @@ pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Res
         is_test: true,
         ..Delivery::default()
     };
-    make(core, delivery, now_ms).await
+    create_delivery(core, delivery, now_ms).await
 }

@@ -34,7 +34,7 @@ pub struct WebhookChanges {
 }
 
 impl WebhookChanges {
-    fn make(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
+    fn apply_to(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
         let mut changed = webhook.clone();
         if let Some(url) = &self.url {
             changed.url.clone_from(url);
@@ -79,7 +79,7 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
         call.demand_right(state)?;
-        let changed = changes.make(webhook, call.now_ms);
+        let changed = changes.apply_to(webhook, call.now_ms);
         // An earlier attempt of this request may have written the change.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
@@ -109,14 +109,14 @@ mod tests {
             updated_at: 5,
             ..Webhook::default()
         };
-        assert_eq!(WebhookChanges::default().make(&webhook, 9), webhook, "an empty change changes nothing");
+        assert_eq!(WebhookChanges::default().apply_to(&webhook, 9), webhook, "an empty change changes nothing");
         let cleared = WebhookChanges {
             filters: Some(v1::EventFilters::default()),
             description: Some(None),
             ..WebhookChanges::default()
         };
         let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
-        assert_eq!(cleared.make(&webhook, 9), expected);
+        assert_eq!(cleared.apply_to(&webhook, 9), expected);
     }
 
     #[test]
@@ -124,14 +124,14 @@ mod tests {
         let status =
             |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
         let (on, off) = (status(v1::WebhookStatus::Enabled), status(v1::WebhookStatus::Disabled));
-        let disabled = off.make(&Webhook { status: 1, ..Webhook::default() }, 10);
+        let disabled = off.apply_to(&Webhook { status: 1, ..Webhook::default() }, 10);
         assert_eq!((disabled.status, disabled.disabled_at), (2, Some(10)));
-        assert_eq!(off.make(&disabled, 20), disabled, "the time counts from the first");
-        let soon = on.make(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
+        assert_eq!(off.apply_to(&disabled, 20), disabled, "the time counts from the first");
+        let soon = on.apply_to(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
         assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
         let late = 10 + Webhook::GRACE_PERIOD_MS;
-        assert_eq!(on.make(&disabled, late).cancelled_until, late - 1);
+        assert_eq!(on.apply_to(&disabled, late).cancelled_until, late - 1);
         let failing = Webhook { status: 3, ..disabled };
-        assert_eq!((off.make(&failing, 30).status, off.make(&failing, 30).disabled_at), (2, Some(10)));
+        assert_eq!((off.apply_to(&failing, 30).status, off.apply_to(&failing, 30).disabled_at), (2, Some(10)));
     }
 }

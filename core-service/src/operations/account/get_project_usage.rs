@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     operations::{
         Core,
-        get_usage::{UsageOf, usage},
+        get_usage::{UsageSubject, usage},
     },
 };
 
@@ -30,7 +30,7 @@ pub async fn get_project_usage(
         (organization.id.clone(), organization.plan.clone())
     };
     let plan = core.gate.plan(&plan).ok_or_else(|| Error::internal("there are no plans"))?;
-    let of = UsageOf { organization_id: &organization_id, project_id: &message.project_id, plan };
+    let of = UsageSubject { organization_id: &organization_id, project_id: &message.project_id, plan };
     let (test, live) = tokio::try_join!(usage(core, of, false, person.now_ms), usage(core, of, true, person.now_ms))?;
     Ok(v1::GetProjectUsageResponse { test: Some(test), live: Some(live) })
 }

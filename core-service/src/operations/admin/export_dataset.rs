@@ -13,7 +13,7 @@ const PAGE: usize = 256;
 const PAGE_BYTES: usize = 256 * 1024;
 
 /// A running export.
-pub struct Exporting {
+pub struct DatasetExport {
     core: Arc<Core>,
     dataset: String,
     /// The last entry of the export.
@@ -22,7 +22,7 @@ pub struct Exporting {
     after: Option<u64>,
 }
 
-impl Exporting {
+impl DatasetExport {
     /// Starts an export of the entries that readers see now, and writes an audit row.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ pub async fn list_audit_log(
         let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
         core.shared.control.state().organization(id).ok_or_else(unknown)?;
     }
-    page(core, of, false, message.limit, message.cursor.as_deref()).await
+    read_page(core, of, false, message.limit, message.cursor.as_deref()).await
 }
 
 /// Reads a page of the audit log of an organization, or of the entries without one. Owners see an administrator as
@@ -43,7 +43,7 @@ pub async fn list_audit_log(
 ///
 /// # Errors
 /// 422, `INVALID_CURSOR`, or when the store does not answer.
-pub(in crate::operations) async fn page(
+pub(in crate::operations) async fn read_page(
     core: &Core,
     organization_id: Option<&str>,
     is_for_owners: bool,

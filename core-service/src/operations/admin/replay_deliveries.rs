@@ -34,7 +34,7 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A running replay of a webhook's deliveries.
-pub struct Replaying {
+pub struct DeliveryReplay {
     core: Arc<Core>,
     webhook_id: String,
     /// Only deliveries created since then, in unix milliseconds.
@@ -53,7 +53,7 @@ pub struct Replaying {
     done: bool,
 }
 
-impl Replaying {
+impl DeliveryReplay {
     /// Starts a replay; [`Self::next`] does the work.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ const MAX_COUNTED: i64 = 10_000;
 const MAX_LOOKED_AT: usize = 200_000;
 
 /// The events that a client missed: all that match between its cursor and the present.
-pub(super) struct Missed<'a> {
+pub(super) struct MissedEvents<'a> {
     pub(super) core: &'a Core,
     pub(super) call: &'a Call,
     pub(super) filter: &'a CompiledFilter,
@@ -47,7 +47,7 @@ pub(super) struct Gap {
     oldest: Option<i64>,
 }
 
-impl Missed<'_> {
+impl MissedEvents<'_> {
     /// True if the index or the distance shows that few events were missed and all are within the window.
     async fn are_few(&self, selection: &Selection) -> Result<bool> {
         let mut left = MAX_REPLAYED;
