@@ -6,9 +6,12 @@ use std::{
 };
 
 use clap::Args;
-use core_service::store::embedded::{
-    Options,
-    backup::{RestoreError, restore, unfinished},
+use core_service::{
+    shared::generation,
+    store::embedded::{
+        Options,
+        backup::{RestoreError, restore, unfinished},
+    },
 };
 use thesis_proto::time::format_millis;
 
@@ -36,7 +39,15 @@ pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure>
         Some(file) => encryption::identities_in(file).map_err(|error| format!("--identity: {error}"))?,
         None => Vec::new(),
     };
-    let restored = restore(&command.from, |file| encryption::open(file, &identities), dir, Options::default());
+    // The copy gets a generation of its own: cursors of entries that it lacks must not become valid there.
+    let (table, row) = generation::row_key();
+    let restored = restore(
+        &command.from,
+        |file| encryption::open(file, &identities),
+        dir,
+        Options::default(),
+        (table, row.as_slice()),
+    );
     let verified = restored.map_err(|error| match error {
         RestoreError::Backup { .. } => Failure::from(format!("--from: {error}")),
         RestoreError::Occupied { .. } | RestoreError::Open(_) => Refused::new("SVC_DATA_DIR", error).into(),

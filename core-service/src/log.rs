@@ -1,4 +1,4 @@
-//! A dataset's life: the writer of its log, the projection into rows, what is derived, and the fan-out to webhooks.
+//! The log of a dataset: its writer, the projection into rows, the derived events, and the fan-out to webhooks.
 
 pub mod backward;
 pub mod datasets;

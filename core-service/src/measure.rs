@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::{
     domain::dataset::Dataset,
     error::Result,
-    log::datasets::Progress,
+    log::datasets::DatasetProgress,
     metrics::{
         CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
         PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
@@ -71,9 +71,9 @@ pub(crate) async fn run(core: Arc<Core>) {
 async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
     let all = core.datasets.progress();
     FOLLOWED.one().set(value(all.len() as u64));
-    WRITTEN.one().set(value(all.iter().filter(|progress| progress.owed.is_some()).count() as u64));
+    WRITTEN.one().set(value(all.iter().filter(|progress| progress.fanned_out.is_some()).count() as u64));
     let mut kinds = [Kind::default(); KINDS.len()];
-    for Progress { dataset, position, owed } in all {
+    for DatasetProgress { dataset, position, fanned_out } in all {
         let name = kind_of(&dataset);
         let behind = followers.entry(dataset.clone()).or_default();
         if !matches!(dataset, Dataset::Project(_))
@@ -83,13 +83,14 @@ async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
             PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
             PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
         }
-        let owed = owed.unwrap_or(position);
+        let fanned_out = fanned_out.unwrap_or(position);
         // The index does not follow a project that nobody searches, so it has no lag.
         let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
         let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
         let kind = &mut kinds[index];
         kind.projected += position;
-        kind.fan_out = pair_max(kind.fan_out, (position.saturating_sub(owed), behind.fan_out.seconds(position, owed)));
+        kind.fan_out =
+            pair_max(kind.fan_out, (position.saturating_sub(fanned_out), behind.fan_out.seconds(position, fanned_out)));
         kind.search = pair_max(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
     }
     for (name, kind) in KINDS.into_iter().zip(kinds) {

@@ -1,4 +1,4 @@
-//! Random observations in several datasets, and every answer compared with a naive recount in memory.
+//! Applies random observations in several datasets, and compares every response with a naive recount in memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -33,14 +33,14 @@ const CHAINS: [&str; 2] = ["ethereum", "solana"];
 
 /// One step of a history.
 #[derive(Clone, Debug)]
-enum Step {
+enum HistoryStep {
     Thesis { dataset: usize, number: u8, author: u8, token: u8, age_minutes: u16, text: u8, version: u8 },
     Engagement { dataset: usize, number: u8, likes: Option<u8>, version: u8 },
     Deletion { dataset: usize, number: u8 },
     Rename { dataset: usize, author: u8, handle: u8, version: u8 },
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = HistoryStep> {
     let dataset = 0..3_usize;
     prop_oneof![
         8 => (dataset.clone(), 0..40_u8, 0..4_u8, 0..6_u8, prop::bool::weighted(0.1)).prop_map(
@@ -48,18 +48,18 @@ fn step() -> impl Strategy<Value = Step> {
                 // A thesis keeps its author, token and time; an observation that differs is refused.
                 let author = (number + u8::from(other)) % 5;
                 let (token, age_minutes) = (number / 5 % 4, u16::from(number) * 547 % 2_000);
-                Step::Thesis { dataset, number, author, token, age_minutes, text, version }
+                HistoryStep::Thesis { dataset, number, author, token, age_minutes, text, version }
             }
         ),
         2 => (dataset.clone(), 0..40_u8, prop::option::of(0..5_u8), 0..6_u8)
-            .prop_map(|(dataset, number, likes, version)| Step::Engagement { dataset, number, likes, version }),
-        2 => (dataset.clone(), 0..40_u8).prop_map(|(dataset, number)| Step::Deletion { dataset, number }),
+            .prop_map(|(dataset, number, likes, version)| HistoryStep::Engagement { dataset, number, likes, version }),
+        2 => (dataset.clone(), 0..40_u8).prop_map(|(dataset, number)| HistoryStep::Deletion { dataset, number }),
         1 => (dataset, 0..5_u8, 0..7_u8, 0..6_u8)
-            .prop_map(|(dataset, author, handle, version)| Step::Rename { dataset, author, handle, version }),
+            .prop_map(|(dataset, author, handle, version)| HistoryStep::Rename { dataset, author, handle, version }),
     ]
 }
 
-/// A thesis as the recount keeps it.
+/// A thesis of the recount.
 #[derive(Clone, Debug)]
 struct ModelThesis {
     author: u8,
@@ -72,7 +72,7 @@ struct ModelThesis {
     deleted: bool,
 }
 
-/// The author of a thesis with only figures or a deletion seen.
+/// The author of a thesis of which only the engagement or a deletion was observed.
 const AWAITED: u8 = u8::MAX;
 
 fn awaited() -> ModelThesis {
@@ -116,9 +116,9 @@ fn text(number: u8) -> String {
 }
 
 /// The observation of a step, with the number of its dataset.
-fn observed(step: Step) -> (usize, Observation) {
+fn observed(step: HistoryStep) -> (usize, Observation) {
     let (dataset, version, seen) = match step {
-        Step::Thesis { dataset, number, author: by, token: on, age_minutes, text: said, version } => {
+        HistoryStep::Thesis { dataset, number, author: by, token: on, age_minutes, text: said, version } => {
             let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
             let thesis = ObservedThesis {
                 upstream_id: format!("post {number}"),
@@ -132,7 +132,7 @@ fn observed(step: Step) -> (usize, Observation) {
             };
             (dataset, version, ObservedThing::Thesis(Box::new(thesis)))
         }
-        Step::Engagement { dataset, number, likes, version } => {
+        HistoryStep::Engagement { dataset, number, likes, version } => {
             let seen = ObservedEngagement {
                 upstream_id: format!("post {number}"),
                 likes: likes.map(i64::from),
@@ -140,22 +140,22 @@ fn observed(step: Step) -> (usize, Observation) {
             };
             (dataset, version, ObservedThing::Engagement(seen))
         }
-        Step::Deletion { dataset, number } => (dataset, 9, ObservedThing::Deletion(format!("post {number}"))),
-        Step::Rename { dataset, author: by, handle, version } => {
+        HistoryStep::Deletion { dataset, number } => (dataset, 9, ObservedThing::Deletion(format!("post {number}"))),
+        HistoryStep::Rename { dataset, author: by, handle, version } => {
             (dataset, version, ObservedThing::Profile(Box::new(author(by, handle))))
         }
     };
     (dataset, Observation { observed_at: 0, revision: Some(version.into()), seen })
 }
 
-async fn apply_step(core: &Arc<Core>, model: &mut Model, step: Step) {
+async fn apply_step(core: &Arc<Core>, model: &mut Model, step: HistoryStep) {
     let (dataset, observation) = observed(step.clone());
     let written = core.datasets.observe_here(&datasets()[dataset], observation).await.unwrap();
     match step {
-        Step::Thesis { dataset, number, author, token, age_minutes, text: said, version } => {
+        HistoryStep::Thesis { dataset, number, author, token, age_minutes, text: said, version } => {
             let version = i64::from(version);
             let kept = model.entry((dataset, number)).or_insert_with(awaited);
-            // The thesis wins over figures of the same version, whichever came first.
+            // The thesis wins over an engagement of the same version, in either order.
             let first = kept.author == AWAITED;
             if first {
                 let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
@@ -175,17 +175,17 @@ async fn apply_step(core: &Arc<Core>, model: &mut Model, step: Step) {
                 kept.engagement = version;
             }
         }
-        Step::Engagement { dataset, number, likes, version } => {
+        HistoryStep::Engagement { dataset, number, likes, version } => {
             let kept = model.entry((dataset, number)).or_insert_with(awaited);
             if !kept.deleted && i64::from(version) > kept.engagement {
                 kept.likes = likes.map(i64::from);
                 kept.engagement = version.into();
             }
         }
-        Step::Deletion { dataset, number } => {
+        HistoryStep::Deletion { dataset, number } => {
             model.entry((dataset, number)).or_insert_with(awaited).deleted = true;
         }
-        Step::Rename { .. } => {}
+        HistoryStep::Rename { .. } => {}
     }
 }
 
@@ -198,7 +198,7 @@ fn call(core: &Arc<Core>) -> Call {
 }
 
 /// The theses of the model that a live key sees.
-fn seen(model: &Model) -> Vec<(usize, u8, ModelThesis)> {
+fn visible_theses(model: &Model) -> Vec<(usize, u8, ModelThesis)> {
     let rows = model.iter().filter(|((dataset, _), kept)| *dataset == 2 && !kept.deleted && kept.author != AWAITED);
     rows.map(|((dataset, number), kept)| (*dataset, *number, kept.clone())).collect()
 }
@@ -207,7 +207,7 @@ async fn pages(core: &Arc<Core>, call: &Call, query: &ThesisQuery) -> Vec<v1::Th
     let (mut query, mut all) = (query.clone(), Vec::new());
     loop {
         let page = match list_theses(core, call, &query).await {
-            // By likes, when the search index is not ready in time.
+            // A list by likes fails while the search index is not ready in time.
             Err(error) if error.api.code == ErrorCode::ServiceUnavailable => continue,
             page => page.unwrap(),
         };
@@ -221,7 +221,7 @@ async fn pages(core: &Arc<Core>, call: &Call, query: &ThesisQuery) -> Vec<v1::Th
 
 async fn compare_lists(core: &Arc<Core>, model: &Model) {
     let call = call(core);
-    let visible = seen(model);
+    let visible = visible_theses(model);
     for by in [None, Some(0), Some(3)] {
         for on in [None, Some(0), Some(3)] {
             for chain in [None, Some(CHAINS[0])] {
@@ -262,10 +262,10 @@ async fn compare_lists(core: &Arc<Core>, model: &Model) {
     }
 }
 
-/// Likes decide, null last, then the newest, then the id.
+/// The order is by likes with null last, then newest first, then by id.
 async fn compare_likes(core: &Arc<Core>, model: &Model) {
     let call = call(core);
-    let mut expected: Vec<(Option<i64>, i64, String)> = seen(model)
+    let mut expected: Vec<(Option<i64>, i64, String)> = visible_theses(model)
         .into_iter()
         .map(|(dataset, number, kept)| {
             let name = datasets()[dataset].to_string();
@@ -286,7 +286,7 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
     let call = call(core);
     for on in 0..4 {
         let theses: Vec<ModelThesis> =
-            seen(model).into_iter().map(|(_, _, kept)| kept).filter(|kept| kept.token == on).collect();
+            visible_theses(model).into_iter().map(|(_, _, kept)| kept).filter(|kept| kept.token == on).collect();
         let reference = format!("{}:0xa{on}", CHAINS[usize::from(on % 2)]);
         let known = model.iter().any(|((dataset, _), kept)| *dataset == 2 && kept.token == on);
         let token = get_token(core, &call, &reference, None).await;

@@ -1,8 +1,6 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
 
-pub mod ask;
-
 mod best;
 
 mod cancel;
@@ -17,6 +15,7 @@ mod id;
 mod near;
 
 mod progress;
+pub mod run;
 
 mod schema;
 
@@ -65,25 +64,25 @@ use crate::domain::{
 
 pub use self::cancel::Cancellation;
 pub use self::filter::{ListedThesis, SearchFilter};
-pub use self::near::Near;
-pub use self::syntax::{Looked, Malformed, parse};
+pub use self::near::NearMatches;
+pub use self::syntax::{Malformed, ParsedSearch, parse};
 
-/// Most bytes of documents gathered before they are written, between commits.
-const GATHERED: usize = 20_000_000;
+/// Memory budget for documents that are not written yet, in bytes.
+const WRITER_MEMORY_BYTES: usize = 20_000_000;
 
-/// Why the index failed. Nothing is lost: it is rebuilt from the logs.
+/// Failures of the index. No data is lost: the index is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The index itself failed.
     #[error("the search index failed: {0}")]
     Index(#[from] TantivyError),
-    /// Its folder cannot be used.
+    /// The folder of the index cannot be used.
     #[error("the folder of the search index cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// A note in it cannot be read or written.
+    /// The note of a commit cannot be read or written.
     #[error("the search index holds an unreadable note: {0}")]
     Note(#[from] serde_json::Error),
-    /// It was made by another version of this service, or never finished.
+    /// Another version of this service wrote the index, or its creation was not finished.
     #[error("the search index is of another version")]
     Version,
     /// A prefix of a search matches too many words.
@@ -92,40 +91,40 @@ pub enum SearchError {
     /// The search was cancelled before its end.
     #[error("the search was cancelled")]
     Cancelled,
-    /// Some of its files are not as they were written.
+    /// Some files of the index differ from the written ones.
     #[error("files of the search index are damaged")]
     Damaged,
 }
 
-/// The last entry of a log that the index has taken in.
+/// The last indexed entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct LogMark {
     /// Its sequence number.
     pub seq: u64,
     /// Its id, which shows that the log is the same.
     pub id: String,
 }
 
-/// By the dataset's name.
-type Marks = BTreeMap<String, Mark>;
+/// Marks by the dataset's name.
+type Marks = BTreeMap<String, LogMark>;
 
-/// Committed with the documents, so that both always agree.
+/// The note is committed with the documents, so both always agree.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct CommitNote {
     version: u32,
     marks: Marks,
 }
 
-/// The index.
+/// The search index.
 pub struct SearchIndex {
     fields: Fields,
     reader: IndexReader,
     writer: Mutex<Writer>,
     committed: watch::Sender<Marks>,
-    /// By name: datasets not taken in yet up to the position that their log had when they were first asked for, with that
-    /// position once known.
-    lacking: watch::Sender<HashMap<String, Option<u64>>>,
-    /// By name: the datasets that were requested, with the time of the last request once the follower has noted it.
+    /// Incomplete datasets by name. The index has not reached the position that their log had at the first request. The
+    /// value is that start position, once it is known.
+    incomplete: watch::Sender<HashMap<String, Option<u64>>>,
+    /// Requested datasets by name, with the time of the last request once the follower has noted it.
     requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
     turns: Turns,
@@ -133,10 +132,10 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder of its own, or makes one in memory. A damaged index or another version is deleted.
+    /// Opens the index in a folder, or creates one in memory. A damaged index or another version is deleted.
     ///
     /// # Errors
-    /// When the folder cannot be used, or another process uses it.
+    /// Fails when the folder cannot be used, or another process uses it.
     pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
         let (fields, schema) = Fields::new();
         let Some(dir) = dir else {
@@ -147,7 +146,7 @@ impl SearchIndex {
         if fs::read_dir(dir)?.next().is_some() {
             match Self::resume(fields, dir) {
                 Ok(resumed) => return Ok(resumed),
-                // Another process uses it.
+                // Another process uses the folder.
                 Err(error @ SearchError::Index(TantivyError::LockFailure(..))) => return Err(error),
                 Err(error) => tracing::warn!(%error, "making the search index again"),
             }
@@ -159,7 +158,7 @@ impl SearchIndex {
 
     fn resume(fields: Fields, dir: &Path) -> Result<Self, SearchError> {
         let index = Index::open_in_dir(dir)?;
-        let note: Note = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
+        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
         if note.version != VERSION || index.schema() != Fields::new().1 {
             return Err(SearchError::Version);
         }
@@ -171,16 +170,17 @@ impl SearchIndex {
 
     fn over(fields: Fields, index: &Index, marks: Marks) -> Result<Self, SearchError> {
         index.tokenizers().register(WORDS, WordTokenizer);
-        let options = IndexWriterOptions::builder().memory_budget_per_thread(GATHERED).num_merge_threads(1).build();
+        let options =
+            IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES).num_merge_threads(1).build();
         let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let (committed, lacking) = (watch::Sender::new(marks), watch::Sender::default());
+        let (committed, incomplete) = (watch::Sender::new(marks), watch::Sender::default());
         Ok(Self {
             fields,
             reader,
             writer,
             committed,
-            lacking,
+            incomplete,
             requests: Mutex::default(),
             wanted: Notify::new(),
             turns: Turns::new(),
@@ -188,31 +188,31 @@ impl SearchIndex {
         })
     }
 
-    /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next
-    /// commit. Blocks.
+    /// Indexes a dataset's entries in order, and skips entries up to its position. Searches see them after the next
+    /// commit. This blocks.
     ///
     /// # Errors
-    /// When the index fails; uncommitted entries must then be applied again.
+    /// Fails when the index fails; uncommitted entries must then be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
         let name = dataset.to_string();
         let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
         for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
-            let done = writer.take_in(&terms, entry);
+            let done = writer.apply_entry(&terms, entry);
             self.or_roll_back(&mut writer, done)?;
-            writer.marks.insert(name.clone(), Mark { seq: *seq, id: entry.id.clone() });
+            writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
         }
         Ok(())
     }
 
-    /// Makes searches see the applied entries. Blocks for some tens of milliseconds.
+    /// Makes searches see the applied entries. This blocks for some tens of milliseconds.
     ///
     /// # Errors
-    /// When the index fails; uncommitted entries must then be applied again.
+    /// Fails when the index fails; uncommitted entries must then be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
-        let note = serde_json::to_string(&Note { version: VERSION, marks: writer.marks.clone() })?;
+        let note = serde_json::to_string(&CommitNote { version: VERSION, marks: writer.marks.clone() })?;
         let done = writer.writer.prepare_commit().and_then(|mut prepared| {
             prepared.set_payload(&note);
             prepared.commit()
@@ -232,66 +232,67 @@ impl SearchIndex {
         Ok(done?)
     }
 
-    /// The ids of the theses that match a search, the best match or the newest first.
+    /// Finds the ids of the theses that match a search, the best match or the newest first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn theses(
         &self,
         view: &View,
-        looked: &Looked,
+        parsed: &ParsedSearch,
         narrow: &SearchFilter,
         newest: bool,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         let order = if newest { Order::Newest } else { Order::Relevance };
         let best = Best::new(order, None, limit);
-        Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(looked), narrow, best)?))
+        Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(parsed), narrow, best)?))
     }
 
-    /// The ids of the profiles that match a search; those with exactly that handle first.
+    /// Finds the ids of the profiles that match a search. Profiles with exactly that handle come first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn profiles(
         &self,
         view: &View,
-        looked: &Looked,
+        parsed: &ParsedSearch,
         narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        self.by_relevance(Kind::Profile, view, looked, narrow, limit)
+        self.by_relevance(Kind::Profile, view, parsed, narrow, limit)
     }
 
-    /// The ids of the tokens that match a search; those with exactly that symbol or address first.
+    /// Finds the ids of the tokens that match a search. Tokens with exactly that symbol or address come first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn tokens(
         &self,
         view: &View,
-        looked: &Looked,
+        parsed: &ParsedSearch,
         narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        self.by_relevance(Kind::Token, view, looked, narrow, limit)
+        self.by_relevance(Kind::Token, view, parsed, narrow, limit)
     }
 
     fn by_relevance(
         &self,
         kind: Kind,
         view: &View,
-        looked: &Looked,
+        parsed: &ParsedSearch,
         narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        Ok(ids(kind, self.best(view, kind, Some(looked), narrow, Best::new(Order::Relevance, None, limit))?))
+        Ok(ids(kind, self.best(view, kind, Some(parsed), narrow, Best::new(Order::Relevance, None, limit))?))
     }
 
-    /// Theses in the order of likes (unknown ones last), then time, then id, all descending, after the given thesis.
+    /// Lists theses in the order of likes (unknown likes last), then time, then id, all descending, after the given
+    /// thesis.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn likes_page(
         &self,
         view: &View,
@@ -306,7 +307,7 @@ impl SearchIndex {
         let found = self.best(view, Kind::Thesis, None, narrow, Best::new(Order::Likes, after, limit))?;
         let liked = |(rank, dataset): (Rank, &Dataset)| ListedThesis {
             dataset: dataset.clone(),
-            id: id::whole(Kind::Thesis.prefix(), rank.id),
+            id: id::join(Kind::Thesis.prefix(), rank.id),
             likes: rank.first,
             created_at: rank.created_at,
         };
@@ -317,7 +318,7 @@ impl SearchIndex {
         &self,
         view: &'a View,
         kind: Kind,
-        looked: Option<&Looked>,
+        parsed: Option<&ParsedSearch>,
         narrow: &SearchFilter,
         mut best: Best,
     ) -> Result<Vec<(Rank, &'a Dataset)>, SearchError> {
@@ -328,11 +329,11 @@ impl SearchIndex {
         let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
         let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
         let (mut found, mut left) = (Vec::new(), MAX_EXPANSIONS);
-        if let Some(looked) = looked {
-            datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, looked, &mut left))?;
+        if let Some(parsed) = parsed {
+            datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, parsed, &mut left))?;
         }
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
-            let query = BooleanQuery::intersection(clauses(terms, kind, looked, narrow));
+            let query = BooleanQuery::intersection(clauses(terms, kind, parsed, narrow));
             if kind == Kind::Thesis {
                 (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
@@ -347,10 +348,10 @@ impl SearchIndex {
 }
 
 /// The conditions for a row of one dataset.
-fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
+fn clauses(terms: &Terms, kind: Kind, parsed: Option<&ParsedSearch>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
     let fields = &terms.fields;
-    let mut clauses = vec![match looked {
-        Some(looked) => compile::query(terms, kind, looked, &narrow.cancellation),
+    let mut clauses = vec![match parsed {
+        Some(parsed) => compile::query(terms, kind, parsed, &narrow.cancellation),
         None => {
             Box::new(Cancellable::new(Arc::from(has(terms.term(fields.kind, kind.prefix()))), &narrow.cancellation))
         }
@@ -372,5 +373,5 @@ fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &SearchFi
 }
 
 fn ids(kind: Kind, found: Vec<(Rank, &Dataset)>) -> Vec<(Dataset, String)> {
-    found.into_iter().map(|(rank, dataset)| (dataset.clone(), id::whole(kind.prefix(), rank.id))).collect()
+    found.into_iter().map(|(rank, dataset)| (dataset.clone(), id::join(kind.prefix(), rank.id))).collect()
 }

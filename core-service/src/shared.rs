@@ -1,6 +1,7 @@
 //! The stores and tools that every part of a core is given. They know no use case.
 
 pub mod control;
+pub mod generation;
 pub mod key_ring;
 pub mod news;
 pub mod queue_hints;
@@ -13,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use self::{
     control::Control,
+    generation::Generation,
     key_ring::KeyRing,
     news::News,
     queue_hints::{Made, QueueHints},
@@ -34,6 +36,8 @@ pub struct Shared {
     pub backend: SharedBackend,
     /// The logs in it.
     pub log: LogStore,
+    /// Their generation.
+    pub generation: Generation,
     /// The rows in it.
     pub theses: ThesisStore,
     /// Where events stand in the logs.

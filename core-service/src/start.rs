@@ -49,7 +49,9 @@ use crate::{
         SearchIndex,
         follow::{Follower, follow},
     },
-    shared::{LOOKS_AT_ONCE, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
+    shared::{
+        LOOKS_AT_ONCE, Shared, control::Control, generation::Generation, key_ring::KeyRing, queue_hints::QueueHints,
+    },
     store::{SharedBackend, observed::Observed},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
@@ -132,6 +134,7 @@ impl Core {
         let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
         let shared = Arc::new(Shared {
             log: LogStore::new(Arc::clone(&backend)),
+            generation: Generation::load(backend.as_ref(), ids.as_ref()).await?,
             theses: ThesisStore::new(Arc::clone(&backend)),
             events: EventIndex::new(Arc::clone(&backend)),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),
@@ -194,7 +197,7 @@ impl Core {
             sandbox::seed(&core.shared, &core.datasets).await?;
         }
         for dataset in [Dataset::Live, Dataset::Sandbox] {
-            core.search.ask_for(&dataset);
+            core.search.request_dataset(&dataset);
         }
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
@@ -269,7 +272,7 @@ impl Core {
             let is_known = |dataset: &Dataset| notification.core.is_empty() || core.datasets.knows(dataset);
             for v1::LogNews { dataset, position } in &notification.logs {
                 if let Some(dataset) = Dataset::parse(dataset).filter(is_known) {
-                    core.datasets.hear(&dataset, *position);
+                    core.datasets.advance_position(&dataset, *position);
                 }
             }
             if notification.control {

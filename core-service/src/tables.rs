@@ -7,6 +7,7 @@ pub mod audit;
 pub mod control;
 pub mod counts;
 pub mod deliveries;
+pub mod delivery_event;
 pub mod derived;
 pub mod events;
 pub mod idempotency;
@@ -18,14 +19,13 @@ pub mod members;
 pub mod queue;
 pub mod recent_theses;
 mod row_cache;
-pub mod stream_places;
+pub mod stream_slots;
 pub mod stream_tickets;
 pub mod theses;
-pub mod told;
 pub mod unfinished;
 pub mod upstream;
 
-/// The place of a name: from 0 up to, and without, the number of places.
-fn spread(name: &str, places: i64) -> i64 {
-    name.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % places)
+/// Hashes a name to a shard from 0 up to, and without, the number of shards.
+fn shard_of_name(name: &str, shards: i64) -> i64 {
+    name.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % shards)
 }

@@ -1,4 +1,7 @@
 //! Stream cursors: opaque text that names a position in each log a key reads, the same on every replica and transport.
+//!
+//! A log's name includes its generation, which changes when a store is restored or a log is copied. So a cursor of another
+//! generation is as invalid as one of another view.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +18,7 @@ pub struct StreamCursor {
 }
 
 impl StreamCursor {
-    /// The cursor's text. A view is the names of the logs that are read.
+    /// The cursor's text. A view is the names of the logs that are read, generations included.
     #[must_use]
     pub fn encode(&self, view: &[String]) -> String {
         CursorEncoder::new(view).encode(&self.positions)
@@ -133,6 +136,7 @@ mod tests {
         assert!(StreamCursor::decode(&text, &live).is_some());
         assert_eq!(StreamCursor::decode(&text, &view(&["sandbox"])), None);
         assert_eq!(StreamCursor::decode(&text, &view(&["live", "sandbox"])), None);
+        assert_eq!(StreamCursor::decode(&text, &view(&["live@gen_2"])), None);
         assert_eq!(StreamCursor::decode("", &live), None);
         assert_eq!(StreamCursor::decode(&format!("{text}="), &live), None);
         assert_eq!(StreamCursor::decode(&format!("{text} "), &live), None);

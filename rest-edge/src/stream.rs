@@ -16,7 +16,7 @@ mod websocket;
 use std::time::Duration;
 
 use http::header::AUTHORIZATION;
-use thesis_proto::error::ErrorCode;
+use thesis_proto::error::{ApiError, ErrorCode};
 
 use crate::{
     answer::Failure,
@@ -43,11 +43,11 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// Checks that a request shows a ticket or a key, not both.
+/// Checks that a request shows a ticket or a key, not both. Nobody judges either when both are there.
 fn one_credential(call: &Call, ticket: Option<&String>) -> Result<(), Failure> {
     if ticket.is_some() && call.head.headers.contains_key(AUTHORIZATION) {
         let message = "a stream is opened with a ticket or with a key, not with both; leave one out";
-        return Err(Failure::shape(ErrorCode::InvalidRequest, message));
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
     }
     Ok(())
 }

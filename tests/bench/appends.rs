@@ -12,7 +12,7 @@ use core_service::{
     domain::{dataset::Dataset, row::NewThesis},
     log::projection::ROWS,
     operations::Core,
-    tables::log::{Appended, LogStore, room},
+    tables::log::{AppendOutcome, LogStore, room},
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use thesis_net::clock::{Clock as _, SystemClock};
@@ -156,7 +156,7 @@ async fn append_bare(log: &LogStore, head: &mut u64, entries: &[Bytes], batch: u
         let (next, rest) = left.split_at(batch.min(room(*head)).min(left.len()));
         let mut id = [0; 16];
         id[..8].copy_from_slice(&head.to_be_bytes());
-        if log.append(BARE_LOG, *head, id, next).await? == Appended::Lost {
+        if log.append(BARE_LOG, *head, id, next).await? == AppendOutcome::Lost {
             return Err("a bare append lost against nobody".into());
         }
         (*head, left, batches) = (*head + next.len() as u64, rest, batches + 1.0);

@@ -238,7 +238,7 @@ async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
         let derived = shared.log.checkpoint(&name, DERIVED).await?;
         let rows = shared.log.checkpoint(&name, ROWS).await?;
         if derived == rows && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
-            core.search.reach(dataset, rows).await;
+            core.search.wait_for_position(dataset, rows).await;
             return Ok(rows);
         }
         sleep(Duration::from_millis(100)).await;

@@ -15,6 +15,7 @@ mod invitations;
 mod isolation;
 mod live;
 mod markup;
+mod once;
 mod pages;
 mod passwords;
 mod roles;

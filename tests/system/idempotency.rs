@@ -140,8 +140,15 @@ async fn what_may_pass_is_not_kept(service: &Service) {
     assert!(!is_replay(&fourth));
     let again = client.post_once(path, &body(3), "fourth").await;
     assert!(is_replay(&again) && again.text == fourth.text);
-    // The key still belongs to its first request.
+    // The key still belongs to the request that was answered.
     client.post_once(path, &body(4), "fourth").await.error(422, "IDEMPOTENCY_KEY_REUSED");
+    // After a refusal that is not kept, it may go to another one.
+    client.post_once(path, &body(5), "fifth").await.error(403, "WEBHOOK_LIMIT_REACHED");
+    client.delete(&format!("{path}/{}", text(&made[1], "id"))).await.ok(200);
+    let other = client.post_once(path, &body(6), "fifth").await;
+    assert_eq!(other.ok(201)["url"], body(6)["url"]);
+    assert!(!is_replay(&other));
+    client.post_once(path, &body(5), "fifth").await.error(422, "IDEMPOTENCY_KEY_REUSED");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use futures::future::join_all;
 use thesis_proto::v1::Environment;
 
 use self::{
-    caller::{Ask, Caller},
+    caller::{Ask, Caller, Failure},
     customer::Customer,
     random::Random,
     view::{DAY_MS, Sight},
@@ -138,10 +138,10 @@ async fn every_answer_equals_a_recount(service: &mut Service, moves: bool) {
     while rounds.map_or_else(|| goes_on(told.round), |rounds| told.round < rounds) {
         told.round += 1;
         if moves && told.round == 2 {
-            for customer in &mut customers {
-                customer.leave_streams().await;
-            }
             service.move_to_restored_copy().await;
+            for customer in &mut customers {
+                customer.begin_anew(&world).await;
+            }
         }
         let size = if told.round == 1 { FIRST } else { LATER };
         let within = writer.write(service, &mut world, &customers, size).await;
@@ -181,6 +181,19 @@ impl Foreign {
 }
 
 impl Customer {
+    /// After a restore: what goes on by positions in the logs is refused, and begins anew. Lists go on.
+    async fn begin_anew(&mut self, world: &World) {
+        for walk in std::mem::take(&mut self.histories) {
+            self.expect(&walk.stolen(), |_| Err(Failure::of("INVALID_CURSOR"))).await;
+        }
+        for kept in std::mem::take(&mut self.streams) {
+            if let Some(cursor) = kept.cursor() {
+                self.refuses_stream(cursor).await;
+            }
+        }
+        self.open_streams(world).await;
+    }
+
     /// A round's questions.
     async fn ask_all(&mut self, world: &World, foreign: &Foreign) {
         for _ in 0..QUESTIONS {

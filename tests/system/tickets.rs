@@ -83,7 +83,14 @@ async fn tickets_are_refused_as_keys_are(service: &Service) {
         assert_eq!((status, &body["error"]["code"]), (401, &json!("INVALID_API_KEY")));
     }
     let ticket = ticket(&client).await;
-    client.get(&format!("/v1/events/stream?ticket={ticket}")).await.error(400, "INVALID_REQUEST");
+    // Nobody judges an `Authorization` beside a ticket.
+    for both in [&client, &client.with_key(Some("svc_test_wrong")), &client.with_key(Some(""))] {
+        both.get(&format!("/v1/events/stream?ticket={ticket}")).await.error(400, "INVALID_REQUEST");
+    }
+    let (url, basic) =
+        (format!("{}/v1/stream?ticket={ticket}", client.base()), ("authorization", "Basic x".to_owned()));
+    let (status, body): (u16, Value) = Socket::open(&url, &[basic]).await.err().expect("a refusal");
+    assert_eq!((status, &body["error"]["code"]), (400, &json!("INVALID_REQUEST")));
     nobody.post("/v1/stream/tickets", &json!({})).await.error(401, "MISSING_API_KEY");
     client.post("/v1/stream/tickets", &json!({"extra": 1})).await.error(422, "VALIDATION_FAILED");
     let narrow = service.project().await.key(Environment::Test, &["theses:read"]).await;

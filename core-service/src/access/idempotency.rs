@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     shared::key_ring::{KeyRing, SealPurpose},
     store::{Expect, SharedBackend, StoreResult},
-    tables::idempotency::{KeptKey, KeptRequest},
+    tables::idempotency::{IdempotencyKey, StoredRequest},
 };
 
 /// Longest time that an answer is kept.
@@ -82,12 +82,15 @@ impl Idempotency {
         let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
             return perform(&fresh_seed).await;
         };
-        let key =
-            KeptKey { backend: Arc::clone(&self.backend), scope: call.caller.scope(), key: idempotency_key.to_owned() };
+        let key = IdempotencyKey {
+            backend: Arc::clone(&self.backend),
+            scope: call.caller.scope(),
+            key: idempotency_key.to_owned(),
+        };
         let mut hasher = Sha256::new();
         hasher.update(operation.name());
         hasher.update(message.encode_to_vec());
-        let kept = KeptRequest {
+        let kept = StoredRequest {
             request: hasher.finalize().to_vec(),
             started_at: call.now_ms,
             answer: None,
@@ -114,7 +117,12 @@ impl Idempotency {
                     details: status.details().to_vec(),
                 }
             }
-            Err(_) => {
+            Err(error) => {
+                // A refusal without an answer to keep has done nothing, so its key may go to another request. An earlier try
+                // that died may have done something: then the key stays with its request.
+                if error.api.code.http_status() < 500 && place.0.kept.seed == place.0.kept.holder {
+                    place.0.kept.request.clear();
+                }
                 place.give_back().await;
                 return result;
             }
@@ -124,7 +132,7 @@ impl Idempotency {
         result
     }
 
-    fn replay<T: Message + Default>(&self, key: &KeptKey, sealed: &[u8]) -> Result<T> {
+    fn replay<T: Message + Default>(&self, key: &IdempotencyKey, sealed: &[u8]) -> Result<T> {
         let plain = self.keys.open(seal_purpose(key), sealed);
         let plain = plain.ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
         let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
@@ -139,17 +147,17 @@ impl Idempotency {
 }
 
 /// The answer in a key's row opens for that row alone.
-fn seal_purpose(key: &KeptKey) -> SealPurpose<'_> {
+fn seal_purpose(key: &IdempotencyKey) -> SealPurpose<'_> {
     SealPurpose::IdempotentAnswer { scope: &key.scope, key: &key.key }
 }
 
 /// A key's row, as this try writes it.
 #[derive(Clone)]
 struct Row {
-    key: KeptKey,
+    key: IdempotencyKey,
     /// 0 while this try has surely not taken the key.
     version: i64,
-    kept: KeptRequest,
+    kept: StoredRequest,
 }
 
 impl Row {
@@ -177,7 +185,7 @@ impl Row {
             self.version = 0;
             expect = Expect::Version(version);
             let age_ms = self.kept.started_at - known.started_at;
-            if age_ms >= KEPT_MS {
+            if age_ms >= KEPT_MS || known.request.is_empty() {
                 continue;
             }
             if known.request != self.kept.request {

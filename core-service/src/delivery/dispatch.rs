@@ -47,7 +47,7 @@ use crate::{
     error::Result,
     replicas::members::Members,
     shared::{Shared, queue_hints::Made},
-    tables::{deliveries::Step, queue::shard_of},
+    tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 
 /// How often timers, the slow lane and late attempts are looked at.
@@ -326,7 +326,7 @@ impl Dispatcher {
         let mut steps = Vec::with_capacity(attempts.len());
         for (Made { delivery: before, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
-            steps.push(Step { before, after });
+            steps.push(DeliveryChange { before, after });
         }
         let mut outcome = Ok(());
         let advanced = self.shared.deliveries.advance(&steps, now_ms).await.unwrap_or_else(|error| {
@@ -335,7 +335,7 @@ impl Dispatcher {
         });
         let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
-        for Step { before, after } in steps {
+        for DeliveryChange { before, after } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
             match advanced.next() {
                 Some(Ok(_)) => {

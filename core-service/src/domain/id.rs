@@ -27,6 +27,11 @@ pub fn random(prefix: &str, ids: &dyn IdSource) -> String {
     encode(prefix, &bytes)
 }
 
+/// Derives an id from a seed; without one it is random.
+pub fn seeded(prefix: &str, seed: Option<&str>, ids: &dyn IdSource) -> String {
+    seed.map_or_else(|| random(prefix, ids), |seed| derive(prefix, &[seed]))
+}
+
 /// The id of the profile with an upstream user id.
 #[must_use]
 pub fn of_profile(dataset: &str, upstream_id: &str) -> String {

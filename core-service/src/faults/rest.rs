@@ -51,12 +51,12 @@ async fn post_all(core: &Core, numbers: Range<u32>) {
 /// Returns whether a core has a writer of `live`.
 fn writes(core: &Core) -> bool {
     let progress = core.datasets.progress();
-    progress.iter().any(|progress| progress.dataset == Dataset::Live && progress.owed.is_some())
+    progress.iter().any(|progress| progress.dataset == Dataset::Live && progress.fanned_out.is_some())
 }
 
 /// True if a row says that a core's work on `live` is not done.
 async fn is_unfinished(core: &Core) -> bool {
-    let rows = unfinished::all(&core.shared.backend).await.unwrap();
+    let rows = unfinished::list_all(&core.shared.backend).await.unwrap();
     rows.iter().any(|row| row.dataset == "live" && row.replica == core.shared.replica)
 }
 

@@ -5,6 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use prost::Message;
 use thesis_proto::v1::{self, account_service_server::AccountService};
 use tonic::{Request, Response, Status, async_trait};
 
@@ -39,13 +40,21 @@ use crate::{
     },
 };
 
+/// The seed of the thing that a form creates, the same each time this session sends the form. A form without a name has no
+/// seed.
+fn seed(person: &Person, once: Option<&str>, message: &impl Message) -> Option<String> {
+    once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
+}
+
 async fn create_project(
     core: &Core,
     person: &Person,
     message: &v1::AccountServiceCreateProjectRequest,
 ) -> Outcome<v1::AccountServiceCreateProjectResponse> {
-    let made = admin::create_project::create_project(core, &person.actor, &message.organization_id, &message.name);
-    Ok(v1::AccountServiceCreateProjectResponse { project: Some(convert::control::project(&made.await?)) })
+    let v1::AccountServiceCreateProjectRequest { organization_id, name, once } = message;
+    let seed = seed(person, once.as_deref(), message);
+    let created = admin::create_project::create_project(core, &person.actor, organization_id, name, seed.as_deref());
+    Ok(v1::AccountServiceCreateProjectResponse { project: Some(convert::control::project(&created.await?)) })
 }
 
 async fn archive_project(
@@ -62,11 +71,13 @@ async fn create_key(
     person: &Person,
     message: &v1::AccountServiceCreateKeyRequest,
 ) -> Outcome<v1::AccountServiceCreateKeyResponse> {
+    let seed = seed(person, message.once.as_deref(), message);
     let new = NewKey {
         environment: message.environment(),
         name: &message.name,
         scopes: &message.scopes,
         expires_at: message.expires_at.as_ref(),
+        seed: seed.as_deref(),
     };
     let made = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
     let (row, key) = made.await?;

@@ -92,7 +92,7 @@ impl AdminService for Api {
         request: Request<v1::CreateProjectRequest>,
     ) -> Result<Response<v1::CreateProjectResponse>, Status> {
         self.change("AdminService/CreateProject", request, |core, actor, message| async move {
-            let row = create_project(&core, &actor, &message.organization_id, &message.name).await?;
+            let row = create_project(&core, &actor, &message.organization_id, &message.name, None).await?;
             Ok(v1::CreateProjectResponse { project: Some(convert::control::project(&row)) })
         })
         .await
@@ -169,6 +169,7 @@ impl AdminService for Api {
                 name: &message.name,
                 scopes: &message.scopes,
                 expires_at: message.expires_at.as_ref(),
+                seed: None,
             };
             let (row, key) = create_key(&core, &actor, &message.project_id, &new).await?;
             Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{
     StreamExt as _,
-    stream::{BoxStream, once, select_all, unfold},
+    stream::{BoxStream, once, pending, select_all, unfold},
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -74,7 +74,7 @@ async fn open(
     fields.optional_length(cursor, message.cursor.as_deref(), CURSOR);
     fields.finish()?;
     call.charge().await?;
-    let query = StreamQuery::read(call, filter, history_path(message), message.cursor.as_deref())?;
+    let query = StreamQuery::read(core, call, filter, history_path(message), message.cursor.as_deref())?;
     let held = match message.kind() {
         OpenKind::Subscription | OpenKind::Check => None,
         OpenKind::Unspecified | OpenKind::Place => Some(Held {
@@ -128,7 +128,8 @@ impl TailRead {
         let read = read_forward(&core.shared, dataset, &CompiledFilter::default(), *after, upto).await?;
         let v1::ReadResponse { events, position } = read;
         let begins_after = std::mem::replace(after, position);
-        Ok(Some(v1::TailResponse { dataset: dataset.to_string(), events, position, after: begins_after }))
+        let dataset = core.shared.generation.log_name(dataset);
+        Ok(Some(v1::TailResponse { dataset, events, position, after: begins_after }))
     }
 }
 
@@ -163,10 +164,6 @@ fn as_key(status: Status) -> Status {
     );
     let request_id = status.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     error_status(&gone, request_id)
-}
-
-fn dataset(name: &str) -> Result<Dataset, Status> {
-    Dataset::parse(name).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))
 }
 
 #[async_trait]
@@ -234,8 +231,12 @@ impl StreamService for Api {
         service_only(&self.core, &request)?;
         let mut tails = Vec::new();
         for from in request.into_inner().after {
-            let (core, dataset) = (Arc::clone(&self.core), dataset(&from.dataset)?);
-            tails.push(tail(TailRead { core, dataset, position: None, after: from.position }));
+            let core = Arc::clone(&self.core);
+            tails.push(match core.shared.generation.dataset_of(&from.dataset) {
+                Some(dataset) => tail(TailRead { core, dataset, position: None, after: from.position }),
+                // An edge may outlive a restore. Nothing follows in a log of before, and the other logs are read on.
+                None => pending().boxed(),
+            });
         }
         let stop = self.core.stop.clone();
         Ok(Response::new(select_all(tails).take_until(async move { stop.cancelled().await }).boxed()))
@@ -244,7 +245,8 @@ impl StreamService for Api {
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
         service_only(&self.core, &request)?;
         let v1::ReadRequest { dataset: name, after, types, filters } = request.into_inner();
-        let dataset = dataset(&name)?;
+        let dataset = self.core.shared.generation.dataset_of(&name);
+        let dataset = dataset.ok_or_else(|| Status::unavailable("the store has no such generation of this log"))?;
         internal(&self.core, "StreamService/Read", async {
             let mut fields = Fields::default();
             let filter = compile(&mut fields, &types, filters.as_ref(), "");

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::upstream::{Owed, Upstream};
 use crate::{
     store::StoreResult,
-    tables::upstream::{FeedPlace, keep_place, place},
+    tables::upstream::{FeedState, read_feed_state, write_feed_state},
 };
 
 /// Interval in which a place that does not move is kept, so that other cores know that the feed is up.
@@ -16,8 +16,8 @@ const SIGN_EVERY: Duration = Duration::from_secs(5);
 /// The place in the feed.
 pub(super) struct Place {
     upstream: Arc<Upstream>,
-    /// The row; `owed_since` is the value that was kept last.
-    pub(super) feed: FeedPlace,
+    /// The row; `pending_since` is the value that was kept last.
+    pub(super) feed: FeedState,
     /// Version of the last write.
     version: i64,
     kept_at: Option<Instant>,
@@ -34,10 +34,10 @@ impl Place {
     /// When the store does not answer.
     pub(super) async fn read(upstream: &Arc<Upstream>) -> StoreResult<Self> {
         let now_ms = upstream.now_ms();
-        let kept = place(&upstream.shared.backend).await?;
+        let kept = read_feed_state(&upstream.shared.backend).await?;
         let is_first = kept.is_none();
-        let (feed, version) = kept.unwrap_or_else(|| (FeedPlace { known_until: now_ms, ..FeedPlace::default() }, 0));
-        *upstream.owed.lock() = Owed { paying: None, waiting: feed.owed_since };
+        let (feed, version) = kept.unwrap_or_else(|| (FeedState { known_until: now_ms, ..FeedState::default() }, 0));
+        *upstream.owed.lock() = Owed { paying: None, waiting: feed.pending_since };
         let mut place = Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
         if is_first {
             let backfill = upstream.settings.backfill;
@@ -70,7 +70,7 @@ impl Place {
     /// Keeps the place if it moved, if the changes to look up are others, or if [`SIGN_EVERY`] has passed.
     pub(super) async fn keep_if_due(&mut self) {
         let owed = self.upstream.owed.lock().since();
-        if self.moved || owed != self.feed.owed_since || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
+        if self.moved || owed != self.feed.pending_since || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
             self.keep().await;
         }
     }
@@ -88,11 +88,12 @@ impl Place {
     }
 
     async fn write(&mut self) -> StoreResult<()> {
-        let owed_since = self.upstream.owed.lock().since();
-        let feed = FeedPlace { owed_since, ..self.feed.clone() };
-        // Higher than the last leader's version, whatever its clock said, and than an earlier try that may still arrive.
+        let pending_since = self.upstream.owed.lock().since();
+        let feed = FeedState { pending_since, ..self.feed.clone() };
+        // Higher than the last leader's version, whatever its clock said, and than an earlier try that may still
+        // arrive.
         self.version = self.upstream.now_ms().max(self.version + 1);
-        keep_place(&self.upstream.shared.backend, &feed, self.version).await?;
+        write_feed_state(&self.upstream.shared.backend, &feed, self.version).await?;
         (self.feed, self.kept_at, self.moved) = (feed, Some(Instant::now()), false);
         Ok(())
     }

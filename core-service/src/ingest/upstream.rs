@@ -33,7 +33,7 @@ use crate::{
     log::datasets::Datasets,
     replicas::peers::Peers,
     shared::Shared,
-    tables::upstream::{self, LookedUp},
+    tables::upstream::{self, LookupRecord},
 };
 
 /// Longest time that the upstream is believed to have no such thing, in milliseconds (the contract's 10 minutes).
@@ -96,7 +96,7 @@ pub struct Upstream {
     /// Theses that the feed told lately, by chain and address of their tokens.
     pub(super) busy: Mutex<HashMap<(String, String), u32>>,
     under_way: Mutex<HashMap<Thing, UnderWay>>,
-    remembered: Cache<Thing, LookedUp>,
+    remembered: Cache<Thing, LookupRecord>,
 }
 
 impl Upstream {
@@ -156,7 +156,7 @@ impl Upstream {
 
     /// Whether the upstream lately said that there is no such thing.
     async fn is_missing(&self, thing: &Thing) -> bool {
-        let is_recent = |known: LookedUp| self.now_ms() - known.at < MISSING_MS;
+        let is_recent = |known: LookupRecord| self.now_ms() - known.at < MISSING_MS;
         match self.known(thing).await {
             None => false,
             Some(known) if is_recent(known) => !known.found,
@@ -205,7 +205,7 @@ impl Upstream {
             Told::Missing => false,
             Told::Unavailable { .. } => return,
         };
-        self.remembered.insert(key_of(thing).0, LookedUp { at: self.now_ms(), found });
+        self.remembered.insert(key_of(thing).0, LookupRecord { at: self.now_ms(), found });
     }
 
     /// Remembers an answer, here and for all cores.
@@ -217,14 +217,14 @@ impl Upstream {
         }
         if let Some(answer) = self.remembered.get(&key)
             && !matches!(told, Told::Unavailable { .. })
-            && let Err(error) = upstream::keep_lookup(&self.shared.backend, &name(&key), answer).await
+            && let Err(error) = upstream::write_lookup(&self.shared.backend, &name(&key), answer).await
         {
             tracing::debug!(%error, "keeping the answer to a look-up failed");
         }
     }
 
     /// The last answer to a look-up, as far as it is known.
-    async fn known(&self, thing: &Thing) -> Option<LookedUp> {
+    async fn known(&self, thing: &Thing) -> Option<LookupRecord> {
         if matches!(thing, Thing::Page(_)) {
             return None;
         }
@@ -236,9 +236,9 @@ impl Upstream {
     }
 
     /// The last answer to a look-up of any core. Without it the upstream is asked once more.
-    async fn known_to_all(&self, thing: &Thing) -> Option<LookedUp> {
+    async fn known_to_all(&self, thing: &Thing) -> Option<LookupRecord> {
         let (key, _) = key_of(thing);
-        let known = upstream::looked_up(&self.shared.backend, &name(&key)).await.ok().flatten()?;
+        let known = upstream::read_lookup(&self.shared.backend, &name(&key)).await.ok().flatten()?;
         self.remembered.insert(key, known);
         Some(known)
     }
@@ -251,7 +251,7 @@ impl Upstream {
             return false;
         }
         let is_fresh =
-            |known: LookedUp| now_ms - known.at < if known.found { refresh } else { refresh.max(MISSING_MS) };
+            |known: LookupRecord| now_ms - known.at < if known.found { refresh } else { refresh.max(MISSING_MS) };
         if self.known(&thing).await.is_some_and(is_fresh) {
             return false;
         }
@@ -276,7 +276,7 @@ impl Upstream {
         if self.leads() {
             return self.status.feed(now_ms);
         }
-        let place = upstream::place(&self.shared.backend).await.ok().flatten();
+        let place = upstream::read_feed_state(&self.shared.backend).await.ok().flatten();
         let (place, _) = place.unwrap_or_default();
         (place.connected && now_ms - place.received_at < SILENCE_MS, place.last_frame_at)
     }

@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     log::selection::Selection,
     shared::Shared,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
 /// The part of a dataset's log that is read backward.
@@ -28,11 +28,11 @@ pub struct LogSlice {
     pub from: i64,
 }
 
-struct Side {
+struct LogCursor {
     slice: LogSlice,
     name: String,
-    waiting: VecDeque<SequencedEntry>,
-    /// Whether the waiting entries are the last.
+    buffered: VecDeque<SequencedEntry>,
+    /// True when the store has no entries beyond the buffered ones.
     done: bool,
 }
 
@@ -40,81 +40,84 @@ struct Side {
 pub struct Backward<'a> {
     shared: &'a Shared,
     selection: Selection,
-    sides: Vec<Side>,
+    logs: Vec<LogCursor>,
     page: usize,
 }
 
-/// For each dataset, the sequence number below which no entry was taken yet.
+/// For each dataset, the exclusive upper bound of the sequence numbers that are still to be read.
 pub type Positions = Vec<u64>;
 
 impl<'a> Backward<'a> {
-    /// Reads the selected entries of these slices, a page of each at once.
+    /// Reads the selected entries of these slices, one page of each at a time.
     #[must_use]
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
-        let side =
-            |slice: LogSlice| Side { name: slice.dataset.to_string(), slice, waiting: VecDeque::new(), done: false };
-        Self { shared, selection, sides: slices.into_iter().map(side).collect(), page }
+        let cursor = |slice: LogSlice| LogCursor {
+            name: slice.dataset.to_string(),
+            slice,
+            buffered: VecDeque::new(),
+            done: false,
+        };
+        Self { shared, selection, logs: slices.into_iter().map(cursor).collect(), page }
     }
 
-    /// Takes the next entry, with its dataset's place in the view.
+    /// Takes the next entry, with the index of its dataset in the view.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
-        for side in &mut self.sides {
-            if side.waiting.is_empty() && !side.done {
-                side.fill(self.shared, &self.selection, self.page).await?;
+        for log in &mut self.logs {
+            if log.buffered.is_empty() && !log.done {
+                log.fill(self.shared, &self.selection, self.page).await?;
             }
         }
         let newest = self
-            .sides
+            .logs
             .iter()
             .enumerate()
-            .filter_map(|(index, side)| Some((side.waiting.front()?.entry.created_at, &side.slice.dataset, index)))
+            .filter_map(|(index, log)| Some((log.buffered.front()?.entry.created_at, &log.slice.dataset, index)))
             .max()
             .map(|(_, _, index)| index);
         Ok(newest.and_then(|index| {
-            let side = &mut self.sides[index];
-            let taken = side.waiting.pop_front()?;
-            side.slice.before = taken.seq;
-            Some((index, taken))
+            let log = &mut self.logs[index];
+            let entry = log.buffered.pop_front()?;
+            log.slice.before = entry.seq;
+            Some((index, entry))
         }))
     }
 
-    /// How far reading has come: entries at and above these are taken or not wanted.
+    /// The read positions: entries at and above these are already taken, or not wanted.
     #[must_use]
     pub fn positions(&self) -> Positions {
-        self.sides.iter().map(|side| side.waiting.front().map_or(side.slice.before, |next| next.seq + 1)).collect()
+        self.logs.iter().map(|log| log.buffered.front().map_or(log.slice.before, |next| next.seq + 1)).collect()
     }
 
-    /// Whether there may be more to take.
+    /// True when there may be more entries.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        self.sides.iter().any(|side| !side.done || !side.waiting.is_empty())
+        self.logs.iter().any(|log| !log.done || !log.buffered.is_empty())
     }
 
-    /// The event of an entry, for the dataset at this place.
+    /// The event of an entry, for the dataset at this index.
     #[must_use]
     pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
-        convert::entry::event(&self.sides[index].slice.dataset, entry)
+        convert::entry::event(&self.logs[index].slice.dataset, entry)
     }
 }
 
-impl Side {
-    /// Reads the next entries.
+impl LogCursor {
     async fn fill(&mut self, shared: &Shared, selection: &Selection, page: usize) -> Result<()> {
         let LogSlice { before, after, from, .. } = self.slice;
         let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(page);
-        let log = &shared.log;
+        let store = &shared.log;
         let (found, rows) = match selection {
             Selection::All => {
-                let rows = log.read_back(&self.name, before, wanted).await?;
+                let rows = store.read_back(&self.name, before, wanted).await?;
                 (rows.len(), rows)
             }
             Selection::Scopes(scopes) => {
-                let between = Between { after, before };
+                let between = SeqRange { after, before };
                 let seqs = shared.events.positions(&self.name, scopes, between, true, wanted).await?;
-                (seqs.len(), log.get_many(&self.name, &seqs).await?)
+                (seqs.len(), store.get_many(&self.name, &seqs).await?)
             }
         };
         self.done = found < page;
@@ -124,7 +127,7 @@ impl Side {
                 self.done = true;
                 break;
             }
-            self.waiting.push_back(SequencedEntry { seq, entry });
+            self.buffered.push_back(SequencedEntry { seq, entry });
         }
         Ok(())
     }

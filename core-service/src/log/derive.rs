@@ -1,5 +1,5 @@
-//! The derived events of a token: its activity and velocity, counted at one moment over the rows that the dataset's
-//! readers see.
+//! The derived events of a token: its activity and velocity. Both are counted at one moment over the rows that readers
+//! of the dataset see.
 
 use crate::domain::{
     derivation::Counts,

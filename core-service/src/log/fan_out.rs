@@ -1,5 +1,5 @@
-//! Owes each event to the webhooks that match it, as pending deliveries. A projection of the log with its own
-//! checkpoint: it neither delays an answer nor misses an event.
+//! Creates the pending deliveries of each event for the webhooks that match it. The fan-out is a projection of the log
+//! with its own checkpoint, so it neither delays a response nor misses an event.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,44 +26,45 @@ use crate::{
     tables::log::{checkpoint_change, decode},
 };
 
-/// Name of this projection.
+/// Checkpoint: the deliveries of all events up to here are pending or done.
 pub const FAN_OUT: &str = "fan_out";
-/// Most entries looked at before the checkpoint moves.
+/// Maximum number of entries read before the checkpoint moves.
 const PAGE: usize = 500;
-/// Most deliveries collected before they are written.
+/// Maximum number of deliveries in one write.
 const CHUNK: usize = 500;
-/// Longest time that a moved checkpoint stays unstored.
-const STORE_AFTER: Duration = Duration::from_millis(500);
-/// Most entries that a checkpoint moves past before it is stored.
+/// A moved checkpoint is stored within this time.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of entries that a checkpoint moves past before it is stored.
 const MAX_UNSTORED: u64 = 1_000;
-/// Most difference between replicas' clocks: an event older than a webhook by only this still reaches it.
+/// Maximum difference between replicas' clocks. An event that is older than a webhook by only this still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
-/// Follows a dataset's projected position and owes the new events, until stopped. Tells how far it has come.
+/// Follows a dataset's projected position and creates the deliveries of new events, until stopped. Publishes its own
+/// position in `fanned_out`.
 pub async fn run(
     shared: Arc<Shared>,
     dataset: Dataset,
     mut position: watch::Receiver<u64>,
-    owed: watch::Sender<u64>,
+    fanned_out: watch::Sender<u64>,
     stop: CancellationToken,
 ) {
     let mut fan_out = FanOut::new(shared, dataset);
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
-            tracing::warn!(dataset = fan_out.name, %error, "owing events to webhooks failed, trying again");
+            tracing::warn!(dataset = fan_out.name, %error, "creating deliveries failed, trying again");
             fan_out.current = false;
             if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(200))).await.is_none() {
                 return;
             }
             continue;
         }
-        owed.send_replace(fan_out.done);
-        match stop.run_until_cancelled(fan_out.rest(&mut position)).await {
+        fanned_out.send_replace(fan_out.done);
+        match stop.run_until_cancelled(fan_out.wait_for_position(&mut position)).await {
             Some(Ok(())) => {}
-            Some(Err(_)) | None => return fan_out.store_or_tell().await,
+            Some(Err(_)) | None => return fan_out.store_or_log().await,
         }
     }
 }
@@ -72,17 +73,17 @@ struct FanOut {
     shared: Arc<Shared>,
     dataset: Dataset,
     name: String,
-    /// All events up to this sequence number are owed.
+    /// The deliveries of all events up to this sequence number exist.
     done: u64,
     /// The stored checkpoint as last known.
     stored: u64,
-    /// The latest time to store the checkpoint, if it moved.
+    /// The checkpoint must be stored by this time; none when it has not moved.
     store_by: Option<Instant>,
-    /// Whether `stored` is certainly the checkpoint in the store.
+    /// True when `stored` is certainly the checkpoint in the store.
     current: bool,
-    /// Whether it is known which entries were imported.
+    /// True once the import of the log, if any, was read.
     knows_import: bool,
-    /// The state of the webhooks that judged the last entries, as a number of changes.
+    /// Version of the webhook settings that the last entries were matched with, as a number of changes.
     judged_by: u64,
 }
 
@@ -110,8 +111,8 @@ impl FanOut {
                 self.current = true;
             }
             if !self.knows_import && upto > 0 {
-                // Webhooks were told of imported events where these happened. A program that knows no imports must not
-                // tell them either.
+                // Webhooks received the imported events at the log's origin. The checkpoint moves past them, so a
+                // version of this program that knows no imports does not deliver them either.
                 let import = self.shared.log.import(&self.name).await?;
                 self.done = self.done.max(import.map_or(0, |import| import.entries));
                 self.store().await?;
@@ -120,22 +121,22 @@ impl FanOut {
             if self.done >= upto {
                 return Ok(());
             }
-            // So a webhook whose creation was answered before an event's append is known here before that event.
+            // A webhook whose creation was acknowledged before an event's append must be known here before that event.
             self.shared.control.catch_up().await?;
             let (judgements, is_unseen) = {
                 let state = self.shared.control.state();
                 (state.judgements(), state.is_unseen(&self.dataset))
             };
             if self.judged_by != judgements {
-                // Entries judged by the old settings are never judged again by the new ones, not even after a restart.
+                // Entries matched with the old settings are never matched with the new ones, not even after a restart.
                 self.store().await?;
                 self.judged_by = judgements;
             }
             let before = self.done;
             if is_unseen {
-                self.reach(upto, false).await?;
+                self.mark_done(upto, false).await?;
             } else {
-                self.owe(upto).await?;
+                self.fan_out_page(upto).await?;
             }
             if self.done == before || self.done >= upto {
                 return Ok(());
@@ -143,13 +144,13 @@ impl FanOut {
         }
     }
 
-    /// Notes that events up to `seq` are owed. Where no other core reads the checkpoint, a move past unwanted events
-    /// alone is stored only now and then.
-    async fn reach(&mut self, seq: u64, owed: bool) -> Result<()> {
+    /// Moves the position to `seq`. Where no other core reads the checkpoint, a move past unwanted events alone is
+    /// stored only now and then.
+    async fn mark_done(&mut self, seq: u64, has_deliveries: bool) -> Result<()> {
         self.done = self.done.max(seq);
         let now = Instant::now();
-        let is_due = *self.store_by.get_or_insert(now + STORE_AFTER) <= now;
-        if owed || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MAX_UNSTORED {
+        let is_due = *self.store_by.get_or_insert(now + CHECKPOINT_INTERVAL) <= now;
+        if has_deliveries || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MAX_UNSTORED {
             self.store().await?;
         }
         Ok(())
@@ -164,52 +165,54 @@ impl FanOut {
         Ok(())
     }
 
-    async fn store_or_tell(&mut self) {
+    async fn store_or_log(&mut self) {
         if let Err(error) = self.store().await {
-            tracing::debug!(dataset = self.name, %error, "storing how far events are owed failed; it is stored later");
+            tracing::debug!(dataset = self.name, %error, "storing the fan-out position failed; it is stored later");
         }
     }
 
-    /// Waits for the position to move; meanwhile stores the checkpoint.
-    async fn rest(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
+    /// Waits for the position to move, and stores the checkpoint when it is due.
+    async fn wait_for_position(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
         if let Some(store_by) = self.store_by {
             if let Ok(moved) = timeout_at(store_by, position.changed()).await {
                 return moved;
             }
-            self.store_or_tell().await;
+            self.store_or_log().await;
         }
         position.changed().await
     }
 
-    /// Owes the events of a page of entries.
-    async fn owe(&mut self, upto: u64) -> Result<()> {
-        let (mut last, mut owes) = (self.done, false);
-        let (mut owed, mut outcome) = (Vec::new(), Ok(()));
+    /// Creates the deliveries of a page of entries.
+    async fn fan_out_page(&mut self, upto: u64) -> Result<()> {
+        let (mut last, mut has_deliveries) = (self.done, false);
+        let (mut deliveries, mut outcome) = (Vec::new(), Ok(()));
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             match decode(body) {
-                Ok(entry) => self.owe_entry(seq, &entry, &mut owed),
-                // A newer core can tell it.
+                Ok(entry) => self.add_deliveries(seq, &entry, &mut deliveries),
+                // A newer core can deliver it.
                 Err(error @ StoreError::Unknown(_)) => {
                     outcome = Err(error.into());
                     break;
                 }
-                // Waiting for it would hold up all later entries for ever.
-                Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
+                // Waiting for it would block all later entries for ever.
+                Err(error) => {
+                    tracing::error!(dataset = self.name, seq, %error, "an entry cannot be delivered to webhooks")
+                }
             }
             last = seq;
-            owes |= !owed.is_empty();
-            if owed.len() >= CHUNK {
-                self.write(&mut owed).await?;
-                // So other replicas see progress.
-                self.reach(last, owes).await?;
+            has_deliveries |= !deliveries.is_empty();
+            if deliveries.len() >= CHUNK {
+                self.write(&mut deliveries).await?;
+                // Other replicas see the progress.
+                self.mark_done(last, has_deliveries).await?;
             }
         }
-        self.write(&mut owed).await?;
-        self.reach(last, owes).await?;
+        self.write(&mut deliveries).await?;
+        self.mark_done(last, has_deliveries).await?;
         outcome
     }
 
-    fn owe_entry(&self, seq: u64, entry: &Entry, owed: &mut Vec<Made>) {
+    fn add_deliveries(&self, seq: u64, entry: &Entry, deliveries: &mut Vec<Made>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
         let now_ms = self.shared.clock.now_ms();
         let webhooks: Vec<Arc<Webhook>> = {
@@ -225,20 +228,21 @@ impl FanOut {
             return;
         }
         let body = Bytes::from(event_json(&event));
-        owed.extend(webhooks.iter().map(|webhook| {
-            // The event's time and id, so that a repeat makes the same delivery.
+        deliveries.extend(webhooks.iter().map(|webhook| {
+            // The id comes from the event's time and id, so a repeat creates the same delivery.
             let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
             let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let told = EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
-            let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, told);
+            let reference =
+                EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
+            let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
             Made { delivery, body: body.clone() }
         }));
     }
 
-    async fn write(&self, owed: &mut Vec<Made>) -> Result<()> {
-        while !owed.is_empty() {
-            let some = owed.drain(..owed.len().min(CHUNK)).collect();
-            self.shared.make_deliveries(some, self.shared.clock.now_ms()).await?;
+    async fn write(&self, deliveries: &mut Vec<Made>) -> Result<()> {
+        while !deliveries.is_empty() {
+            let chunk = deliveries.drain(..deliveries.len().min(CHUNK)).collect();
+            self.shared.make_deliveries(chunk, self.shared.clock.now_ms()).await?;
         }
         Ok(())
     }

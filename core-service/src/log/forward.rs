@@ -8,20 +8,20 @@ use crate::{
     error::Result,
     log::selection::{Selection, select},
     shared::Shared,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
-/// Most entries of a page. A page of all entries ends at a multiple of it, so that readers from different places soon
-/// read the same pages.
-const PAGE: usize = 256;
+/// Maximum number of entries in a page. A page of all entries ends at a multiple of it, so readers from different
+/// positions soon read the same pages.
+const PAGE_ENTRIES: usize = 256;
 
-/// Most bytes of a page before its last entry.
+/// A page ends with the entry that reaches this size.
 const PAGE_BYTES: usize = 64 * 1024;
 
 /// Reads the matching events of a dataset after a position, up to a projected one.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read_forward(
     shared: &Shared,
     dataset: &Dataset,
@@ -32,13 +32,13 @@ pub async fn read_forward(
     let (name, log) = (dataset.to_string(), &shared.log);
     let (rows, whole) = match select(shared, &dataset.counted_with(), filter).await? {
         Selection::All => {
-            let upto = upto.min((after / PAGE as u64 + 1) * PAGE as u64);
-            (log.read(&name, after, upto, PAGE).await?, after)
+            let upto = upto.min((after / PAGE_ENTRIES as u64 + 1) * PAGE_ENTRIES as u64);
+            (log.read(&name, after, upto, PAGE_ENTRIES).await?, after)
         }
         Selection::Scopes(scopes) => {
-            let between = Between { after, before: upto + 1 };
-            let seqs = shared.events.positions(&name, &scopes, between, false, PAGE).await?;
-            let whole = if seqs.len() < PAGE { upto } else { after };
+            let between = SeqRange { after, before: upto + 1 };
+            let seqs = shared.events.positions(&name, &scopes, between, false, PAGE_ENTRIES).await?;
+            let whole = if seqs.len() < PAGE_ENTRIES { upto } else { after };
             (log.get_many(&name, &seqs).await?, whole)
         }
     };

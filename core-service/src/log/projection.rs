@@ -1,5 +1,5 @@
-//! Makes a dataset's rows from the entries of its log. Idempotent: every row is written with its entry's sequence
-//! number as version.
+//! Writes a dataset's rows from the entries of its log. This is idempotent: every row is written with its entry's
+//! sequence number as version.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use crate::{
     tables::{
         derived,
         events::event_changes,
-        log::{Appended, BatchId, ImportMark, LogStore, checkpoint_change},
+        log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
             symbol_release, thesis_change, token_changes, totals_changes,
@@ -27,13 +27,13 @@ use crate::{
 
 /// Name of the projection into rows.
 pub const ROWS: &str = "rows";
-/// Most buckets remembered as listed; forgetting one costs a write.
-const KNOWN_BUCKETS: usize = 65_536;
-/// Most buckets checked at once for being empty after a deletion.
-const LOOKED_AT: usize = 8;
+/// Maximum number of buckets remembered as listed. A forgotten bucket costs another write.
+const MAX_KNOWN_BUCKETS: usize = 65_536;
+/// Number of buckets checked concurrently for being empty after a deletion.
+const CONCURRENT_CHECKS: usize = 8;
 
 /// The key of a bucket in the cache of listed buckets.
-fn place(scope: &str, bucket: i64) -> u64 {
+fn bucket_key(scope: &str, bucket: i64) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (scope, bucket).hash(&mut hasher);
     hasher.finish()
@@ -56,7 +56,7 @@ impl Projector {
     #[must_use]
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
         let theses = theses.of_writer(&dataset);
-        Self { backend, theses, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
+        Self { backend, theses, dataset, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
     }
 
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
@@ -64,7 +64,7 @@ impl Projector {
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
         let entry = &sequenced.entry;
         let is_new_bucket = |scope: &str, bucket: i64| {
-            let known = place(scope, bucket);
+            let known = bucket_key(scope, bucket);
             let is_new = self.known_buckets.get(&known).is_none();
             self.known_buckets.insert(known, ());
             is_new
@@ -81,13 +81,13 @@ impl Projector {
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
             Some(Kind::TokenActivity(activity)) => {
-                changes.push(derived::were_made(dataset, &activity.token.id, entry.created_at, version));
+                changes.push(derived::derived_at_change(dataset, &activity.token.id, entry.created_at, version));
             }
             Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
                 changes.push(thesis_change(dataset, &changed.thesis, version));
             }
             Some(Kind::ThesisDeleted(deleted)) => {
-                self.forget(sequenced);
+                self.forget_buckets(sequenced);
                 deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
                 totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
             }
@@ -111,7 +111,7 @@ impl Projector {
         event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
     }
 
-    /// The rows of entries in order, then the checkpoint.
+    /// Collects the row changes of entries in order, and the change of the checkpoint.
     fn rows(&self, entries: &[SequencedEntry]) -> (Vec<Change>, Option<Change>) {
         let mut changes = Vec::with_capacity(entries.len() * 20);
         for entry in entries {
@@ -121,11 +121,11 @@ impl Projector {
         (changes, checkpoint)
     }
 
-    /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark` tells
-    /// of the import that they begin.
+    /// Appends entries to the log and writes their rows. Where this process is the only writer, both are one step.
+    /// `mark` identifies the import that the entries begin.
     ///
     /// # Errors
-    /// When the store does not answer; entries that reached the log anyway are projected later.
+    /// Fails when the store does not answer; entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
         log: &LogStore,
@@ -133,11 +133,11 @@ impl Projector {
         batch: BatchId,
         entries: &[SequencedEntry],
         mark: Option<&ImportMark>,
-    ) -> StoreResult<Appended> {
+    ) -> StoreResult<AppendOutcome> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
             let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await?;
-            if appended == Appended::Done {
+            if appended == AppendOutcome::Done {
                 self.project(entries).await?;
             }
             return Ok(appended);
@@ -146,38 +146,39 @@ impl Projector {
         changes.extend(checkpoint);
         let append = async |changes| {
             let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
-            Ok((appended == Appended::Done, appended))
+            Ok((appended == AppendOutcome::Done, appended))
         };
-        let appended = self.theses.in_step(changes, append).await;
-        if !matches!(appended, Ok(Appended::Done)) {
+        let appended = self.theses.apply_with(changes, append).await;
+        if !matches!(appended, Ok(AppendOutcome::Done)) {
             self.known_buckets.clear();
         }
         appended
     }
 
     /// Forgets the buckets that a deletion may have emptied: a later thesis in one of them lists it again.
-    fn forget(&self, sequenced: &SequencedEntry) {
+    fn forget_buckets(&self, sequenced: &SequencedEntry) {
         if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
             for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
-                self.known_buckets.remove(&place(&scope, bucket));
+                self.known_buckets.remove(&bucket_key(&scope, bucket));
             }
         }
     }
 
-    /// Passes over entries whose rows another core has made.
-    pub fn pass(&self, entries: &[SequencedEntry]) {
-        entries.iter().for_each(|entry| self.forget(entry));
+    /// Skips entries whose rows another core has written.
+    pub fn skip_entries(&self, entries: &[SequencedEntry]) {
+        entries.iter().for_each(|entry| self.forget_buckets(entry));
         if !entries.is_empty() {
             self.theses.forget_recent();
         }
     }
 
-    /// The rows that this projection makes, with the last day of busy tokens in memory.
+    /// The rows that this projection writes, with the last day of busy tokens in memory.
     pub fn theses(&self) -> &ThesisStore {
         &self.theses
     }
 
-    /// The changes that remove empty buckets from their scopes' lists, once the rows of these entries are written.
+    /// Finds the changes that remove empty buckets from their scopes' lists. Call it after the rows of these entries
+    /// are written.
     ///
     /// A bucket is removed with the version of its last deletion here. Earlier theses are all written or deleted by
     /// then, so only a later thesis can still come into an empty bucket. Its projector forgot the bucket at that
@@ -196,7 +197,7 @@ impl Projector {
             Ok(is_empty.then(|| bucket_removal(dataset, &bucket, version)))
         });
         removals
-            .buffer_unordered(LOOKED_AT)
+            .buffer_unordered(CONCURRENT_CHECKS)
             .try_filter_map(|removal| std::future::ready(Ok(removal)))
             .try_collect()
             .await
@@ -205,7 +206,7 @@ impl Projector {
     /// Writes the rows of entries in order, then the checkpoint.
     ///
     /// # Errors
-    /// When the store does not answer; the entries are projected again later.
+    /// Fails when the store does not answer; the entries are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
         let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         let written = self.write(entries, changes, checkpoint).await;

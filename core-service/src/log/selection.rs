@@ -4,7 +4,7 @@ use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 
 use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
 
-/// Most scopes that are merged; a filter that names more tokens reads the log itself.
+/// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
 const MAX_SCOPES: usize = 200;
 
 /// The entries to read of each log.
@@ -20,7 +20,7 @@ pub enum Selection {
 /// introduced before that position.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
     if !filter.handles().is_empty() {
         return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));
@@ -38,7 +38,11 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     if !filter.chains().is_empty() {
         return Ok(scopes(filter.chains().iter().cloned().map(EventScope::Chain).collect()));
     }
-    Ok(if filter.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
+    Ok(if filter.types() == [EventScope::RARE_TYPE] {
+        scopes(vec![EventScope::ProfileUpdated])
+    } else {
+        Selection::All
+    })
 }
 
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {

@@ -1,4 +1,4 @@
-//! Says which log this core appends to, so that what it does not live to finish is found.
+//! Marks the logs that this core appends to. If the core dies, another core finds its unfinished work by the marks.
 
 use std::sync::Arc;
 
@@ -6,49 +6,49 @@ use crate::{
     domain::dataset::Dataset,
     shared::Shared,
     store::StoreResult,
-    tables::unfinished::{self, Unfinished},
+    tables::unfinished::{self, UnfinishedLog},
 };
 
-/// Longest age of what was said at the beginning of an append, in milliseconds.
-const SAID_FOR_MS: i64 = 30_000;
-/// Least age of a row, in milliseconds, that no append under way has begun by.
-pub(super) const OLD_MS: i64 = 2 * SAID_FOR_MS;
+/// Maximum age of the mark at the beginning of an append, in milliseconds.
+const MAX_MARK_AGE_MS: i64 = 30_000;
+/// Age of a mark in milliseconds from which it belongs to no running append.
+pub(super) const STALE_MARK_AGE_MS: i64 = 2 * MAX_MARK_AGE_MS;
 
-/// What this core says of one log.
-pub(super) struct Beginnings {
+/// The mark of this core on one log.
+pub(super) struct UnfinishedMark {
     shared: Arc<Shared>,
     dataset: Dataset,
-    said_at: Option<i64>,
+    set_at: Option<i64>,
 }
 
-impl Beginnings {
+impl UnfinishedMark {
     pub(super) fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
-        Self { shared, dataset, said_at: None }
+        Self { shared, dataset, set_at: None }
     }
 
-    /// Writes that this core appends to the log, unless it did so lately. It is called before each append, and again after
-    /// it: others remove a row that is old by then, and do not see an entry that comes later.
-    pub(super) async fn begin(&mut self) -> StoreResult<()> {
+    /// Writes the mark, unless a recent one exists. Call it before each append and again after it: another core removes
+    /// a stale mark, and does not see an entry that is appended later.
+    pub(super) async fn set(&mut self) -> StoreResult<()> {
         let at = self.shared.clock.now_ms();
-        if self.said_at.is_some_and(|said_at| at - said_at < SAID_FOR_MS) {
+        if self.set_at.is_some_and(|set_at| at - set_at < MAX_MARK_AGE_MS) {
             return Ok(());
         }
         let (dataset, replica) = (self.dataset.to_string(), self.shared.replica.clone());
-        unfinished::note(&self.shared.backend, &Unfinished { dataset, replica, at }).await?;
-        self.said_at = Some(at);
+        unfinished::write(&self.shared.backend, &UnfinishedLog { dataset, replica, at }).await?;
+        self.set_at = Some(at);
         Ok(())
     }
 
-    /// Takes back what this core said of the log: its part is done. If all is done up to the log's head, so is that of
-    /// others who said so long ago.
-    pub(super) async fn end(&mut self, all: bool) -> StoreResult<()> {
+    /// Removes the mark: the work of this core on the log is done. If `all` work up to the head is done, this also
+    /// removes the stale marks of other cores.
+    pub(super) async fn clear(&mut self, all: bool) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
-        let mut rows = unfinished::of(&self.shared.backend, &self.dataset).await?;
-        rows.retain(|row| row.replica == self.shared.replica || all && row.at + OLD_MS < now_ms);
+        let mut rows = unfinished::list_of(&self.shared.backend, &self.dataset).await?;
+        rows.retain(|row| row.replica == self.shared.replica || all && row.at + STALE_MARK_AGE_MS < now_ms);
         if !rows.is_empty() {
             unfinished::remove(&self.shared.backend, &rows).await?;
         }
-        self.said_at = None;
+        self.set_at = None;
         Ok(())
     }
 }

@@ -1,21 +1,22 @@
 //! The writer of one dataset's log. It knows the log up to its head. It drops commands already in the log, and appends
-//! the others as one batch if the head is still the same. It answers only after projecting the batch, so a caller reads
-//! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
+//! the others as one batch if the head is still the same. It responds only after projecting the batch, so a caller
+//! reads its own write. When another writer appends first, it applies the added entries once their rows are written,
+//! and tries again.
 
 mod batch;
 mod carry_out;
 mod command;
 mod derive;
 mod draft;
-mod due;
 mod follow;
 mod handle;
 mod import;
-mod look;
 mod observe;
+mod pending;
 mod rest;
 #[cfg(test)]
 mod tests;
+mod token_counts;
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,8 +26,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{batch::MAX_ENTRIES, carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due, rest::REST};
-use super::{projection::Projector, unfinished::Beginnings};
+use self::{
+    batch::MAX_ENTRIES, carry_out::fail_all, derive::LoadedToken, draft::KnownRows, pending::PendingDerivations,
+    rest::REST,
+};
+use super::{projection::Projector, unfinished::UnfinishedMark};
 use crate::{
     domain::{dataset::Dataset, id},
     replicas::peers::Peers,
@@ -36,28 +40,28 @@ use crate::{
 
 pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
-pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
+pub use self::{command::CommandOutcome, handle::WriterHandle, pending::DERIVED};
 
-/// Most entries projected at once when catching up.
-const CATCH_UP: usize = 500;
-/// Longest time that derived events wait to be appended together with theses.
-const COMPANY: Duration = Duration::from_millis(20);
-/// Extra wait for derived events that follow another writer's entries: that writer makes them first.
-const OTHERS_FIRST_MS: i64 = 1_000;
-/// Longest wait for another writer to make its entries' rows before this writer makes them too.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often this writer looks whether they are made.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Maximum number of entries read and projected in one step of a catch-up.
+const CATCH_UP_PAGE: usize = 500;
+/// Derived events wait for at most this time to be appended together with theses.
+const DERIVED_BATCHING_DELAY: Duration = Duration::from_millis(20);
+/// Extra delay of derived events that follow another writer's entries: that writer appends them first.
+const FOLLOWER_DERIVE_DELAY_MS: i64 = 1_000;
+/// This writer waits at most this time for another writer to project its entries. Then it projects them too.
+const OTHER_PROJECTION_TIMEOUT: Duration = Duration::from_secs(1);
+/// Interval in which this writer reads the checkpoint of that projection.
+const PROJECTION_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The pause before something that failed is tried again.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Delay before a failed step is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// What a writer does next.
-enum Next {
+/// The next action of a writer.
+enum NextAction {
     Jobs,
     Derive,
-    /// Looks at everything again.
-    Look,
+    /// Checks all conditions again.
+    Recheck,
     End,
 }
 
@@ -72,28 +76,26 @@ struct Writer {
     head: u64,
     /// This core has appended no entry after this sequence number.
     own_head: u64,
-    /// Tells `head` once the theses that the projector keeps are those up to there.
+    /// Publishes `head` once the projector's theses in memory include all entries up to it.
     followed: watch::Sender<u64>,
     last_created_at: i64,
     /// False at the start and after a failure: the entries beyond `head` must be projected first.
     current: bool,
-    /// The import that the log began with, if it began so; none before this is known.
+    /// The import that the log began with, if any. The outer option is none until this is known.
     import: Option<Option<ImportMark>>,
     /// The remembered part of the state at the head.
     known: KnownRows,
-    /// Tokens that owe derived events.
-    due: Due,
-    /// How many looks at a token's theses were begun.
-    looks: u64,
-    /// What these looks read.
-    looked: (mpsc::UnboundedSender<Looked>, mpsc::UnboundedReceiver<Looked>),
-    /// What this core says of the log.
-    beginnings: Beginnings,
-    /// How far events are owed to webhooks.
-    owed: watch::Receiver<u64>,
-    /// The last commands ended then. Before the first ones: the writer started then.
+    pending: PendingDerivations,
+    /// Number of the last load of a token's theses.
+    loads_started: u64,
+    /// Results of these loads.
+    loaded_tokens: (mpsc::UnboundedSender<LoadedToken>, mpsc::UnboundedReceiver<LoadedToken>),
+    unfinished_mark: UnfinishedMark,
+    /// The fan-out to webhooks has reached this position.
+    fanned_out: watch::Receiver<u64>,
+    /// End of the last commands, or the start of the writer before the first ones.
     last_command: Instant,
-    /// The writer tries to end then.
+    /// The writer next tries to end at this time.
     try_end_at: Instant,
 }
 
@@ -103,15 +105,15 @@ impl Writer {
         peers: Arc<Peers>,
         dataset: Dataset,
         position: watch::Sender<u64>,
-        owed: watch::Receiver<u64>,
+        fanned_out: watch::Receiver<u64>,
     ) -> Self {
         let (name, now) = (dataset.to_string(), Instant::now());
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
-            due: Due::new(Arc::clone(&shared), name.clone()),
-            looks: 0,
-            looked: mpsc::unbounded_channel(),
-            beginnings: Beginnings::new(Arc::clone(&shared), dataset.clone()),
+            pending: PendingDerivations::new(Arc::clone(&shared), name.clone()),
+            loads_started: 0,
+            loaded_tokens: mpsc::unbounded_channel(),
+            unfinished_mark: UnfinishedMark::new(Arc::clone(&shared), dataset.clone()),
             shared,
             peers,
             dataset,
@@ -124,22 +126,22 @@ impl Writer {
             current: false,
             import: None,
             known: KnownRows::new(),
-            owed,
+            fanned_out,
             last_command: now,
             try_end_at: now + REST,
         }
     }
 
-    async fn run(mut self, mut waiting: mpsc::Receiver<Job>, look_again: Arc<Notify>, stop: CancellationToken) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Job>, catch_up_requested: Arc<Notify>, stop: CancellationToken) {
         let mut jobs: Vec<Job> = Vec::new();
         loop {
             if !self.current
                 && let Err(error) = self.catch_up().await
             {
                 tracing::warn!(dataset = self.name, %error, "catching up with the log failed, trying again");
-                answer_all(jobs.drain(..), &error);
+                fail_all(jobs.drain(..), &error);
                 tokio::select! {
-                    () = tokio::time::sleep(PAUSE) => {}
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
                     () = stop.cancelled() => return,
                 }
                 while let Ok(job) = waiting.try_recv() {
@@ -149,27 +151,27 @@ impl Writer {
             }
             let mut derives = !self.joins_derived();
             if jobs.is_empty() {
-                match self.next(&mut waiting, &mut jobs, &look_again, &stop).await {
-                    Next::Jobs => {}
-                    Next::Derive => derives = true,
-                    Next::Look => continue,
-                    Next::End => return,
+                match self.wait_for_action(&mut waiting, &mut jobs, &catch_up_requested, &stop).await {
+                    NextAction::Jobs => {}
+                    NextAction::Derive => derives = true,
+                    NextAction::Recheck => continue,
+                    NextAction::End => return,
                 }
             }
-            while let Ok(looked) = self.looked.1.try_recv() {
-                self.take_look(looked);
+            while let Ok(loaded) = self.loaded_tokens.1.try_recv() {
+                self.apply_loaded(loaded);
             }
-            // A caller that gave up waiting was told so, and can ask again.
-            jobs.retain(|job| !job.answer.is_closed());
+            // These callers no longer wait. They received an error and can try again.
+            jobs.retain(|job| !job.response.is_closed());
             if !jobs.is_empty() {
                 self.write(&mut jobs).await;
                 self.begin_rest(!waiting.is_closed());
             }
-            // Jobs that never end must not keep it from being stored.
-            if self.due.store_by().is_some_and(|by| by <= Instant::now()) {
-                self.store_settled().await;
+            // The checkpoint is stored even while jobs arrive without a pause.
+            if self.pending.store_by().is_some_and(|by| by <= Instant::now()) {
+                self.store_checkpoint().await;
             }
-            derives |= self.due.is_overdue(COMPANY);
+            derives |= self.pending.is_overdue(DERIVED_BATCHING_DELAY);
             if self.current
                 && derives
                 && let Err(error) = self.derive().await
@@ -180,52 +182,53 @@ impl Writer {
         }
     }
 
-    /// Waits for jobs, or for what time brings.
-    async fn next(
+    /// Waits for jobs, for a due time or for a notification.
+    async fn wait_for_action(
         &mut self,
         waiting: &mut mpsc::Receiver<Job>,
         jobs: &mut Vec<Job>,
-        look_again: &Notify,
+        catch_up_requested: &Notify,
         stop: &CancellationToken,
-    ) -> Next {
-        let company = if self.joins_derived() { COMPANY } else { Duration::ZERO };
-        let wait = self.due.wait().filter(|_| !self.is_importing());
-        let derive = until(wait.map(|wait| Instant::now() + wait + company));
-        let store = until(self.due.store_by());
+    ) -> NextAction {
+        let batching_delay = if self.joins_derived() { DERIVED_BATCHING_DELAY } else { Duration::ZERO };
+        let wait = self.pending.time_until_due().filter(|_| !self.is_importing());
+        let derive = until(wait.map(|wait| Instant::now() + wait + batching_delay));
+        let store = until(self.pending.store_by());
         let rest = tokio::time::sleep_until(self.try_end_at);
         tokio::select! {
             biased;
             received = waiting.recv_many(jobs, MAX_ENTRIES), if !waiting.is_closed() => {
-                if received == 0 { Next::Look } else { Next::Jobs }
+                if received == 0 { NextAction::Recheck } else { NextAction::Jobs }
             }
-            // A log in use always has events to derive, so the end comes before them.
-            () = rest => if self.ends(waiting, jobs).await { Next::End } else { Next::Look },
-            () = derive => Next::Derive,
-            // Never closed: this writer holds a sender too.
-            Some(looked) = self.looked.1.recv() => {
-                self.take_look(looked);
-                Next::Look
+            // A log in use always has events to derive, so the end is checked before them.
+            () = rest => if self.ends(waiting, jobs).await { NextAction::End } else { NextAction::Recheck },
+            () = derive => NextAction::Derive,
+            // This channel is never closed: the writer itself holds a sender.
+            Some(loaded) = self.loaded_tokens.1.recv() => {
+                self.apply_loaded(loaded);
+                NextAction::Recheck
             }
             () = store => {
-                self.store_settled().await;
-                Next::Look
+                self.store_checkpoint().await;
+                NextAction::Recheck
             }
-            () = look_again.notified() => {
+            () = catch_up_requested.notified() => {
                 self.current = false;
-                Next::Look
+                NextAction::Recheck
             }
-            () = stop.cancelled() => Next::End,
+            () = stop.cancelled() => NextAction::End,
         }
     }
 
-    async fn store_settled(&mut self) {
-        if let Err(error) = self.due.store(self.head).await {
+    async fn store_checkpoint(&mut self) {
+        if let Err(error) = self.pending.store_checkpoint(self.head).await {
             tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
-    /// Whether derived events are appended with the next theses: if a write's cost does not depend on its size.
+    /// True when derived events are appended with the next theses. That pays off where the cost of a write does not
+    /// depend on its size.
     fn joins_derived(&self) -> bool {
         self.shared.backend.is_exclusive()
     }

@@ -5,10 +5,7 @@ use thesis_proto::{filter::CompiledFilter, v1};
 use super::Core;
 use crate::{
     access::gate::Call,
-    domain::{
-        dataset::Dataset,
-        list_cursor::{HistoryPosition, list_name},
-    },
+    domain::list_cursor::{HistoryPosition, list_name},
     error::{Error, Result},
     log::{
         backward::{Backward, LogSlice, Positions},
@@ -71,9 +68,10 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
     // The name contains every field of a query, except those of the page. The filter is in it as text.
     let EventQuery { filter: _, filter_text, created_after, created_before, limit: _, cursor: _ } = query;
     let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
+    // A cursor of this list has positions, so it belongs to the generation of the logs.
+    let logs = core.shared.generation.log_names(view);
     let (after, before) = (number(created_after), number(created_before));
-    let name = list_name(&["events", &view_name.join(","), filter_text, &after, &before]);
+    let name = list_name(&["events", &logs.join(","), filter_text, &after, &before]);
     let before: Positions = match &query.cursor {
         Some(cursor) => {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);

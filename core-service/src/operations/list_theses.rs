@@ -13,7 +13,7 @@ use crate::{
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
-    search::{Cancellation, SearchFilter, ask::likes_page},
+    search::{Cancellation, SearchFilter, run::likes_page},
     tables::index_scope::IndexScope,
 };
 

@@ -21,8 +21,8 @@ use crate::{
     domain::dataset::{Dataset, View},
     error::{Error, Result},
     search::{
-        Near, SearchIndex,
-        ask::{whole, with_index},
+        NearMatches, SearchIndex,
+        run::{wait_until_complete, with_index},
     },
 };
 
@@ -108,12 +108,12 @@ async fn find_near(
     core: &Core,
     call: &Call,
     name: &str,
-    near: fn(&SearchIndex, &View, &str, usize, Instant) -> Near,
+    near: fn(&SearchIndex, &View, &str, usize, Instant) -> NearMatches,
 ) -> Vec<(Dataset, String)> {
     let (view, name) = (call.caller.view.clone(), name.to_owned());
     let until = Instant::now() + NEAR_SEARCH_TIMEOUT;
     let searching = async {
-        whole(&core.search, &call.caller.view).await;
+        wait_until_complete(&core.search, &call.caller.view).await;
         let Ok(permit) = Arc::clone(&core.near_searches).try_acquire_owned() else { return Ok(Vec::new()) };
         let search = move |index: &SearchIndex| {
             let found = near(index, &view, &name, MAX_COMPARED, until);

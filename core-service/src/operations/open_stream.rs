@@ -11,7 +11,6 @@ use self::missed::MissedEvents;
 use super::Core;
 use crate::{
     access::gate::Call,
-    domain::dataset::Dataset,
     error::{Error, Result},
     replicas::stream_slots::StreamSlot,
     store::Consistency,
@@ -26,7 +25,7 @@ pub struct StreamQuery {
     path: String,
     /// Positions after which it resumes.
     after: Option<Vec<u64>>,
-    /// The names of the view's datasets.
+    /// The names of the logs of the view's datasets.
     names: Vec<String>,
 }
 
@@ -35,8 +34,8 @@ impl StreamQuery {
     ///
     /// # Errors
     /// `INVALID_CURSOR`.
-    pub fn read(call: &Call, filter: CompiledFilter, path: String, cursor: Option<&str>) -> Result<Self> {
-        let names: Vec<String> = call.caller.view.datasets().iter().map(Dataset::to_string).collect();
+    pub fn read(core: &Core, call: &Call, filter: CompiledFilter, path: String, cursor: Option<&str>) -> Result<Self> {
+        let names = core.shared.generation.log_names(&call.caller.view);
         let after = cursor.map(|text| StreamCursor::decode(text, &names).ok_or_else(invalid)).transpose()?;
         Ok(Self { filter, path, after: after.map(|cursor| cursor.positions), names })
     }
@@ -45,7 +44,8 @@ impl StreamQuery {
 fn invalid() -> Error {
     ApiError::new(
         ErrorCode::InvalidCursor,
-        "this cursor was never issued; take the id of an event of a stream, or leave it out",
+        "this cursor was never issued, or is older than a restore of the service; take the id of an event of a stream, or \
+         leave it out",
     )
     .with_param("cursor")
     .into()
@@ -72,7 +72,8 @@ pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) 
     for (index, after) in after.iter().flatten().enumerate() {
         if *after > live[index] {
             // Another replica may be ahead, but no cursor points beyond the end of the log.
-            let head = core.shared.log.head(&names[index], *after, Consistency::Serial).await?;
+            let dataset = call.caller.view.datasets()[index].to_string();
+            let head = core.shared.log.head(&dataset, *after, Consistency::Serial).await?;
             if *after > head {
                 return Err(invalid());
             }

@@ -14,8 +14,8 @@ use crate::{
     domain::dataset::Dataset,
     error::Result,
     search::{
-        Cancellation, Looked, SearchFilter,
-        ask::{in_time, in_turn, whole},
+        Cancellation, ParsedSearch, SearchFilter,
+        run::{run_in_turn, wait_until_complete, with_timeout},
     },
 };
 
@@ -25,7 +25,7 @@ pub struct SearchQuery {
     /// The text in the client's spelling.
     pub text: String,
     /// The parsed text.
-    pub looked: Looked,
+    pub looked: ParsedSearch,
     /// Search theses.
     pub theses: bool,
     /// Search profiles.
@@ -57,11 +57,11 @@ pub struct SearchQuery {
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
-    in_time(async {
-        whole(&core.search, view).await;
+    with_timeout(async {
+        wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
             // The index catches up within the second that a search may miss.
-            core.datasets.look_if_unheard(dataset).await?;
+            core.datasets.refresh_if_disconnected(dataset).await?;
         }
         Ok(())
     })
@@ -70,14 +70,15 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
-    let (theses, profiles, tokens) = in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-        // Twice the limit, since some rows may be deleted by now.
-        let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
-        let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
-        let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
-        Ok((theses, profiles, tokens))
-    })
-    .await?;
+    let (theses, profiles, tokens) =
+        run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
+            // Twice the limit, since some rows may be deleted by now.
+            let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
+            let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
+            let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
+            Ok((theses, profiles, tokens))
+        })
+        .await?;
     Ok(v1::SearchResult {
         query: text,
         theses: shown_theses(core, theses, limit).await?,

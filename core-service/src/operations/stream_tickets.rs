@@ -116,7 +116,7 @@ pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stre
     }
     let before = &found.ticket.connection;
     if !before.is_empty() && !replace_here(core, before) && !core.shared.backend.is_exclusive() {
-        tickets::tell_replaced(&core.shared.backend, now_ms, before).await?;
+        tickets::publish_replaced(&core.shared.backend, now_ms, before).await?;
     }
     Ok(true)
 }

@@ -30,7 +30,7 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
         // An author in both datasets is one of the sandbox, where a token has few authors.
         let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
         let pairs: Vec<_> = shared_authors.iter().map(|author| (token, author.as_str())).collect();
-        let in_second = shared.theses.of_authors(&second.to_string(), &pairs).await?;
+        let in_second = shared.theses.author_counts(&second.to_string(), &pairs).await?;
         let twice = in_second.iter().filter(|count| **count > 0).count();
         authors -= i64::try_from(twice).unwrap_or_default();
     }

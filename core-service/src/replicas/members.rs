@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     domain::id,
     store::{SharedBackend, StoreResult},
-    tables::members::{self, BEAT_KEPT, Beat, Member},
+    tables::members::{self, HEARTBEAT_RETENTION_SECONDS, Heartbeat, Member},
 };
 
 /// How often a core beats, and looks at the others' beats.
@@ -215,11 +215,11 @@ impl Members {
         if self.is_alone() {
             return Ok(());
         }
-        let beats = members::beats(&self.backend).await?;
+        let beats = members::read_heartbeats(&self.backend).await?;
         let now_ms = self.clock.now_ms();
         let mut state = self.state.lock();
-        state.others.retain(|_, seen| now_ms - seen.since < i64::from(BEAT_KEPT) * 1_000);
-        for Beat { replica, number, member } in beats.into_iter().filter(|beat| beat.replica != self.replica) {
+        state.others.retain(|_, seen| now_ms - seen.since < i64::from(HEARTBEAT_RETENTION_SECONDS) * 1_000);
+        for Heartbeat { replica, number, member } in beats.into_iter().filter(|beat| beat.replica != self.replica) {
             let new = || Seen { beat: number, since: now_ms, has_moved: false, member: member.clone() };
             let seen = state.others.entry(replica).or_insert_with(new);
             // An answer may come after a later one.
@@ -269,9 +269,9 @@ impl Members {
         let beat = {
             let mut state = self.state.lock();
             state.number = sent_at.max(state.number + 1);
-            Beat { replica: self.replica.clone(), number: state.number, member: state.own.clone() }
+            Heartbeat { replica: self.replica.clone(), number: state.number, member: state.own.clone() }
         };
-        members::write_beat(&self.backend, &beat).await?;
+        members::write_heartbeat(&self.backend, &beat).await?;
         // Streams from before a lapse end, however late it is noticed.
         self.end_lapsed();
         let mut state = self.state.lock();

@@ -133,7 +133,7 @@ impl<K: Counted> SharedCounts<K> {
 
     /// Whether the counts are in this process's memory only.
     fn is_local(&self) -> bool {
-        self.backend.is_exclusive() && !self.stored.table.is_for_good()
+        self.backend.is_exclusive() && !self.stored.table.is_permanent()
     }
 
     /// Looks at a count and notes that it is in use.
@@ -363,8 +363,8 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.len()
     }
 
-    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit: for
-    /// `most` counts, those with the largest own first.
+    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit:
+    /// for `most` counts, those with the largest own first.
     pub async fn read_ended(&self, most: usize, now_ms: i64) {
         if self.is_local() {
             return;
@@ -388,7 +388,7 @@ impl<K: Counted> SharedCounts<K> {
     /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this
     /// replica's own count and the sum.
     pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
-        let kept = |count: &Count| self.stored.table.is_for_good() && count.own != count.stored;
+        let kept = |count: &Count| self.stored.table.is_permanent() && count.own != count.stored;
         let mut counts = self.counts.lock();
         let ended = counts.by_key.extract_if(|key, count| key.has_ended(now_ms) && !kept(count));
         ended.map(|(key, count)| (key, count.own, count.total())).collect()

@@ -25,7 +25,7 @@ use crate::{
     error::{Error, Result},
     replicas::members::Members,
     store::{Consistency, SharedBackend, StoreError, StoreResult},
-    tables::stream_places::{self, Held, Places},
+    tables::stream_slots::{self, CoreStreams, ProjectStreams},
 };
 
 /// How often the rows of places that could not be given back are tried again.
@@ -141,8 +141,8 @@ impl StreamSlots {
         if self.backend.is_exclusive() {
             return Ok(self.own(project));
         }
-        let (_, places) = stream_places::read(&self.backend, project, Consistency::Quorum).await?;
-        let own = places.held.iter().find(|held| held.replica == self.members.replica()).map_or(0, |held| held.open);
+        let (_, places) = stream_slots::read(&self.backend, project, Consistency::Quorum).await?;
+        let own = places.cores.iter().find(|held| held.replica == self.members.replica()).map_or(0, |held| held.open);
         let others = self.others_alive(places).await?;
         Ok(own + others.iter().map(|held| held.open).sum::<u32>())
     }
@@ -160,17 +160,17 @@ impl StreamSlots {
         }
         let mut consistency = Consistency::Quorum;
         for again in 0..TRIES {
-            let (version, places) = stream_places::read(&self.backend, project, consistency).await?;
-            let mut others: Vec<Held> =
-                places.held.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
+            let (version, places) = stream_slots::read(&self.backend, project, consistency).await?;
+            let mut others: Vec<CoreStreams> =
+                places.cores.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
             let mut want = self.own(project);
             if let Some(limit) = limit {
-                let full = |others: &[Held]| {
+                let full = |others: &[CoreStreams]| {
                     let open = want + others.iter().map(|held| held.open).sum::<u32>();
                     (open >= limit).then_some(open)
                 };
                 if full(&others).is_some() {
-                    others = self.others_alive(Places { held: others }).await?;
+                    others = self.others_alive(ProjectStreams { cores: others }).await?;
                     if let Some(open) = full(&others) {
                         return Ok(Some(open));
                     }
@@ -178,13 +178,13 @@ impl StreamSlots {
                 want += 1;
             }
             if want > 0 {
-                others.push(Held { replica: self.members.replica().to_owned(), open: want });
+                others.push(CoreStreams { replica: self.members.replica().to_owned(), open: want });
             }
             others.sort_unstable_by(|one, other| one.replica.cmp(&other.replica));
-            if again > 0 && others == places.held {
+            if again > 0 && others == places.cores {
                 return Ok(None);
             }
-            match stream_places::replace(&self.backend, project, version, &Places { held: others }).await {
+            match stream_slots::replace(&self.backend, project, version, &ProjectStreams { cores: others }).await {
                 Ok(true) => return Ok(None),
                 // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
                 Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
@@ -195,9 +195,9 @@ impl StreamSlots {
     }
 
     /// Entries of other replicas that live now.
-    async fn others_alive(&self, places: Places) -> StoreResult<Vec<Held>> {
-        let mut others: Vec<Held> =
-            places.held.into_iter().filter(|held| held.replica != self.members.replica()).collect();
+    async fn others_alive(&self, places: ProjectStreams) -> StoreResult<Vec<CoreStreams>> {
+        let mut others: Vec<CoreStreams> =
+            places.cores.into_iter().filter(|held| held.replica != self.members.replica()).collect();
         if others.is_empty() {
             return Ok(others);
         }

@@ -10,14 +10,14 @@ use tantivy::{
 
 use super::schema::{CREATED_AT, ID_HIGH, ID_LOW, LIKES};
 
-/// Which match ranks first.
+/// Order of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The best match, then the newest.
+    /// By score, then newest first.
     Relevance,
-    /// The newest.
+    /// Newest first.
     Newest,
-    /// The most liked, then the newest; unknown likes last.
+    /// By likes with unknown likes last, then newest first.
     Likes,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Order {
 pub(super) struct Rank {
     /// Score or likes.
     pub(super) first: Option<i64>,
-    /// Unix milliseconds.
+    /// Time in unix milliseconds.
     pub(super) created_at: i64,
     /// The id's 120 bits.
     pub(super) id: (u64, u64),
@@ -43,7 +43,7 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// The best of any time.
+    /// The best matches of any time.
     pub(super) const fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
         Self { order, from: i64::MIN, to: i64::MAX, after, limit }
     }
@@ -55,7 +55,7 @@ pub(super) struct BestOfSegment {
     created_at: Column<i64>,
     id_high: Column<u64>,
     id_low: Column<u64>,
-    /// The lowest on top.
+    /// The kept ranks, with the lowest on top.
     kept: BinaryHeap<Reverse<Rank>>,
 }
 
@@ -64,7 +64,7 @@ impl SegmentCollector for BestOfSegment {
 
     fn collect(&mut self, doc: DocId, score: Score) {
         let first = match self.wanted.order {
-            // Scores are not negative, and the bits of such floats sort as the floats do.
+            // Scores are not negative, and the bits of non-negative floats sort like the floats.
             Order::Relevance => Some(i64::from(score.to_bits())),
             Order::Newest => None,
             Order::Likes => self.likes.first(doc),
@@ -123,7 +123,7 @@ impl Collector for Best {
     }
 }
 
-/// The highest of some ranks, highest first.
+/// Sorts ranks, highest first, and keeps the first `limit`.
 pub(super) fn highest<R: Ord>(mut ranks: Vec<R>, limit: usize) -> Vec<R> {
     ranks.sort_unstable_by(|a, b| b.cmp(a));
     ranks.truncate(limit);

@@ -10,7 +10,7 @@ use tantivy::{
     query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight},
 };
 
-/// Tells a search that nobody waits for it any more. The default one never does.
+/// Signals a search that no client waits for it any more. The default one never signals.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
@@ -36,7 +36,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// A query that finds nothing more once its search is cancelled. What it has found until then is of no use.
+/// A query that finds no more rows once its search is cancelled. The rows found by then are not used.
 #[derive(Clone, Debug)]
 pub(super) struct Cancellable<T> {
     inner: T,

@@ -1,4 +1,4 @@
-//! Compiles a search into a query over the terms of one dataset; gives the frequencies for scores.
+//! Compiles a search into a query over the terms of one dataset, and provides the frequencies for scores.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -15,35 +15,35 @@ use super::{
     SearchError,
     cancel::{Cancellable, Cancellation},
     schema::{Kind, Terms},
-    syntax::{Item, Looked},
+    syntax::{Item, ParsedSearch},
     words::Word,
 };
 
-/// Added score of a handle, symbol or address that equals the word: it ranks before every other match.
-const EXACT: f32 = 10_000.0;
-/// Words of a text, assumed as the average in every dataset: no score may depend on rows that its reader cannot see.
+/// Added score of a handle, symbol or address that equals the word. It ranks before every other match.
+const EXACT_SCORE: f32 = 10_000.0;
+/// Assumed average number of words of a text in every dataset: no score may depend on rows that the caller cannot see.
 const AVERAGE_WORDS: u64 = 24;
 
-/// Words that the prefixes of one search may match. Parts of the index are searched one after another, so those of the
-/// part with the most words count. The time and memory of a search grow with them: ten thousand take some milliseconds
-/// and megabytes.
+/// Maximum number of words that the prefixes of one search may match. Parts of the index are searched one after
+/// another, so only the part with the most words counts. The time and memory of a search grow with them: ten thousand
+/// take some milliseconds and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
 
 type Clause = (Occur, Box<dyn Query>);
 
-/// Matches rows with exactly this term; adds no score.
+/// Matches rows with exactly this term, and adds no score.
 pub(super) fn has(term: Term) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), 0.0))
 }
 
-/// Matches rows with one of these terms; adds no score.
+/// Matches rows with one of these terms, and adds no score.
 pub(super) fn has_one(terms: impl Iterator<Item = Term>) -> Box<dyn Query> {
     Box::new(BooleanQuery::union(terms.map(has).collect()))
 }
 
 /// Matches a search among a dataset's rows of a kind, until it is cancelled.
-pub(super) fn query(terms: &Terms, kind: Kind, looked: &Looked, cancellation: &Cancellation) -> Box<dyn Query> {
-    let alternatives = looked.alternatives.iter().map(|items| -> Box<dyn Query> {
+pub(super) fn query(terms: &Terms, kind: Kind, parsed: &ParsedSearch, cancellation: &Cancellation) -> Box<dyn Query> {
+    let alternatives = parsed.alternatives.iter().map(|items| -> Box<dyn Query> {
         let clause = |item: &Item| -> Clause {
             let occur = if item.excluded { Occur::MustNot } else { Occur::Must };
             (occur, Box::new(Cancellable::new(Arc::from(self::item(terms, kind, item)), cancellation)))
@@ -83,24 +83,24 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
     }
     if let Some(exact) = item.exact.as_ref().filter(|_| kind != Kind::Thesis) {
         let exact = TermQuery::new(terms.term(terms.fields.exact, exact), IndexRecordOption::Basic);
-        clauses.push((Occur::Should, Box::new(ConstScoreQuery::new(Box::new(exact), EXACT))));
+        clauses.push((Occur::Should, Box::new(ConstScoreQuery::new(Box::new(exact), EXACT_SCORE))));
     }
     Box::new(BooleanQuery::new(clauses))
 }
 
-/// Counts the words of a dataset that the prefixes of a search match, and takes them from the budget that is `left`.
+/// Counts the words of a dataset that the prefixes of a search match, and subtracts them from the budget `left`.
 ///
 /// # Errors
-/// `TooBroad` with the first prefix for which nothing is left, or when the index fails.
+/// Fails with `TooBroad` at the first prefix that exceeds the budget, or when the index fails.
 pub(super) fn count_expansions(
     searcher: &Searcher,
     terms: &Terms,
     kind: Kind,
-    looked: &Looked,
+    parsed: &ParsedSearch,
     left: &mut u32,
 ) -> Result<(), SearchError> {
     let field = terms.fields.words_of(kind);
-    for word in looked.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
+    for word in parsed.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
         let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
         let mut largest = 0;
         for segment in searcher.segment_readers() {
@@ -118,7 +118,7 @@ pub(super) fn count_expansions(
     Ok(())
 }
 
-/// A pattern that only this text matches.
+/// Escapes a text to a pattern that only this text matches.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {
@@ -130,7 +130,7 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// A term after all that begin with `prefix`.
+/// The upper bound of the terms that begin with `prefix`.
 fn end_of(terms: &Terms, field: Field, prefix: &str) -> Term {
     let mut end = terms.term(field, prefix);
     // No UTF-8 text has a byte as high as this.
@@ -146,7 +146,7 @@ pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndex
     query
 }
 
-/// Frequencies in the datasets of one view alone.
+/// Frequencies of terms within the datasets of one view.
 pub(super) struct Frequencies<'a> {
     pub(super) searcher: &'a Searcher,
     pub(super) datasets: &'a [Terms],

@@ -1,22 +1,22 @@
-//! What a search is narrowed to, and the rows of a list by likes.
+//! The filter of a search, and the rows of a list by likes.
 
 use super::Cancellation;
 use crate::domain::{dataset::Dataset, window::Floor};
 
-/// Which rows a search is narrowed to, and what ends it.
+/// The filter of a search, and its cancellation.
 #[derive(Clone, Debug)]
 pub struct SearchFilter {
     /// A thesis's author, or the profile itself.
     pub profile: Option<String>,
-    /// A thesis's token, or the token itself: one of these.
+    /// A thesis's token, or the token itself, is one of these.
     pub tokens: Option<Vec<String>>,
     /// The chain of a thesis or token.
     pub chain: Option<String>,
-    /// A thesis is not older than this.
+    /// Theses are not older than this.
     pub floor: Floor,
-    /// A thesis was not created after this, in unix milliseconds.
+    /// Theses are not newer than this, in unix milliseconds.
     pub to: i64,
-    /// Ends the search before it has found all.
+    /// Ends the search early.
     pub cancellation: Cancellation,
 }
 
@@ -42,6 +42,6 @@ pub struct ListedThesis {
     pub id: String,
     /// Its likes when it was indexed.
     pub likes: Option<i64>,
-    /// When it was created, in unix milliseconds.
+    /// Time of creation, in unix milliseconds.
     pub created_at: i64,
 }

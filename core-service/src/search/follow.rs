@@ -1,11 +1,11 @@
-//! Follows the logs with the index.
+//! The follower: it adds new log entries to the index.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
-use super::ask::with_index;
+use super::run::with_index;
 use crate::{
     domain::{dataset::Dataset, entry::SequencedEntry},
     error::Result,
@@ -15,65 +15,65 @@ use crate::{
     tables::log::decode,
 };
 
-/// How often the index looks for new entries: large commits cost less processor time for each thesis, and a search may
-/// miss a second.
-const FOLLOW_EVERY: Duration = Duration::from_millis(700);
+/// Interval in which the follower reads new entries. Large commits cost less processor time for each thesis, and a
+/// search may miss the last second.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(700);
 
-/// How often a round follows another while more entries wait, counted from the other's end.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
+/// Pause between two rounds while more entries wait.
+const ROUND_PAUSE: Duration = Duration::from_millis(5);
 
-/// How often the index tries again while a log cannot be followed or a commit fails.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// Pause after a round in which a log cannot be read or a commit fails.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Most entries read at once.
-const BATCH: usize = 1_000;
+/// Maximum number of entries in one read.
+const READ_PAGE: usize = 1_000;
 
-/// Entries of `live`, of the sandbox, and of all projects together between two commits.
-const ROUND: u64 = 20_000;
+/// Maximum number of entries between two commits: for `live`, for the sandbox, and for all projects together.
+const MAX_ROUND_ENTRIES: u64 = 20_000;
 
-/// Most log positions read at once.
-const MEASURED_AT_ONCE: usize = 8;
+/// Number of log positions that are read concurrently.
+const CONCURRENT_READS: usize = 8;
 
 /// An index, the logs that it follows, and the token that stops it.
 pub struct Follower {
     /// The index.
     pub index: Arc<SearchIndex>,
-    /// How far the logs are projected.
+    /// The projected positions of the logs.
     pub datasets: Arc<Datasets>,
     /// The logs.
     pub shared: Arc<Shared>,
-    /// Stops it.
+    /// Stops the follower.
     pub stop: CancellationToken,
 }
 
-/// Takes new log entries into the index, until the core stops.
+/// Adds new log entries to the index, until the core stops.
 pub async fn follow(follower: Follower) {
     let mut checked = HashSet::new();
     loop {
-        checked.extend(measure(&follower).await);
+        checked.extend(read_starts(&follower).await);
         let rest = advance(&follower, &mut checked).await;
         drop_unused(&follower).await;
         tokio::select! {
             biased;
             () = follower.stop.cancelled() => return,
-            () = follower.index.wanted() => {}
+            () = follower.index.wait_for_demand() => {}
             () = tokio::time::sleep(rest) => {}
         }
     }
 }
 
-/// Reads how far logs reach that were asked for, if that is not known yet; gives the datasets that it checked.
-pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
-    let measured = stream::iter(follower.index.unmeasured()).map(|dataset| async move {
-        let measured = async {
+/// Reads the start positions of requested datasets that have none yet. Returns the datasets that it checked.
+pub(crate) async fn read_starts(follower: &Follower) -> Vec<Dataset> {
+    let starts = stream::iter(follower.index.datasets_without_start()).map(|dataset| async move {
+        let start = async {
             let start = follower.datasets.refresh(&dataset).await?;
             if start > 0 {
                 check(follower, &dataset).await?;
             }
-            follower.index.measure(&dataset, start);
+            follower.index.set_start(&dataset, start);
             Result::Ok(start > 0)
         };
-        match measured.await {
+        match start.await {
             Ok(checked) => checked.then_some(dataset),
             Err(error) => {
                 tracing::debug!(%dataset, %error, "reading how far a log reaches failed, trying again");
@@ -81,24 +81,24 @@ pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
             }
         }
     });
-    measured.buffer_unordered(MEASURED_AT_ONCE).filter_map(std::future::ready).collect().await
+    starts.buffer_unordered(CONCURRENT_READS).filter_map(std::future::ready).collect().await
 }
 
-/// Takes in some new entries of every dataset that the index follows; tells how long to rest.
+/// Indexes some new entries of every dataset that the index follows. Returns the pause before the next round.
 pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
-    let (mut taken, mut more, mut failed) = (false, false, false);
+    let (mut indexed, mut more, mut failed) = (false, false, false);
     let mut positions = follower.datasets.positions();
     positions.retain(|(dataset, _)| follower.index.follows(dataset));
-    // The project that lacks the fewest entries comes first, so that few of them keep none waiting.
+    // The project that lacks the fewest entries comes first, so no project waits long for a few entries.
     positions.sort_by_cached_key(|(dataset, upto)| upto.saturating_sub(follower.index.position(dataset)));
-    let mut left_of_projects = ROUND;
+    let mut left_of_projects = MAX_ROUND_ENTRIES;
     for (dataset, upto) in positions {
         let is_project = matches!(dataset, Dataset::Project(_));
-        let max_entries = if is_project { left_of_projects } else { ROUND };
-        // One log that cannot be read does not hold up the others.
-        match take_in(follower, (&dataset, upto), max_entries, checked).await {
-            Ok(Taken { entries, has_more }) => {
-                taken |= entries > 0;
+        let max_entries = if is_project { left_of_projects } else { MAX_ROUND_ENTRIES };
+        // A log that cannot be read does not delay the others.
+        match index_entries(follower, (&dataset, upto), max_entries, checked).await {
+            Ok(RoundResult { entries, has_more }) => {
+                indexed |= entries > 0;
                 more |= has_more;
                 if is_project {
                     left_of_projects = left_of_projects.saturating_sub(entries);
@@ -110,18 +110,18 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
             }
         }
     }
-    if taken && let Err(error) = with_index(&follower.index, SearchIndex::commit).await {
+    if indexed && let Err(error) = with_index(&follower.index, SearchIndex::commit).await {
         tracing::warn!(%error, "committing the search index failed");
         failed = true;
     }
     match (failed, more) {
-        (true, _) => AFTER_FAILURE,
-        (false, true) => BETWEEN_ROUNDS,
-        (false, false) => FOLLOW_EVERY,
+        (true, _) => RETRY_PAUSE,
+        (false, true) => ROUND_PAUSE,
+        (false, false) => FOLLOW_INTERVAL,
     }
 }
 
-/// Drops the projects that nobody searches from an index in memory.
+/// Drops unused projects from an index in memory.
 pub(crate) async fn drop_unused(follower: &Follower) {
     let unused = follower.index.unused(follower.shared.clock.now_ms());
     if unused.is_empty() {
@@ -133,19 +133,19 @@ pub(crate) async fn drop_unused(follower: &Follower) {
     }
 }
 
-/// The entries of a log that a round took in, and whether it left some.
-struct Taken {
+/// The result of a round for one log: the number of indexed entries, and whether more wait.
+struct RoundResult {
     entries: u64,
     has_more: bool,
 }
 
-/// Takes in new entries of one dataset up to a position, but no more than `max_entries`.
-async fn take_in(
+/// Indexes new entries of one dataset up to a position, but no more than `max_entries`.
+async fn index_entries(
     follower: &Follower,
     (dataset, upto): (&Dataset, u64),
     max_entries: u64,
     checked: &mut HashSet<Dataset>,
-) -> Result<Taken> {
+) -> Result<RoundResult> {
     if upto > 0 && !checked.contains(dataset) {
         check(follower, dataset).await?;
         checked.insert(dataset.clone());
@@ -154,7 +154,7 @@ async fn take_in(
     let end = upto.min(start + max_entries);
     let mut after = start;
     while after < end && !follower.stop.is_cancelled() {
-        let rows = follower.shared.log.read(&dataset.to_string(), after, end, BATCH).await?;
+        let rows = follower.shared.log.read(&dataset.to_string(), after, end, READ_PAGE).await?;
         let Some((last, _)) = rows.last() else { break };
         after = *last;
         let dataset = dataset.clone();
@@ -165,10 +165,10 @@ async fn take_in(
     if start < after && end < upto {
         tracing::info!(%dataset, position = after, of = upto, "taking a log into the search index");
     }
-    Ok(Taken { entries: after.saturating_sub(start), has_more: after == end && end < upto })
+    Ok(RoundResult { entries: after.saturating_sub(start), has_more: after == end && end < upto })
 }
 
-/// Forgets the dataset if the index is of another log: its store may be gone or another.
+/// Forgets the dataset if the index holds another log: the store may have been deleted or replaced.
 async fn check(follower: &Follower, dataset: &Dataset) -> Result<()> {
     let Some(mark) = follower.index.mark(dataset) else { return Ok(()) };
     let found = follower.shared.log.get(&dataset.to_string(), mark.seq).await?.map(decode).transpose()?;

@@ -1,11 +1,11 @@
-//! Ids as two numbers that sort as their texts do: 24 characters of 5 bits.
+//! Ids as two numbers that sort like their texts: 24 characters of 5 bits.
 
-/// Sorted by byte.
+/// The characters of an id, sorted by byte.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Characters of a half.
+/// Number of characters of a half.
 const HALF: usize = 12;
 
-/// The halves of an id without its prefix; none when this service does not make such ids.
+/// Splits an id without its prefix. None when the text is not an id of this service.
 pub(super) fn halves(text: &str) -> Option<(u64, u64)> {
     if text.len() != 2 * HALF {
         return None;
@@ -17,8 +17,8 @@ pub(super) fn halves(text: &str) -> Option<(u64, u64)> {
     Some((number(high)?, number(low)?))
 }
 
-/// The id of two halves.
-pub(super) fn whole(prefix: &str, (high, low): (u64, u64)) -> String {
+/// Joins the halves of an id.
+pub(super) fn join(prefix: &str, (high, low): (u64, u64)) -> String {
     let mut text = String::with_capacity(prefix.len() + 2 * HALF);
     text.push_str(prefix);
     for half in [high, low] {
@@ -38,7 +38,7 @@ mod tests {
         let mut sorted: Vec<(u64, u64)> = ids.iter().map(|id| halves(&id[3..]).unwrap()).collect();
         ids.sort();
         sorted.sort();
-        let back: Vec<String> = sorted.into_iter().map(|id| whole("th_", id)).collect();
+        let back: Vec<String> = sorted.into_iter().map(|id| join("th_", id)).collect();
         assert_eq!(back, ids);
         for wrong in ["", "1", "ILOU00000000000000000000", "0000000000000000000000000", "é0000000000000000000000"] {
             assert_eq!(halves(wrong), None, "{wrong}");

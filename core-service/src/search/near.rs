@@ -1,4 +1,4 @@
-//! Rows whose handle or symbol is nearly a given one.
+//! Finds rows whose handle or symbol is similar to a given one.
 
 use std::ops::RangeInclusive;
 
@@ -16,31 +16,31 @@ use super::{
 };
 use crate::domain::dataset::{Dataset, View};
 
-/// Most characters of a name that is looked for: handles have no more.
-const LONGEST: usize = 41;
+/// Maximum number of characters of a searched name: no handle has more.
+const MAX_NAME_LENGTH: usize = 41;
 
-/// Rows by dataset and id.
-pub type Near = Result<Vec<(Dataset, String)>, SearchError>;
+/// Matching rows by dataset and id.
+pub type NearMatches = Result<Vec<(Dataset, String)>, SearchError>;
 
-/// How a name is looked for.
+/// A rule by which a name matches.
 #[derive(Clone, Copy)]
-enum Look {
-    /// With at most this many slips.
+enum MatchRule {
+    /// The names differ by at most this number of slips.
     Slips(usize),
-    /// As the beginning of a name.
+    /// The found name begins with the searched one.
     Begins,
 }
 
-/// The nearest first.
-const LOOKS: [Look; 3] = [Look::Slips(1), Look::Slips(MOST), Look::Begins];
+/// The rules, nearest first.
+const RULES: [MatchRule; 3] = [MatchRule::Slips(1), MatchRule::Slips(MOST), MatchRule::Begins];
 
-impl Look {
-    /// The lengths of names for which it makes sense.
+impl MatchRule {
+    /// The lengths of searched names that the rule suits.
     fn lengths(self) -> RangeInclusive<usize> {
         match self {
             // At most every third character of the longer name may differ.
-            Self::Slips(slips) => 2 * slips..=LONGEST,
-            Self::Begins => MIN_BEGUN..=LONGEST,
+            Self::Slips(slips) => 2 * slips..=MAX_NAME_LENGTH,
+            Self::Begins => MIN_BEGUN..=MAX_NAME_LENGTH,
         }
     }
 
@@ -57,39 +57,39 @@ impl Look {
 }
 
 impl SearchIndex {
-    /// The ids of the profiles whose handle is nearly a given one: those with one slip, or else those with two, or else
-    /// those that begin with it. After `until` it looks no further, and gives what it has.
+    /// Finds the ids of the profiles whose handle is similar to a given one: the handles with one slip, otherwise those
+    /// with two, otherwise those that begin with it. The search stops at `until` and returns the rows found by then.
     ///
     /// # Errors
-    /// When the index fails.
-    pub fn near_profiles(&self, view: &View, name: &str, limit: usize, until: Instant) -> Near {
+    /// Fails when the index fails.
+    pub fn near_profiles(&self, view: &View, name: &str, limit: usize, until: Instant) -> NearMatches {
         self.near(Kind::Profile, view, name, limit, until)
     }
 
-    /// The ids of the tokens whose symbol is nearly a given one, likewise.
+    /// Finds the ids of the tokens whose symbol is similar to a given one, by the rules of [`Self::near_profiles`].
     ///
     /// # Errors
-    /// When the index fails.
-    pub fn near_tokens(&self, view: &View, name: &str, limit: usize, until: Instant) -> Near {
+    /// Fails when the index fails.
+    pub fn near_tokens(&self, view: &View, name: &str, limit: usize, until: Instant) -> NearMatches {
         self.near(Kind::Token, view, name, limit, until)
     }
 
-    fn near(&self, kind: Kind, view: &View, name: &str, limit: usize, until: Instant) -> Near {
+    fn near(&self, kind: Kind, view: &View, name: &str, limit: usize, until: Instant) -> NearMatches {
         let mut found = Vec::new();
         let name = exact(name);
         let length = name.chars().count();
         let searcher = self.reader.searcher();
-        'looks: for look in LOOKS.iter().filter(|look| look.lengths().contains(&length)) {
+        'rules: for rule in RULES.iter().filter(|rule| rule.lengths().contains(&length)) {
             for dataset in view.datasets() {
                 if Instant::now() >= until {
-                    break 'looks;
+                    break 'rules;
                 }
                 let terms = Terms::new(self.fields, dataset);
-                // A slip may fall on the dataset's name in the term, so the rows must be the dataset's in any case.
+                // A slip may hit the dataset's name in the term, so a second condition requires rows of the dataset.
                 let own = has(terms.term(self.fields.kind, kind.prefix()));
-                let query = BooleanQuery::intersection(vec![look.query(&terms, &name), own]);
+                let query = BooleanQuery::intersection(vec![rule.query(&terms, &name), own]);
                 let ranks = searcher.search(&query, &Best::new(Order::Newest, None, limit))?;
-                found.extend(ranks.into_iter().map(|rank| (dataset.clone(), id::whole(kind.prefix(), rank.id))));
+                found.extend(ranks.into_iter().map(|rank| (dataset.clone(), id::join(kind.prefix(), rank.id))));
             }
             if !found.is_empty() {
                 break;

@@ -1,13 +1,13 @@
-//! How far the index has come in each log, and which datasets it holds whole: it has taken in all entries that their
-//! logs held when they were first asked for. Before that, a partial answer would look like a whole one.
+//! The index's position in each log, and the complete datasets. A dataset is complete once the index holds all entries
+//! that its log had at the first request. Before that, a partial result would look like a complete one.
 
-use super::{Mark, Marks, SearchIndex};
+use super::{LogMark, Marks, SearchIndex};
 use crate::domain::dataset::Dataset;
 
 impl SearchIndex {
     /// The last entry of a dataset's log that searches see.
     #[must_use]
-    pub fn mark(&self, dataset: &Dataset) -> Option<Mark> {
+    pub fn mark(&self, dataset: &Dataset) -> Option<LogMark> {
         self.committed.borrow().get(&dataset.to_string()).cloned()
     }
 
@@ -18,74 +18,74 @@ impl SearchIndex {
     }
 
     /// Waits until searches see a dataset's log up to a sequence number.
-    pub async fn reach(&self, dataset: &Dataset, position: u64) {
+    pub async fn wait_for_position(&self, dataset: &Dataset, position: u64) {
         let name = dataset.to_string();
-        let there = |marks: &Marks| has(marks, &name, position);
-        if !there(&self.committed.borrow()) {
+        let reached = |marks: &Marks| has_reached(marks, &name, position);
+        if !reached(&self.committed.borrow()) {
             self.wanted.notify_one();
             // The sender lives as long as `self`.
-            drop(self.committed.subscribe().wait_for(there).await);
+            drop(self.committed.subscribe().wait_for(reached).await);
         }
     }
 
-    /// Waits until somebody waits for a position.
-    pub async fn wanted(&self) {
+    /// Waits until a dataset is requested, or a caller waits for a position.
+    pub async fn wait_for_demand(&self) {
         self.wanted.notified().await;
     }
 
-    /// Asks for a dataset, so that the index takes in its log. The first time since it was dropped, the index may lack a
-    /// part of it.
-    pub fn ask_for(&self, dataset: &Dataset) {
-        // Until it is noted as lacking, no other request may find it asked for.
+    /// Requests a dataset, so the index follows its log. At the first request, or the first after a drop, the index may
+    /// lack a part of the log.
+    pub fn request_dataset(&self, dataset: &Dataset) {
+        // The lock is held until the dataset is noted as incomplete, so no other request takes it for complete.
         let mut requests = self.requests.lock();
         if requests.insert(dataset.to_string(), None).is_none() {
-            self.lacking.send_modify(|lacking| {
-                lacking.insert(dataset.to_string(), None);
+            self.incomplete.send_modify(|incomplete| {
+                incomplete.insert(dataset.to_string(), None);
             });
             self.wanted.notify_one();
         }
     }
 
-    /// The datasets that were asked for and whose position then is not known yet.
+    /// Requested datasets without a start position.
     #[must_use]
-    pub fn unmeasured(&self) -> Vec<Dataset> {
-        let lacking = self.lacking.borrow();
-        lacking.iter().filter(|(_, start)| start.is_none()).filter_map(|(name, _)| Dataset::parse(name)).collect()
+    pub fn datasets_without_start(&self) -> Vec<Dataset> {
+        let incomplete = self.incomplete.borrow();
+        incomplete.iter().filter(|(_, start)| start.is_none()).filter_map(|(name, _)| Dataset::parse(name)).collect()
     }
 
-    /// Notes the position of a dataset's log after it was asked for.
-    pub fn measure(&self, dataset: &Dataset, start: u64) {
+    /// Sets the position of a dataset's log at its first request.
+    pub fn set_start(&self, dataset: &Dataset, start: u64) {
         let name = dataset.to_string();
         let committed = self.committed.borrow();
-        let is_whole = has(&committed, &name, start);
-        self.lacking.send_modify(|lacking| {
-            if is_whole {
-                lacking.remove(&name);
+        let is_complete = has_reached(&committed, &name, start);
+        self.incomplete.send_modify(|incomplete| {
+            if is_complete {
+                incomplete.remove(&name);
             } else {
-                lacking.insert(name, Some(start));
+                incomplete.insert(name, Some(start));
             }
         });
     }
 
-    /// Takes note of the datasets that the last commit has made whole.
+    /// Removes the datasets that the last commit has completed from the incomplete ones.
     pub(super) fn complete(&self) {
         let committed = self.committed.borrow();
-        self.lacking.send_if_modified(|lacking| {
-            let before = lacking.len();
-            lacking.retain(|name, start| !start.is_some_and(|start| has(&committed, name, start)));
-            lacking.len() < before
+        self.incomplete.send_if_modified(|incomplete| {
+            let before = incomplete.len();
+            incomplete.retain(|name, start| !start.is_some_and(|start| has_reached(&committed, name, start)));
+            incomplete.len() < before
         });
     }
 
-    /// Waits until searches see all that a dataset's log held when it was first asked for.
-    pub async fn whole(&self, dataset: &Dataset) {
+    /// Waits until searches see all entries that a dataset's log had at its first request.
+    pub async fn wait_until_complete(&self, dataset: &Dataset) {
         let name = dataset.to_string();
         // The sender lives as long as `self`.
-        drop(self.lacking.subscribe().wait_for(|lacking| !lacking.contains_key(&name)).await);
+        drop(self.incomplete.subscribe().wait_for(|incomplete| !incomplete.contains_key(&name)).await);
     }
 }
 
-/// Whether the commits reach a position of a dataset's log.
-fn has(committed: &Marks, name: &str, position: u64) -> bool {
+/// Returns whether the commits reach a position of a dataset's log.
+fn has_reached(committed: &Marks, name: &str, position: u64) -> bool {
     position == 0 || committed.get(name).is_some_and(|mark| mark.seq >= position)
 }

@@ -17,7 +17,7 @@ use crate::domain::{
     row::{Profile, Thesis, Token},
 };
 
-/// Raised whenever the same row would be indexed differently, so that old indexes are rebuilt.
+/// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
 pub(super) const VERSION: u32 = 2;
 
 /// Name of the tokenizer of texts.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Thesis, Self::Profile, Self::Token];
 
-    /// The beginning of its ids.
+    /// The prefix of its ids.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Thesis => "th_",
@@ -159,7 +159,7 @@ impl Terms {
         self.add_exact(document, text);
     }
 
-    /// The document of a thesis; none when its id is not of this service. The same for the others.
+    /// The document of a thesis. None when its id is not an id of this service.
     pub(super) fn thesis(&self, thesis: &Thesis) -> Option<TantivyDocument> {
         let mut document = self.start(Kind::Thesis, &thesis.id, thesis.created_at)?;
         document.add_text(self.fields.thesis, self.value(&thesis.text));

@@ -1,34 +1,34 @@
 //! The syntax of searches: words are AND-ed, `"a phrase"`, `-word`, `OR`, `prefix*`. `OR` separates alternatives: the
-//! words between two of them are AND-ed first.
+//! words between two `OR` are AND-ed first.
 
 use super::words::{Word, exact, words};
 
-/// Most words that may end in `*` in one search: each stands for many words.
+/// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;
 
-/// Words of a phrase that ends in `*`, such as `a-b-c*`. Each takes memory of its own.
-const MAX_PHRASE_WITH_PREFIX: usize = 16;
+/// Maximum number of words of a phrase that ends in `*`, such as `a-b-c*`. Each word takes memory.
+const MAX_PREFIX_PHRASE_WORDS: usize = 16;
 
 /// A search: a row must match one of the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct ParsedSearch {
     pub(super) alternatives: Vec<Vec<Item>>,
 }
 
-/// Words that stand side by side.
+/// A word, or words side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// At least one.
+    /// The words, at least one.
     pub(super) words: Vec<Word>,
-    /// The whole, as handles and symbols are compared; only for a plain word.
+    /// The whole item in the form in which handles and symbols are compared; only for a plain word.
     pub(super) exact: Option<String>,
-    /// Whether a match must not hold it.
+    /// True when a match must not contain the item.
     pub(super) excluded: bool,
-    /// Whether the last word may be longer.
+    /// True when the last word is a prefix.
     pub(super) prefix: bool,
 }
 
-/// Why a search cannot be understood: the rule that it breaks.
+/// The rule that a malformed search breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
@@ -38,8 +38,8 @@ enum Piece<'a> {
     Item { text: &'a str, quoted: bool, excluded: bool },
 }
 
-/// Takes the first piece of a text that does not start with white space.
-fn piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
+/// Splits the first piece off a text that does not start with white space.
+fn split_piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
     let bare = text.trim_start_matches('-');
     let excluded = bare.len() < text.len() && !bare.starts_with(char::is_whitespace);
     if let Some(quoted) = bare.strip_prefix('"') {
@@ -54,18 +54,18 @@ fn piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
     Ok((Piece::Item { text: word, quoted: false, excluded }, rest))
 }
 
-/// Reads a search. A piece without a word, such as a lone `!`, is skipped.
+/// Parses a search. A piece without a word, such as a lone `!`, is skipped.
 ///
 /// # Errors
-/// The rule that it breaks.
-pub fn parse(text: &str) -> Result<Looked, Malformed> {
+/// Returns the rule that a malformed search breaks.
+pub fn parse(text: &str) -> Result<ParsedSearch, Malformed> {
     // Phones write curly quotation marks.
     let text = text.replace(['“', '”', '„'], "\"");
     let mut rest = text.trim_start();
     let (mut alternatives, mut items) = (Vec::new(), Vec::new());
     let (mut pieces, mut prefixes) = (0, 0);
     while !rest.is_empty() {
-        let (found, after) = piece(rest)?;
+        let (found, after) = split_piece(rest)?;
         rest = after.trim_start();
         match found {
             Piece::Or if pieces == 0 || rest.is_empty() => return Err(Malformed("has an OR without both its sides")),
@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Looked, Malformed> {
                 if words.is_empty() {
                     continue;
                 }
-                if prefix && words.len() > MAX_PHRASE_WITH_PREFIX {
+                if prefix && words.len() > MAX_PREFIX_PHRASE_WORDS {
                     return Err(Malformed("must have at most 16 words in a phrase that ends in *"));
                 }
                 prefixes += usize::from(prefix);
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> Result<Looked, Malformed> {
     if prefixes > MAX_PREFIXES {
         return Err(Malformed("must have at most 8 words that end in *"));
     }
-    Ok(Looked { alternatives })
+    Ok(ParsedSearch { alternatives })
 }
 
 #[cfg(test)]
@@ -110,14 +110,14 @@ mod tests {
     use super::*;
 
     fn shape(text: &str) -> Result<String, Malformed> {
-        let looked = parse(text)?;
+        let parsed = parse(text)?;
         let item = |item: &Item| {
             let words: Vec<&str> = item.words.iter().map(|word| word.text.as_str()).collect();
             let sign = if item.excluded { "-" } else { "" };
             format!("{sign}{}{}", words.join("+"), if item.prefix { "*" } else { "" })
         };
         let each = |items: &Vec<Item>| items.iter().map(item).collect::<Vec<_>>().join(" ");
-        Ok(looked.alternatives.iter().map(each).collect::<Vec<_>>().join(" | "))
+        Ok(parsed.alternatives.iter().map(each).collect::<Vec<_>>().join(" | "))
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
         #[test]
         fn nothing_panics(text in "\\PC{0,80}", near in "[ab\"*\\- OR$@🚀比👍🏽\u{fe0f}]{0,40}") {
             for text in [text, near] {
-                if let Ok(looked) = parse(&text) {
-                    prop_assert!(looked.alternatives.iter().flatten().all(|item| !item.words.is_empty()));
+                if let Ok(parsed) = parse(&text) {
+                    prop_assert!(parsed.alternatives.iter().flatten().all(|item| !item.words.is_empty()));
                 }
             }
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::{
-    entry::{Entry, Kind as Happened, ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
+    entry::{Entry, Kind as EntryKind, ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
     id::derive,
     row::{Profile, Thesis, Token},
     window::Floor,
@@ -55,8 +55,8 @@ fn token(symbol: &str, chain: &str, name: &str) -> Token {
     }
 }
 
-fn created(thesis: Thesis) -> Happened {
-    Happened::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() })
+fn created(thesis: Thesis) -> EntryKind {
+    EntryKind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() })
 }
 
 impl Log {
@@ -68,7 +68,7 @@ impl Log {
         Self { index, entries: BTreeMap::new() }
     }
 
-    fn add(&mut self, dataset: &Dataset, kind: Happened) {
+    fn add(&mut self, dataset: &Dataset, kind: EntryKind) {
         let entries = self.entries.entry(dataset.to_string()).or_default();
         let seq = entries.len() as u64 + 1;
         let entry = Entry { id: format!("evt_{seq}"), created_at: 0, test: false, kind: Some(kind), trace: Vec::new() };
@@ -89,8 +89,8 @@ fn names(dataset: &Dataset, found: &[(Dataset, String)], names: &[&str]) -> Vec<
 }
 
 fn look(log: &Log, text: &str, known: &[&str]) -> Vec<String> {
-    let looked = parse(text).unwrap();
-    let found = log.index.theses(&View::live(), &looked, &SearchFilter::default(), false, 50).unwrap();
+    let parsed = parse(text).unwrap();
+    let found = log.index.theses(&View::live(), &parsed, &SearchFilter::default(), false, 50).unwrap();
     names(&Dataset::Live, &found, known)
 }
 
@@ -178,7 +178,7 @@ fn the_newest_of_equal_matches_is_first() {
 fn a_row_is_found_as_it_is_now() {
     let mut log = Log::new();
     let live = Dataset::Live;
-    let edited = |text| Happened::ThesisEdited(ThesisChanged { thesis: thesis(&Dataset::Live, "a", text, 0) });
+    let edited = |text| EntryKind::ThesisEdited(ThesisChanged { thesis: thesis(&Dataset::Live, "a", text, 0) });
     log.say(&live, "a", "first words", 0);
     log.add(&live, edited("other text"));
     log.index.commit().unwrap();
@@ -186,7 +186,7 @@ fn a_row_is_found_as_it_is_now() {
     assert_eq!(look(&log, "other", &["a"]), ["a"]);
 
     let gone = ThesisDeleted { thesis: thesis(&live, "a", "other text", 0), ..ThesisDeleted::default() };
-    log.add(&live, Happened::ThesisDeleted(gone));
+    log.add(&live, EntryKind::ThesisDeleted(gone));
     log.index.commit().unwrap();
     assert!(look(&log, "other", &["a"]).is_empty());
 
@@ -206,13 +206,13 @@ fn exact_handles_and_symbols_are_first() {
         ("@x", "zoé"),
     ];
     for (handle, name) in people {
-        log.add(&live, Happened::ProfileObserved(ProfileObserved { profile: profile(handle, name) }));
+        log.add(&live, EntryKind::ProfileObserved(ProfileObserved { profile: profile(handle, name) }));
     }
     for (symbol, chain, name) in
         [("$RUN", "base", "A long name of a token"), ("$RUNRUN", "base", "run run run"), ("$RUN", "solana", "r")]
     {
         let observed = TokenObserved { token: token(symbol, chain, name), ..TokenObserved::default() };
-        log.add(&live, Happened::TokenObserved(observed));
+        log.add(&live, EntryKind::TokenObserved(observed));
     }
     log.index.commit().unwrap();
 
@@ -279,19 +279,19 @@ fn an_excluded_phrase_stands_behind_or_before_what_is_found() {
         log.say(&Dataset::Live, id, text, 0);
     }
     log.index.commit().unwrap();
-    let looked = parse("run -\"a b\"").unwrap();
-    let found = log.index.theses(&View::live(), &looked, &SearchFilter::default(), false, 9).unwrap();
+    let parsed = parse("run -\"a b\"").unwrap();
+    let found = log.index.theses(&View::live(), &parsed, &SearchFilter::default(), false, 9).unwrap();
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[tokio::test]
 async fn one_waits_for_a_position() {
     let mut log = Log::new();
-    log.index.reach(&Dataset::Live, 0).await;
+    log.index.wait_for_position(&Dataset::Live, 0).await;
     log.say(&Dataset::Live, "a", "words", 0);
-    let mut reached = Box::pin(log.index.reach(&Dataset::Live, 1));
+    let mut reached = Box::pin(log.index.wait_for_position(&Dataset::Live, 1));
     assert!(futures::poll!(&mut reached).is_pending());
-    log.index.wanted().await;
+    log.index.wait_for_demand().await;
     log.index.commit().unwrap();
     reached.await;
 }
@@ -319,10 +319,10 @@ proptest! {
             log.add(dataset, created(row.clone()));
             if *liked_later {
                 row.likes = *likes;
-                log.add(dataset, Happened::Engagement(ThesisChanged { thesis: row.clone() }));
+                log.add(dataset, EntryKind::Engagement(ThesisChanged { thesis: row.clone() }));
             }
             if *deleted {
-                log.add(dataset, Happened::ThesisDeleted(ThesisDeleted { thesis: row, ..ThesisDeleted::default() }));
+                log.add(dataset, EntryKind::ThesisDeleted(ThesisDeleted { thesis: row, ..ThesisDeleted::default() }));
             } else if *dataset != Dataset::Live && *created_at >= floor.bound_for(dataset) {
                 expected.push((row.likes, row.created_at, row.id));
             }
@@ -355,12 +355,12 @@ proptest! {
         }
         log.index.commit().unwrap();
         for text in [&text, &near] {
-            let Ok(looked) = parse(text) else { continue };
+            let Ok(parsed) = parse(text) else { continue };
             let (view, narrow) = (View::test("one"), SearchFilter::default());
-            log.index.theses(&view, &looked, &narrow, false, 3).unwrap();
-            log.index.theses(&view, &looked, &narrow, true, 3).unwrap();
-            log.index.profiles(&view, &looked, &narrow, 3).unwrap();
-            log.index.tokens(&view, &looked, &narrow, 3).unwrap();
+            log.index.theses(&view, &parsed, &narrow, false, 3).unwrap();
+            log.index.theses(&view, &parsed, &narrow, true, 3).unwrap();
+            log.index.profiles(&view, &parsed, &narrow, 3).unwrap();
+            log.index.tokens(&view, &parsed, &narrow, 3).unwrap();
         }
     }
 }

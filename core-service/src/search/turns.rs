@@ -1,5 +1,5 @@
-//! The turns of searches on a few threads. An organization has at most half of the threads, so that searches of others
-//! always find one, and few of its searches wait.
+//! The turns of searches on a few threads. An organization has at most half of the threads, so searches of other
+//! organizations always find one. Only few of its searches may wait.
 
 use std::{collections::HashMap, sync::Arc, thread};
 
@@ -14,28 +14,28 @@ use crate::{
     threads::{self, Threads},
 };
 
-/// Searches of one organization that run or wait.
+/// Maximum number of searches of one organization that run or wait.
 const MAX_OF_ORGANIZATION: usize = 16;
-/// Searches of all organizations that run or wait.
+/// Maximum number of searches of all organizations that run or wait.
 const MAX_OF_ALL: usize = 256;
-/// Seconds after which a search that found no place may be tried again.
-const RETRY_AFTER: u32 = 1;
+/// Seconds after which a client may retry a search that found no place.
+const RETRY_AFTER_SECONDS: u32 = 1;
 /// The priority of the threads, of 100: below that of the threads that answer requests (50) and of those that hash the
 /// passwords of known people (45).
 const PRIORITY: u8 = 12;
 
-/// The threads of searches, and those who wait for them.
+/// The threads of searches, and the queue for them.
 pub(super) struct Turns {
     pub(super) threads: Threads,
-    /// Threads without a search. Each organization waits with at most its share of searches here, so that turns go round.
+    /// Free threads. Each organization waits here with at most its share of searches, so turns go round.
     free: Arc<Semaphore>,
     share: usize,
-    /// The threads that each organization has left of its share.
+    /// The rest of each organization's share of threads.
     organizations: Mutex<HashMap<String, Arc<Semaphore>>>,
     places: NamedSlots,
 }
 
-/// A search may run until this is dropped.
+/// A search may run until its turn is dropped.
 pub(super) struct Turn {
     _of_organization: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
@@ -59,7 +59,8 @@ impl Turns {
     /// Waits for the turn of an organization's search.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when too many of all do.
+    /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when too many of
+    /// all do.
     pub(super) async fn take_turn(&self, organization: &str) -> Result<Turn> {
         let place = self.take_place(organization)?;
         let of_organization = self.share_of(organization).acquire_owned().await.map_err(Error::internal)?;
@@ -75,7 +76,7 @@ impl Turns {
                 return ApiError::unavailable().into();
             }
             let text = format!("{MAX_OF_ORGANIZATION} searches of the organization run or wait; send fewer at once");
-            ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER).into()
+            ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER_SECONDS).into()
         })
     }
 

@@ -1,8 +1,8 @@
-//! What leaves the index: datasets whose log is another one, and projects that nobody searches.
+//! Removal from the index: datasets whose log was replaced, and unused projects.
 //!
-//! An index in memory holds the projects in use alone, so that its size does not follow the number of projects. Its
-//! follower drops a project that had no request for half an hour. The next request takes the project in again, and waits
-//! until it is whole. An index on a disk holds every log.
+//! An index in memory holds only the projects in use, so its size does not follow the number of projects. Its follower
+//! drops a project that had no request for half an hour. After the next request, the index reads the project's log
+//! again, and the request waits until it is complete. An index on a disk holds every log.
 
 use tantivy::index::SegmentMeta;
 
@@ -16,15 +16,15 @@ use crate::domain::{dataset::Dataset, window::MINUTE_MS};
 const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
 
 impl SearchIndex {
-    /// True if the index takes in a dataset's log as it grows.
+    /// Returns whether the index follows a dataset's log.
     #[must_use]
     pub fn follows(&self, dataset: &Dataset) -> bool {
         let is_project = matches!(dataset, Dataset::Project(_));
         !self.in_memory || !is_project || self.requests.lock().contains_key(&dataset.to_string())
     }
 
-    /// The projects that an index in memory holds without a request in the last half hour. A request since the last call
-    /// counts as made at `now_ms`.
+    /// The projects that an index in memory holds without a request in the last half hour. A request since the last
+    /// call counts as made at `now_ms`.
     #[must_use]
     pub fn unused(&self, now_ms: i64) -> Vec<Dataset> {
         if !self.in_memory {
@@ -41,11 +41,11 @@ impl SearchIndex {
         unused.filter_map(|name| Dataset::parse(name)).collect()
     }
 
-    /// Forgets datasets, and has the segments written again that have become mostly empty: only that frees their memory.
-    /// Blocks.
+    /// Forgets datasets, and starts to rewrite the segments that have become mostly empty: only that frees their
+    /// memory. This blocks.
     ///
     /// # Errors
-    /// The error of the index, which holds the datasets then.
+    /// Fails when the index fails. It still holds the datasets then.
     pub fn drop_datasets(&self, datasets: &[Dataset]) -> Result<(), SearchError> {
         datasets.iter().for_each(|dataset| self.forget(dataset));
         self.commit()?;
@@ -54,7 +54,7 @@ impl SearchIndex {
         let mostly_empty = segments.iter().filter(|segment| segment.num_deleted_docs() > segment.num_docs());
         let mostly_empty: Vec<_> = mostly_empty.map(SegmentMeta::id).collect();
         if !mostly_empty.is_empty() {
-            // It goes on in a thread of the index. One that fails leaves the segments as they are.
+            // The merge continues in a thread of the index. A failed merge leaves the segments as they are.
             drop(writer.writer.merge(&mostly_empty));
         }
         Ok(())

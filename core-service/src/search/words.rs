@@ -1,6 +1,6 @@
 //! Cuts text into words, in the same way for the index and for searches.
 //!
-//! - Case, width and composition do not count: text is NFKC, then case-folded.
+//! - Case, width and composition are ignored: text is normalized to NFKC, then case-folded.
 //! - Letters and digits make words; everything else separates them, so `uniswap` is found in `uniswap.org`.
 //! - Scripts that put no spaces between words (Chinese, Japanese, Korean, Thai …) give a word for each character, and a
 //!   search in them is a phrase: any stretch of text is found, without a dictionary.
@@ -17,8 +17,8 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use thesis_proto::reference;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Most bytes of a word that count.
-const MAX_WORD: usize = 1_000;
+/// Maximum number of bytes of a word. The rest is ignored.
+const MAX_WORD_BYTES: usize = 1_000;
 
 /// A word of a text; its place in the list is its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct Word {
     pub(super) variant: Option<String>,
 }
 
-/// Text as it is compared: without differences of case, width and composition.
+/// Normalizes text for comparison: without differences of case, width and composition.
 pub(super) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -37,7 +37,7 @@ pub(super) fn fold(text: &str) -> String {
     reference::fold(&ComposingNormalizer::new_nfkc().normalize(text))
 }
 
-/// A handle, symbol or address as it is compared: as a whole, without its sigil.
+/// Normalizes a handle, symbol or address for comparison: as a whole, without its sigil.
 pub(super) fn exact(text: &str) -> String {
     fold(text.strip_prefix(['@', '$']).unwrap_or(text))
 }
@@ -55,7 +55,7 @@ enum Class {
 
 fn class(cluster: &str) -> Class {
     let Some(first) = cluster.chars().next() else { return Class::Nothing };
-    // Keycaps, and all else that asks to be shown as emoji.
+    // These are keycaps and other emoji presentations.
     if cluster.contains(['\u{fe0f}', '\u{20e3}']) {
         return Class::Symbol;
     }
@@ -88,18 +88,18 @@ fn class(cluster: &str) -> Class {
     }
 }
 
-/// The words of a text.
+/// Splits a text into its words.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let folded = fold(text);
     let mut words: Vec<Word> = Vec::new();
-    // Whether the last word may continue, and the sigil of the next word.
+    // `open` is true while the last word may continue. `sigil` precedes the next word.
     let (mut open, mut sigil) = (false, None);
     for cluster in folded.graphemes(true) {
         let class = class(cluster);
         match (class, words.last_mut()) {
             (Class::Letter, Some(last)) if open => {
                 for form in [Some(&mut last.text), last.variant.as_mut()].into_iter().flatten() {
-                    if form.len() + cluster.len() <= MAX_WORD {
+                    if form.len() + cluster.len() <= MAX_WORD_BYTES {
                         form.push_str(cluster);
                     }
                 }
@@ -136,7 +136,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 
 /// A single cluster may hold any number of combining marks.
 fn cut(text: &mut String) {
-    text.truncate(text.floor_char_boundary(MAX_WORD));
+    text.truncate(text.floor_char_boundary(MAX_WORD_BYTES));
 }
 
 /// Separates a dataset's name from the text of its row in the index.

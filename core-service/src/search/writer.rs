@@ -4,22 +4,21 @@ use tantivy::{IndexWriter, TantivyDocument};
 
 use super::{Marks, schema::Terms};
 use crate::domain::{
-    entry::{Entry, Kind as Happened},
+    entry::{Entry, Kind as EntryKind},
     row::{Profile, Token},
 };
 
-/// Takes the entries of logs into the index.
+/// Adds the entries of logs to the index.
 pub(super) struct Writer {
     pub(super) writer: IndexWriter,
-    /// How far the added documents reach, committed or not.
+    /// The positions of the added documents, committed or not.
     pub(super) marks: Marks,
 }
 
 impl Writer {
-    /// Takes in an entry of a dataset.
-    pub(super) fn take_in(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
+    pub(super) fn apply_entry(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
         match &entry.kind {
-            Some(Happened::ThesisCreated(created)) => {
+            Some(EntryKind::ThesisCreated(created)) => {
                 if created.introduces_profile {
                     self.put_profile(terms, &created.profile)?;
                 }
@@ -28,15 +27,15 @@ impl Writer {
                 }
                 self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
             }
-            Some(Happened::ThesisEdited(changed) | Happened::Engagement(changed)) => {
+            Some(EntryKind::ThesisEdited(changed) | EntryKind::Engagement(changed)) => {
                 let thesis = Some(&changed.thesis).filter(|thesis| thesis.deleted_at.is_none());
                 self.put(terms, &changed.thesis.id, thesis.and_then(|thesis| terms.thesis(thesis)))
             }
-            Some(Happened::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
-            Some(Happened::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
-            Some(Happened::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
-            Some(Happened::TokenObserved(observed)) => self.put_token(terms, &observed.token),
-            Some(Happened::TokenActivity(_) | Happened::ThesisVelocity(_) | Happened::ThesisAwaited(_)) | None => {
+            Some(EntryKind::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
+            Some(EntryKind::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
+            Some(EntryKind::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
+            Some(EntryKind::TokenObserved(observed)) => self.put_token(terms, &observed.token),
+            Some(EntryKind::TokenActivity(_) | EntryKind::ThesisVelocity(_) | EntryKind::ThesisAwaited(_)) | None => {
                 Ok(())
             }
         }

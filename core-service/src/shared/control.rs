@@ -35,7 +35,7 @@ use crate::{
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
         control::{self as control_rows, decode, entry_changes},
-        log::{Appended, LogStore, checkpoint_change},
+        log::{AppendOutcome, LogStore, checkpoint_change},
     },
 };
 
@@ -305,8 +305,8 @@ impl Control {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
-            Ok(Appended::Done) => {}
-            Ok(Appended::Lost) => return Ok(false),
+            Ok(AppendOutcome::Done) => {}
+            Ok(AppendOutcome::Lost) => return Ok(false),
             Err(error) => {
                 // It may be in the log anyway; a caller that looks before it asks again must see it then.
                 drop(self.catch_up().await);

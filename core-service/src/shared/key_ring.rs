@@ -139,16 +139,27 @@ impl KeyRing {
     /// Makes a new raw API key.
     #[must_use]
     pub fn new_api_key(&self, live: bool) -> String {
-        self.base62(if live { LIVE_PREFIX } else { TEST_PREFIX }, KEY_LENGTH)
+        self.base62(key_prefix(live), KEY_LENGTH)
+    }
+
+    /// The raw API key that is named after a seed.
+    #[must_use]
+    pub fn seeded_api_key(&self, live: bool, seed: &str) -> String {
+        self.seeded_base62(key_prefix(live), "api key", seed)
     }
 
     /// The webhook signing secret that is named after a seed.
     #[must_use]
     pub fn signing_secret(&self, seed: &str) -> String {
-        let first = hmac(&self.pepper, format!("signing secret {seed}").as_bytes());
+        self.seeded_base62("whsec_", "signing secret", seed)
+    }
+
+    /// A prefix with 40 letters and digits that are named after a seed, for one purpose.
+    fn seeded_base62(&self, prefix: &str, purpose: &str, seed: &str) -> String {
+        let first = hmac(&self.pepper, format!("{purpose} {seed}").as_bytes());
         let second = hmac(&self.pepper, &first);
-        let letters = first.iter().chain(&second).map(|byte| char::from(BASE62[usize::from(byte % 62)]));
-        format!("whsec_{}", letters.take(40).collect::<String>())
+        let characters = first.iter().chain(&second).map(|byte| char::from(BASE62[usize::from(byte % 62)]));
+        format!("{prefix}{}", characters.take(KEY_LENGTH).collect::<String>())
     }
 
     /// The text of the stream ticket that is named after a seed.
@@ -226,6 +237,10 @@ impl KeyRing {
     }
 }
 
+fn key_prefix(live: bool) -> &'static str {
+    if live { LIVE_PREFIX } else { TEST_PREFIX }
+}
+
 /// Whether a text has the form of an API key.
 #[must_use]
 pub fn is_api_key(raw: &str) -> bool {
@@ -294,6 +309,10 @@ mod tests {
         let (test, live) = (ring.new_api_key(false), ring.new_api_key(true));
         assert!(is_api_key(&test) && test.starts_with(TEST_PREFIX));
         assert!(is_api_key(&live) && live.starts_with(LIVE_PREFIX));
+        let seeded = ring.seeded_api_key(true, "seed");
+        assert!(is_api_key(&seeded) && seeded.starts_with(LIVE_PREFIX));
+        assert_eq!(seeded, ring.seeded_api_key(true, "seed"));
+        assert_ne!(seeded, ring.seeded_api_key(true, "other"));
         assert!(!is_api_key(&test[1..]) && !is_api_key(&format!("{test}a")));
         assert_ne!(ring.key_hash(&test), ring.key_hash(&live));
         assert_eq!(display_prefix(&test).len(), 13);

@@ -6,7 +6,7 @@
 //! A store of an earlier version has no hash. There the webhooks tell, whose secrets are encrypted. API keys cannot
 //! tell: the store has their hashes alone.
 
-use std::iter;
+use std::{iter, ops::Bound};
 
 use bytes::Bytes;
 use subtle::ConstantTimeEq as _;
@@ -22,8 +22,8 @@ use crate::{
     tables::control,
 };
 
-/// The partition of the hash. Ids of users begin with `usr_`.
-const SERVICE: &str = "service";
+/// The partition of facts about the store. Ids of users begin with `usr_`.
+pub(super) const SERVICE: &str = "service";
 /// The item of the hash.
 const HASH: &str = "secret_key";
 
@@ -45,7 +45,9 @@ pub enum Fit {
 /// What to read to judge a key: the hash, and a webhook of each partition. Where there is a hash, it alone counts.
 #[must_use]
 pub fn scans() -> Vec<Scan> {
-    iter::once(Scan::all(&ACCOUNT, key![SERVICE], 1)).chain(control::some_webhooks()).collect()
+    let hash = Bound::Included(key![HASH]);
+    let hash = Scan { from: hash.clone(), to: hash, ..Scan::all(&ACCOUNT, key![SERVICE], 1) };
+    iter::once(hash).chain(control::sample_webhooks()).collect()
 }
 
 /// What the rows of [`scans`] tell of a key. One webhook is enough: others may be older than a key that was lost before

@@ -95,7 +95,8 @@ tables! {
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
     /// What a user signs in with: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
-    /// session, its hash. The user `service` has one row, a hash that tells with which secret key the store was made.
+    /// session, its hash. The user `service` has facts about the store: a hash that tells with which secret key it was
+    /// made, and the generation of its logs.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
     /// The last tries of something that is limited, by what is limited.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;

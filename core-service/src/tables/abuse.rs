@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use prost::Message as _;
 
-use super::spread;
+use super::shard_of_name;
 use crate::{
     domain::abuse::{Abuse, AbusiveAddress, BadMinute, KEPT_MS},
     key,
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Addresses are spread over this number of partitions.
+/// Addresses are shard_of_name over this number of partitions.
 const SHARDS: i64 = 16;
-/// Most rows read at once.
+/// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
 
 fn decode(row: &Row) -> StoreResult<Abuse> {
@@ -33,13 +33,13 @@ impl AbuseStore {
         Self { backend }
     }
 
-    /// Stores a bad minute of an address, as a replica knows it. Doing it again changes nothing. Only this replica
-    /// writes its row, one minute after another.
+    /// Stores a replica's count of an address' bad minute. A repeat changes nothing. Only this replica writes its row,
+    /// one minute after another.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self, replica: &str, address: &str, bad: &BadMinute) -> StoreResult<()> {
-        let key = key![spread(address, SHARDS), address, replica];
+        let key = key![shard_of_name(address, SHARDS), address, replica];
         let row = self.backend.get(&schema::ABUSE, &key, Consistency::Quorum).await?;
         let before = row.as_ref().map(decode).transpose()?.filter(|abuse| !abuse.is_over(bad.last_at));
         let after = before.unwrap_or_default().with(bad);
@@ -53,11 +53,11 @@ impl AbuseStore {
         self.backend.apply(vec![Change { table: &schema::ABUSE, key, version, body, ttl }]).await
     }
 
-    /// The first `limit` addresses after a position, the latest failure first. Reads all rows, but holds only the
-    /// answer in memory.
+    /// Lists the first `limit` addresses after a position, the latest failure first. This reads all rows, but holds
+    /// only the result in memory.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn list(
         &self,
         after: Option<&(i64, String)>,
@@ -65,7 +65,7 @@ impl AbuseStore {
         limit: usize,
     ) -> StoreResult<Vec<AbusiveAddress>> {
         let mut found = BTreeMap::new();
-        let mut take = |address: AbusiveAddress| {
+        let mut collect = |address: AbusiveAddress| {
             let position = (address.last_at, address.address.clone());
             if after.is_none_or(|after| position < *after) {
                 found.insert(position, address);
@@ -85,7 +85,7 @@ impl AbuseStore {
                         continue;
                     }
                     match &mut current {
-                        // Another replica's row of the same address.
+                        // This is another replica's row of the same address.
                         Some(current) if current.address == address.text() => {
                             current.failures += abuse.total();
                             current.first_at = current.first_at.min(abuse.first_at);
@@ -98,7 +98,7 @@ impl AbuseStore {
                                 first_at: abuse.first_at,
                                 last_at: abuse.last_at,
                             };
-                            current.replace(next).into_iter().for_each(&mut take);
+                            current.replace(next).into_iter().for_each(&mut collect);
                         }
                     }
                 }
@@ -107,7 +107,7 @@ impl AbuseStore {
                     _ => break,
                 }
             }
-            current.into_iter().for_each(&mut take);
+            current.into_iter().for_each(&mut collect);
         }
         Ok(found.into_values().rev().collect())
     }

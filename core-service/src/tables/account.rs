@@ -1,5 +1,5 @@
-//! What a user signs in with: the password, links for a new one, sessions, and the networks and devices of earlier
-//! sign-ins. All of a user's rows are one partition, so that they change together.
+//! The sign-in data of a user: the password, links for a new password, sessions, and the networks and devices of
+//! earlier sign-ins. All rows of a user are in one partition, so they change together.
 //!
 //! The version of the password's row is its generation. Sessions hold the generation that they began in, so a new
 //! password ends them all.
@@ -19,13 +19,13 @@ use crate::{
 const PASSWORD: &str = "password";
 const RESET: &str = "reset";
 const KNOWN: &str = "known";
-/// Before the id of a session.
+/// Prefix of the id of a session.
 const SESSION: &str = "session/";
-/// Most rows read of a user.
+/// Maximum number of a user's rows.
 const MAX_ROWS: usize = 1_000;
-/// Days that the row of a session is kept after it was last written.
+/// Retention time of a session's row after its last write, in days.
 const SESSION_DAYS: i64 = 30;
-/// Days that the row of links is kept after the newest one.
+/// Retention time of the row of links after the newest link, in days.
 const RESET_DAYS: i64 = 2;
 
 /// Days that a network or device of a sign-in stays known. The rows of a sign-in share this time; readers check the end
@@ -53,7 +53,7 @@ pub struct Password {
 /// An open link for a new password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Reset {
-    /// Tells the link from the user's others.
+    /// Distinguishes the link from the user's other links.
     #[prost(string, tag = "1")]
     pub nonce: String,
     /// Unix milliseconds.
@@ -67,7 +67,7 @@ pub struct Reset {
     pub keeps_memberships: bool,
 }
 
-/// The links for a new password that nobody has used.
+/// The unused links for a new password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Resets {
     /// The links, oldest first. Some may be over.
@@ -109,16 +109,16 @@ pub struct Session {
     /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// When it was last noted that it was used, in unix milliseconds.
+    /// The last stored time of use, in unix milliseconds.
     #[prost(int64, tag = "3")]
     pub used_at: i64,
-    /// When it ends at the latest, in unix milliseconds.
+    /// The latest end, in unix milliseconds.
     #[prost(int64, tag = "4")]
     pub expires_at: i64,
-    /// Where it began.
+    /// The network address at its start.
     #[prost(string, optional, tag = "5")]
     pub address: Option<String>,
-    /// The browser or program.
+    /// The user agent.
     #[prost(string, optional, tag = "6")]
     pub user_agent: Option<String>,
 }
@@ -139,7 +139,7 @@ pub struct StoredSession {
 pub struct Sessions {
     /// The generation of the password; 0 without one.
     pub generation: i64,
-    /// Those stored, ended ones among them.
+    /// The stored sessions, including ended ones.
     pub stored: Vec<StoredSession>,
     /// The known networks and devices, with their row's version.
     pub known: Option<(i64, KnownOrigins)>,
@@ -169,8 +169,8 @@ fn of_user(user: &str, writes: Vec<ConditionalWrite>, days: Option<i64>) -> Tran
     Transaction { table: &ACCOUNT, partition: key![user], writes, ttl: days.and_then(seconds) }
 }
 
-/// Writes a user's rows and changes beside them; tells whether the conditions held. A write in doubt is looked for: if
-/// the item is as it was to be, the changes beside it are still made.
+/// Writes a user's rows and changes beside them. Returns whether the conditions held. After a write in doubt, this
+/// reads the first row: if the write happened, the changes beside it are applied too.
 async fn write(
     backend: &SharedBackend,
     user: &str,
@@ -193,10 +193,10 @@ async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consi
     backend.get(&ACCOUNT, &key![user, item], consistency).await
 }
 
-/// A user's password with its generation.
+/// Reads a user's password with its generation.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn password(
     backend: &SharedBackend,
     user: &str,
@@ -206,10 +206,10 @@ pub async fn password(
     row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
 }
 
-/// A user's password with its generation, and the networks and devices that the user has signed in from.
+/// Reads a user's password with its generation, and the networks and devices that the user has signed in from.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -218,12 +218,13 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
     Ok((password, known.map(|row| read_as(row.body)).transpose()?.unwrap_or_default()))
 }
 
-/// Sets a password after the one of a generation, or the first; tells whether that was still the one. All links for a
-/// new password go with it; `link` is the condition on their row. The known networks and devices go too: somebody else
-/// may have signed in there. The new generation is [`next_generation`]. Changes beside it go with it.
+/// Replaces the password of a generation, or sets the first one. Returns whether that generation was still current.
+/// This also deletes all links for a new password; `link` is the condition on their row. It deletes the known networks
+/// and devices too: another person may have signed in there. The new generation is [`next_generation`]. The changes
+/// beside it are applied with it.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn set_password(
     backend: &SharedBackend,
     user: &str,
@@ -243,19 +244,19 @@ pub fn next_generation(before: Option<i64>) -> i64 {
     before.map_or(FIRST_GENERATION, |before| before + 1)
 }
 
-/// Takes the first password of a user away, who was not made after all.
+/// Deletes the first password of a user whose creation failed.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult<()> {
     let writes = vec![remove(PASSWORD, Expect::Version(FIRST_GENERATION))];
     backend.transact(of_user(user, writes, None)).await.map(drop)
 }
 
-/// A user's links for a new password, with their row's version. They may be over.
+/// Reads a user's links for a new password, with their row's version. Some may be over.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn resets(
     backend: &SharedBackend,
     user: &str,
@@ -265,11 +266,11 @@ pub async fn resets(
     row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
 }
 
-/// Sets the links for a new password in place of those of a version, or of none; returns true if the row still had it.
-/// No version comes twice while times grow.
+/// Replaces the links for a new password if their row still has this version, or is new. Returns whether it was
+/// written. No version occurs twice while times grow.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn set_resets(
     backend: &SharedBackend,
     user: &str,
@@ -283,10 +284,10 @@ pub async fn set_resets(
     write(backend, user, (writes, Some(RESET_DAYS)), beside).await
 }
 
-/// A session, with the present generation of the user's password. It may be over.
+/// Reads a session, with the present generation of the user's password. It may be over.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResult<Option<(i64, StoredSession)>> {
     let keys = [key![user, PASSWORD], key![user, session_item(id)]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -295,10 +296,10 @@ pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResu
     Ok(Some((password.version, stored)))
 }
 
-/// All sessions of a user, with the known networks and devices.
+/// Reads all sessions of a user, with the known networks and devices.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Sessions> {
     let mut found = Sessions::default();
     let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MAX_ROWS) };
@@ -316,12 +317,12 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
     Ok(found)
 }
 
-/// Begins a session in place of others, and sets the known networks and devices in place of those of a version, or of
-/// none; returns true if the session's id was new and the row still had that version. No version comes twice while times
-/// grow, although the row goes with each new password.
+/// Starts a session in place of others, and replaces the known networks and devices if their row still has this
+/// version, or is new. Returns whether the session's id was new and the row was written. No version occurs twice while
+/// times grow, although each new password deletes the row.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn begin_session(
     backend: &SharedBackend,
     user: &str,
@@ -337,10 +338,10 @@ pub async fn begin_session(
     write(backend, user, (writes, Some(KNOWN_DAYS)), beside).await
 }
 
-/// Writes a session again if its row still has this version; tells whether it had.
+/// Updates a session if its row still has this version. Returns whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn note_session(
     backend: &SharedBackend,
     user: &str,
@@ -351,10 +352,10 @@ pub async fn note_session(
     backend.transact(of_user(user, writes, Some(SESSION_DAYS))).await
 }
 
-/// Ends a session if its row still has this version; tells whether it had.
+/// Ends a session if its row still has this version. Returns whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn end_session(
     backend: &SharedBackend,
     user: &str,

@@ -1,4 +1,4 @@
-//! The times of the last tries of something that is limited.
+//! The times of recent attempts at limited actions, such as sign-ins.
 
 use prost::Message;
 
@@ -9,18 +9,18 @@ use crate::{
     },
 };
 
-/// The last tries.
+/// The recent attempts of a subject.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Attempts {
-    /// Unix milliseconds, oldest first.
+    /// Times in unix milliseconds, oldest first.
     #[prost(int64, repeated, tag = "1")]
     pub times: Vec<i64>,
 }
 
-/// The tries of a subject, with their row's version.
+/// Reads the attempts of a subject, with their row's version.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     subject: &str,
@@ -31,10 +31,11 @@ pub async fn read(
     Ok(Some((row.version, attempts)))
 }
 
-/// Writes the tries of a subject for `seconds` if the row still has this version, or is new; tells whether it had.
+/// Writes the attempts of a subject for `seconds` if the row still has this version, or is new. Returns whether it was
+/// written.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn write(
     backend: &SharedBackend,
     subject: &str,

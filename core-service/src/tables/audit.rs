@@ -1,4 +1,4 @@
-//! Who did what, and from where, for a year.
+//! The audit log: each act with its actor and origin, for a year.
 
 use std::ops::Bound;
 
@@ -13,21 +13,21 @@ use crate::{
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Days that an entry is kept.
-const KEPT_DAYS: i64 = 366;
-/// Milliseconds of a partition of an organization.
+/// Retention time of an entry, in days.
+const RETENTION_DAYS: i64 = 366;
+/// Length of an organization's partition, in milliseconds.
 const BUCKET_MS: i64 = 32 * DAY_MS;
-/// What concerns no organization, sign-ins above all.
+/// Partition of acts that concern no organization, mostly sign-ins.
 const INSTALLATION: &str = "installation";
-/// Milliseconds of a partition of it.
+/// Length of such a partition, in milliseconds.
 const INSTALLATION_MS: i64 = DAY_MS;
 
-/// The partitions of an organization, or of none, and the milliseconds of each.
+/// The partition key of an organization, or of none, and the length of a partition in milliseconds.
 fn partitions(organization_id: Option<&str>) -> (&str, i64) {
     organization_id.map_or((INSTALLATION, INSTALLATION_MS), |id| (id, BUCKET_MS))
 }
 
-/// The row of an entry. Doing it again changes nothing.
+/// The change that stores an entry. A repeat changes nothing.
 #[must_use]
 pub fn change(at: i64, id: &str, act: &Act) -> Change {
     let (of, bucket_ms) = partitions(act.organization_id.as_deref());
@@ -36,14 +36,14 @@ pub fn change(at: i64, id: &str, act: &Act) -> Change {
         key: key![of, at.div_euclid(bucket_ms), at, id],
         version: at,
         body: Some(act.encode_to_vec().into()),
-        ttl: u32::try_from(KEPT_DAYS * DAY_MS / 1_000).ok(),
+        ttl: u32::try_from(RETENTION_DAYS * DAY_MS / 1_000).ok(),
     }
 }
 
-/// The first `limit` entries of an organization, or of none, after a position, newest first.
+/// Lists the first `limit` entries of an organization, or of none, after a position, newest first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn list(
     backend: &SharedBackend,
     organization_id: Option<&str>,
@@ -52,7 +52,7 @@ pub async fn list(
     limit: usize,
 ) -> StoreResult<Vec<AuditRow>> {
     let (of, bucket_ms) = partitions(organization_id);
-    let oldest = now_ms - KEPT_DAYS * DAY_MS;
+    let oldest = now_ms - RETENTION_DAYS * DAY_MS;
     let newest = after.as_ref().map_or(now_ms, |(at, _)| *at);
     let mut found = Vec::new();
     // Another core's clock may be ahead of this one's.

@@ -17,7 +17,7 @@ use crate::{
 
 /// Number of partitions of one kind of rows.
 const SHARDS: i64 = 16;
-/// Most rows read at once.
+/// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
 
 const KINDS: [&str; 8] = ["organization", "project", "key", "webhook", "seed", "user", "member", "invitation"];
@@ -40,7 +40,7 @@ fn row_of(change: &ControlChange) -> (&'static str, Cow<'_, str>, bool) {
         ControlChange::MemberGone(id) => ("member", id, false),
         ControlChange::Invitation(row) => ("invitation", &row.id, true),
         ControlChange::InvitationGone(id) => ("invitation", id, false),
-        // It has a row for each of its changes.
+        // Each such change has its own row.
         ControlChange::Several(_) => return ("several", Cow::Borrowed(""), false),
     };
     (kind, Cow::Borrowed(id), stays)
@@ -58,7 +58,7 @@ pub fn subject_of(change: &ControlChange) -> String {
     row_of(change).1.into_owned()
 }
 
-/// Makes an entry of the control log, of one change at least.
+/// Encodes an entry of the control log, with at least one change.
 #[must_use]
 pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Bytes {
     let plain = |change| ControlEntry { created_at, change: Some(change), act: None };
@@ -73,7 +73,8 @@ pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Byt
 /// Reads the changes of an entry of the control log, or of a row.
 ///
 /// # Errors
-/// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
+/// Fails when the entry is damaged, or of a kind that only a newer version knows. If it were skipped, a revoked key
+/// would continue to work.
 pub fn decode(body: Bytes) -> StoreResult<Vec<ControlChange>> {
     Ok(decode_entry(body)?.0)
 }
@@ -89,16 +90,16 @@ fn decode_entry(body: Bytes) -> StoreResult<(Vec<ControlChange>, i64, Option<Act
     Ok((changes, entry.created_at, entry.act))
 }
 
-/// Webhooks for a look at some: one of each partition.
-pub fn some_webhooks() -> impl Iterator<Item = Scan> {
+/// Scans for a sample of webhooks: one of each partition.
+pub fn sample_webhooks() -> impl Iterator<Item = Scan> {
     (0..SHARDS).map(|shard| Scan::all(&schema::CONTROL, key!["webhook", shard], 1))
 }
 
-/// Reads every row.
+/// Loads all rows.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) -> StoreResult<()> {
+/// Fails when the store does not answer.
+pub async fn load(backend: &SharedBackend, mut apply: impl FnMut(ControlChange)) -> StoreResult<()> {
     for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
         let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
         loop {
@@ -107,7 +108,7 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
             scan.from = Bound::Excluded(last.clustering.clone());
             let full = rows.len() == PAGE;
             for row in rows {
-                decode(row.body)?.into_iter().for_each(&mut take);
+                decode(row.body)?.into_iter().for_each(&mut apply);
             }
             if !full {
                 break;
@@ -117,8 +118,8 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
     Ok(())
 }
 
-/// The acts of an entry for the audit log. An organization learns of each member whom it loses, also by an act that is not
-/// about the organization.
+/// The acts of an entry for the audit log. An organization gets an act for each member that it loses, also when the act
+/// itself concerns something else.
 fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
     let lost = changes.iter().filter_map(|change| match change {
         ControlChange::MemberGone(id) => Some((id.split_once('/')?.0, id)),
@@ -139,7 +140,7 @@ fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
 /// The rows of an entry of the control log: one of each change, and those of the audit log.
 ///
 /// # Errors
-/// When the entry is damaged.
+/// Fails when the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
     let (changes, created_at, act) = decode_entry(body)?;
     let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();

@@ -7,15 +7,15 @@ use crate::{
     store::{Change, Scan, SharedBackend, StoreResult, Table, Value, schema},
 };
 
-/// Most replicas with a row of one count.
+/// Maximum number of replicas with a row of one count.
 const MAX_REPLICAS: usize = 100_000;
 
 /// A table of counts. The replica is its clustering key, the version is the time of the write.
 #[derive(Clone, Copy, Debug)]
 pub struct CountTable {
     table: &'static Table,
-    /// Seconds for which a count is kept; none keeps it for good.
-    kept: Option<u32>,
+    /// Retention time of a count in seconds; none keeps it forever.
+    retention: Option<u32>,
 }
 
 /// The partition of a count.
@@ -41,9 +41,9 @@ impl CountKey {
 pub struct CountRow {
     /// The replica.
     pub replica: String,
-    /// When it wrote the row, in Unix milliseconds; higher than before, whatever the clock says.
+    /// Time of the write in Unix milliseconds. It grows with each write, whatever the clock says.
     pub version: i64,
-    /// What it counted.
+    /// The replica's count.
     pub count: u64,
 }
 
@@ -51,19 +51,19 @@ impl CountTable {
     /// Counts of minutes, each kept for `seconds`.
     #[must_use]
     pub fn minutes(seconds: u32) -> Self {
-        Self { table: &schema::MINUTE_COUNT, kept: Some(seconds) }
+        Self { table: &schema::MINUTE_COUNT, retention: Some(seconds) }
     }
 
-    /// Counts of months, kept for good, even if no other replica reads them.
+    /// Counts of months, kept forever, even if no other replica reads them.
     #[must_use]
     pub fn months() -> Self {
-        Self { table: &schema::USAGE, kept: None }
+        Self { table: &schema::USAGE, retention: None }
     }
 
-    /// Whether its rows are kept for good.
+    /// True when its rows are kept forever.
     #[must_use]
-    pub const fn is_for_good(&self) -> bool {
-        self.kept.is_none()
+    pub const fn is_permanent(&self) -> bool {
+        self.retention.is_none()
     }
 
     /// Its name.
@@ -75,18 +75,18 @@ impl CountTable {
     /// Writes a replica's count.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn write(&self, backend: &SharedBackend, key: CountKey, row: CountRow) -> StoreResult<()> {
         let mut key = key.0;
         key.push(row.replica.into());
         let body = Some(Bytes::copy_from_slice(&row.count.to_be_bytes()));
-        backend.apply(vec![Change { table: self.table, key, version: row.version, body, ttl: self.kept }]).await
+        backend.apply(vec![Change { table: self.table, key, version: row.version, body, ttl: self.retention }]).await
     }
 
-    /// The counts of every replica.
+    /// Reads the counts of all replicas.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(&self, backend: &SharedBackend, key: CountKey) -> StoreResult<Vec<CountRow>> {
         let rows = backend.scan(&Scan::all(self.table, key.0, MAX_REPLICAS)).await?;
         let rows = rows.iter().filter_map(|row| {

@@ -1,8 +1,9 @@
 //! Deliveries, their log by webhook, and the failures of webhooks in a row.
 //!
-//! Making a delivery is plain writes: a row in the log and one in the queue. Its own row is made by a condition when its
-//! first attempt ends, and every later one counts only from the expected number of attempts. Until then the log row
-//! stands for it. Tests and replays have their own row from the beginning, since it holds what they send.
+//! A delivery is created by plain writes: a row in the log and one in the queue. A conditional write creates its own
+//! row when its first attempt ends. Each later attempt is stored only if the row has the expected number of attempts.
+//! Until the first attempt ends, the log row represents the delivery. Tests and replays have their own row from the
+//! beginning, since it holds the body that they send.
 
 use std::ops::Bound;
 
@@ -20,17 +21,18 @@ use crate::{
         schema,
     },
     tables::{
+        delivery_event::{RETENTION_SECONDS, decode_event, encode_event},
         queue::DeliveryQueue,
-        told::{KEPT, told, told_body},
     },
 };
 
 /// Width of the delivery log's buckets.
 const MONTH_MS: i64 = 30 * DAY_MS;
-/// Most deliveries of one webhook created at once on a cluster; nobody waits for them, and requests need the capacity.
-const CREATED_AT_ONCE: usize = 64;
+/// Maximum number of deliveries of one webhook created concurrently on a cluster. No client waits for them, and
+/// requests need the capacity.
+const CREATE_BATCH: usize = 64;
 
-/// Where the next page of a delivery log starts.
+/// Start position of the next page of a delivery log.
 pub type LogPosition = (i64, String);
 
 /// Deliveries.
@@ -41,12 +43,12 @@ pub struct DeliveryStore {
     pub queue: DeliveryQueue,
 }
 
-/// A delivery before and after an attempt, or after it was given up.
+/// The change of a delivery by an attempt, or when it is given up.
 #[derive(Clone, Debug)]
-pub struct Step {
-    /// As it was.
+pub struct DeliveryChange {
+    /// The delivery before the change.
     pub before: Delivery,
-    /// As it is to be.
+    /// The delivery after the change.
     pub after: Delivery,
 }
 
@@ -72,7 +74,7 @@ impl DeliveryStore {
     /// Reads a delivery.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
         if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
             return decode(&row).map(Some);
@@ -82,14 +84,14 @@ impl DeliveryStore {
         let Some(row) = self.backend.get(&schema::DELIVERY_LOG, &key, Consistency::Quorum).await? else {
             return Ok(None);
         };
-        Ok(told(row.body)?.map(|told| Delivery::pending(id.to_owned(), webhook, created_at, told)))
+        Ok(decode_event(row.body)?.map(|event| Delivery::pending(id.to_owned(), webhook, created_at, event)))
     }
 
-    /// Reads the rows of deliveries by id, in the order asked; none where no attempt has ended yet, an error where a row is
-    /// damaged.
+    /// Reads the rows of deliveries by id, in the same order. None where no attempt has ended yet, an error where a row
+    /// is damaged.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
         let keys: Vec<_> = ids.iter().map(|id| key![id]).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
@@ -105,55 +107,56 @@ impl DeliveryStore {
             body: Some(delivery.encode_to_vec().into()),
         };
         let partition = key![&delivery.id];
-        let transaction = Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: Some(KEPT) };
+        let transaction =
+            Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: Some(RETENTION_SECONDS) };
         self.backend.transact_with(transaction, beside).await
     }
 
-    /// Makes deliveries and queues their first attempts. Doing it again is safe.
+    /// Creates deliveries and queues their first attempts. A repeat is safe.
     ///
     /// # Errors
-    /// When the store does not answer; nothing is lost when it is then done again.
+    /// Fails when the store does not answer. A repeat loses nothing.
     pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
-        let at_once = if self.backend.is_exclusive() { deliveries.len() } else { CREATED_AT_ONCE };
-        for some in deliveries.chunks(at_once.max(1)) {
-            // False: an earlier call has made it.
-            let own = some.iter().filter(|delivery| delivery.has_row());
+        let batch_size = if self.backend.is_exclusive() { deliveries.len() } else { CREATE_BATCH };
+        for batch in deliveries.chunks(batch_size.max(1)) {
+            // The write returns false if an earlier call has created the row.
+            let own = batch.iter().filter(|delivery| delivery.has_row());
             for written in join_all(own.map(|delivery| self.write(delivery, Expect::Absent, Vec::new()))).await {
                 written?;
             }
-            let mut changes = Vec::with_capacity(some.len() * 2 + 1);
-            for delivery in some {
+            let mut changes = Vec::with_capacity(batch.len() * 2 + 1);
+            for delivery in batch {
                 let key = log_key(&delivery.webhook_id, delivery.created_at, &delivery.id);
-                let (table, body) = (&schema::DELIVERY_LOG, Some(told_body(delivery)));
-                // A version that grows with time lets the store forget what has expired.
-                changes.push(Change { table, key, version: delivery.created_at, body, ttl: Some(KEPT) });
+                let (table, body) = (&schema::DELIVERY_LOG, Some(encode_event(delivery)));
+                // With a version that grows with time, the store can drop expired rows.
+                changes.push(Change { table, key, version: delivery.created_at, body, ttl: Some(RETENTION_SECONDS) });
             }
-            self.queue.enqueue(some, changes, now_ms).await?;
+            self.queue.enqueue(batch, changes, now_ms).await?;
         }
         Ok(())
     }
 
-    /// Replaces deliveries by their states after an attempt, each if nobody did so before, and moves them in their
-    /// queues. The next attempts are queued first and the old ones removed last, so that a crash in between leaves a
-    /// queue row too many. Tells of each whether it was replaced.
+    /// Stores the changes of deliveries, each only if its row is still as before, and moves the deliveries in their
+    /// queues. The next attempts are queued first and the old ones removed last, so a crash in between leaves a queue
+    /// row too many. Returns for each change whether it was stored.
     ///
     /// # Errors
-    /// When the store does not answer, as a whole or for one of them; doing it again is safe.
-    pub async fn advance(&self, steps: &[Step], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
-        let after: Vec<&Delivery> = steps.iter().map(|step| &step.after).collect();
+    /// Fails when the store does not answer, as a whole or for one delivery. A repeat is safe.
+    pub async fn advance(&self, changes: &[DeliveryChange], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
+        let after: Vec<&Delivery> = changes.iter().map(|change| &change.after).collect();
         self.queue.enqueue(&after, Vec::new(), now_ms).await?;
-        let writes = steps.iter().map(|Step { before, after }| {
-            let made = i64::from(before.attempt_count());
-            let expect = if before.has_row() { Expect::Version(made) } else { Expect::Absent };
+        let writes = changes.iter().map(|DeliveryChange { before, after }| {
+            let attempts = i64::from(before.attempt_count());
+            let expect = if before.has_row() { Expect::Version(attempts) } else { Expect::Absent };
             self.write(after, expect, DeliveryQueue::removal(before).into_iter().collect())
         });
         Ok(join_all(writes).await)
     }
 
-    /// Notes how attempts at a webhook ended, in this order; gives its new streak of failures.
+    /// Counts the outcomes of a webhook's attempts, in this order. Returns the new streak of failures.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
@@ -173,8 +176,12 @@ impl DeliveryStore {
             let body = Some(after.encode_to_vec().into());
             let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
             let partition = key![webhook];
-            let transaction =
-                Transaction { table: &schema::WEBHOOK_STREAK, partition, writes: vec![write], ttl: Some(KEPT) };
+            let transaction = Transaction {
+                table: &schema::WEBHOOK_STREAK,
+                partition,
+                writes: vec![write],
+                ttl: Some(RETENTION_SECONDS),
+            };
             if self.backend.transact(transaction).await? {
                 return Ok(after);
             }
@@ -183,11 +190,11 @@ impl DeliveryStore {
         }
     }
 
-    /// A page of a webhook's delivery log, newest first, each with its position. Looks back as far as deliveries are
-    /// kept.
+    /// Reads a page of a webhook's delivery log, newest first, each delivery with its position. The log ends at the
+    /// retention time of deliveries.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn page(
         &self,
         webhook: &str,
@@ -196,7 +203,7 @@ impl DeliveryStore {
         limit: usize,
     ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
         let newest = after.map_or(now_ms + DAY_MS, |(at, _)| *at).div_euclid(MONTH_MS);
-        let oldest = (now_ms - i64::from(KEPT) * 1_000).div_euclid(MONTH_MS);
+        let oldest = (now_ms - i64::from(RETENTION_SECONDS) * 1_000).div_euclid(MONTH_MS);
         let mut found: Vec<(i64, String, Option<EventRef>)> = Vec::new();
         for month in (oldest..=newest).rev() {
             let mut scan = Scan::all(&schema::DELIVERY_LOG, key![webhook, month], limit - found.len());
@@ -206,7 +213,7 @@ impl DeliveryStore {
             }
             for row in self.backend.scan(&scan).await? {
                 if let [at, id] = row.clustering.as_slice() {
-                    found.push((at.int(), id.text().to_owned(), told(row.body)?));
+                    found.push((at.int(), id.text().to_owned(), decode_event(row.body)?));
                 }
             }
             if found.len() >= limit {
@@ -215,8 +222,8 @@ impl DeliveryStore {
         }
         let ids: Vec<String> = found.iter().map(|(_, id, _)| id.clone()).collect();
         let rows = self.rows(&ids).await?.into_iter().collect::<StoreResult<Vec<_>>>()?;
-        let joined = found.into_iter().zip(rows).filter_map(|((at, id, told), row)| {
-            let pending = || told.map(|told| Delivery::pending(id.clone(), webhook.to_owned(), at, told));
+        let joined = found.into_iter().zip(rows).filter_map(|((at, id, event), row)| {
+            let pending = || event.map(|event| Delivery::pending(id.clone(), webhook.to_owned(), at, event));
             Some(((at, id.clone()), row.or_else(pending)?))
         });
         Ok(joined.collect())

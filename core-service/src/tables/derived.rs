@@ -1,4 +1,4 @@
-//! When the derived events of tokens were last made.
+//! The times at which tokens last got derived events.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use crate::{
     store::{Change, Row, SharedBackend, StoreResult, schema},
 };
 
-/// The change that tells that a token's events were made at `at`, in unix milliseconds.
+/// The change that stores that a token got derived events at `at`, in unix milliseconds.
 #[must_use]
-pub fn were_made(dataset: &str, token: &str, at: i64, version: i64) -> Change {
+pub fn derived_at_change(dataset: &str, token: &str, at: i64, version: i64) -> Change {
     let body = Some(Bytes::copy_from_slice(&at.to_be_bytes()));
     Change { table: &schema::DERIVED, key: key![dataset, token], version, body, ttl: None }
 }
 
-/// When the events of tokens were last made, in unix milliseconds; tokens without any are left out.
+/// Reads when tokens last got derived events, in unix milliseconds. The result omits tokens without derived events.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn last_made<'a>(
+/// Fails when the store does not answer.
+pub async fn last_derived_at<'a>(
     backend: &SharedBackend,
     dataset: &str,
     tokens: impl IntoIterator<Item = &'a str>,

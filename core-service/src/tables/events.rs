@@ -1,5 +1,5 @@
-//! The positions of events in a log: by token, by handle, by chain, and of the rare type. So a read costs only the
-//! events it finds, however long the log is.
+//! The positions of events in a log: by token, by handle, by chain, and of the rare type. The cost of a read depends
+//! only on the events that it finds, not on the length of the log.
 
 use std::ops::Bound;
 
@@ -21,13 +21,13 @@ use crate::{
 
 /// Sequence numbers of one bucket.
 const BUCKET: u64 = 250_000;
-/// Most scopes that are read at once.
-const AT_ONCE: usize = 8;
+/// Number of scopes that are read concurrently.
+const CONCURRENT_READS: usize = 8;
 
 /// The keys that events are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventScope {
-    /// The token of that id.
+    /// The token with this id.
     Token(String),
     /// The handle in the event, folded.
     Handle(String),
@@ -38,7 +38,7 @@ pub enum EventScope {
 }
 
 impl EventScope {
-    /// The scopes that an entry stands in; none for an entry that is no event.
+    /// The scopes that list an entry; none for an entry that is no event.
     fn of(entry: &Entry) -> Vec<Self> {
         let by = |profile: &Profile| Self::Handle(handle_form(&profile.handle));
         let on = |token: &Token| [Self::Token(token.id.clone()), Self::Chain(token.chain.clone())];
@@ -53,8 +53,8 @@ impl EventScope {
         }
     }
 
-    /// The type of event that is rare enough for a scope of its own.
-    pub const RARE: EventType = EventType::ProfileUpdated;
+    /// The type of event that is rare enough for its own scope.
+    pub const RARE_TYPE: EventType = EventType::ProfileUpdated;
 
     fn text(&self) -> String {
         match self {
@@ -66,10 +66,10 @@ impl EventScope {
     }
 }
 
-/// The sequence numbers of events by their ids; none for one that is not in the log.
+/// Reads the sequence numbers of events by their ids. None for an event that is not in the log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn positions_of(
     backend: &SharedBackend,
     dataset: &str,
@@ -80,10 +80,10 @@ pub async fn positions_of(
     Ok(rows.into_iter().map(|row| Some(row?.version.unsigned_abs())).collect())
 }
 
-/// The sequence number of an event; none if it is not in the log.
+/// Reads the sequence number of an event. None if it is not in the log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn position_of(backend: &SharedBackend, dataset: &str, id: &str) -> StoreResult<Option<u64>> {
     let row = backend.get(&schema::EVENT, &key![dataset, id], Consistency::Quorum).await?;
     Ok(row.map(|row| row.version.unsigned_abs()))
@@ -93,8 +93,8 @@ fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Changes by which readers find an event: by its id and in its scopes. An entry that is no event has none.
-/// `is_new_bucket` tells whether a bucket is not yet known as listed.
+/// Changes that let readers find an event: by its id and in its scopes. An entry that is no event has none.
+/// `is_new_bucket` returns whether a bucket is not yet known as listed.
 pub fn event_changes(
     dataset: &str,
     entry: &Entry,
@@ -117,7 +117,7 @@ pub fn event_changes(
     }
 }
 
-/// The change that remembers that a token has had a symbol: events show the symbol of their time.
+/// The change that stores that a token has had a symbol: events show the symbol of their time.
 pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
     let key = key![dataset, symbol_form(&token.symbol), &token.id];
     Change { table: &schema::EVENT_SYMBOL, key, version, body: Some(Bytes::new()), ttl: None }
@@ -125,10 +125,10 @@ pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
 
 /// Sequence numbers between two bounds, both exclusive.
 #[derive(Clone, Copy, Debug)]
-pub struct Between {
-    /// Only above this.
+pub struct SeqRange {
+    /// Exclusive lower bound.
     pub after: u64,
-    /// Only below this.
+    /// Exclusive upper bound.
     pub before: u64,
 }
 
@@ -145,29 +145,31 @@ impl EventIndex {
         Self { backend }
     }
 
-    /// The ids of tokens that have or had a symbol.
+    /// Finds the tokens that have or had a symbol.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
         let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
         Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
     }
 
-    /// The first sequence numbers in any of some scopes, from the highest down or from the lowest up.
+    /// Reads the first sequence numbers in any of these scopes, from the highest down or from the lowest up.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn positions(
         &self,
         dataset: &str,
         scopes: &[EventScope],
-        between: Between,
+        between: SeqRange,
         newest_first: bool,
         limit: usize,
     ) -> StoreResult<Vec<u64>> {
-        let reads = scopes.iter().map(|scope| self.of_scope(dataset, scope.text(), between, newest_first, limit));
-        let found: Vec<Vec<u64>> = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        let reads =
+            scopes.iter().map(|scope| self.positions_in_scope(dataset, scope.text(), between, newest_first, limit));
+        let found: Vec<Vec<u64>> =
+            stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
         let mut positions = found.concat();
         positions.sort_unstable();
         if newest_first {
@@ -178,11 +180,11 @@ impl EventIndex {
         Ok(positions)
     }
 
-    async fn of_scope(
+    async fn positions_in_scope(
         &self,
         dataset: &str,
         scope: String,
-        between: Between,
+        between: SeqRange,
         newest_first: bool,
         limit: usize,
     ) -> StoreResult<Vec<u64>> {

@@ -1,4 +1,4 @@
-//! Answers kept for idempotency keys.
+//! Stored responses of requests with idempotency keys.
 
 use prost::Message;
 
@@ -9,27 +9,27 @@ use crate::{
 
 /// The stored record of a request.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct KeptRequest {
-    /// Hash of the operation and the decoded request.
+pub struct StoredRequest {
+    /// Hash of the operation and the decoded request. It is empty once the request was refused for a reason that may pass.
     #[prost(bytes = "vec", tag = "1")]
     pub request: Vec<u8>,
-    /// When the request started, in unix milliseconds.
+    /// Start of the request, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub started_at: i64,
-    /// The encrypted answer, once there is one.
+    /// The encrypted response, once the request has ended.
     #[prost(bytes = "vec", optional, tag = "3")]
     pub answer: Option<Vec<u8>>,
-    /// The things that the request creates are named after this.
+    /// The ids of the objects that the request creates derive from this.
     #[prost(string, tag = "4")]
     pub seed: String,
-    /// Names the try that took the key last.
+    /// Id of the try that took the key last.
     #[prost(string, tag = "5")]
     pub holder: String,
 }
 
 /// An idempotency key of a project and environment.
 #[derive(Clone)]
-pub struct KeptKey {
+pub struct IdempotencyKey {
     /// The store.
     pub backend: SharedBackend,
     /// The project and the environment.
@@ -38,33 +38,34 @@ pub struct KeptKey {
     pub key: String,
 }
 
-impl KeptKey {
-    /// The stored request, with its version. This read settles a write in doubt: it has happened, or never will.
+impl IdempotencyKey {
+    /// Reads the stored request, with its version. After this serial read, a write in doubt has happened, or never
+    /// will.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn read(&self) -> StoreResult<Option<(i64, KeptRequest)>> {
+    /// Fails when the store does not answer.
+    pub async fn read(&self) -> StoreResult<Option<(i64, StoredRequest)>> {
         let key = key![&self.scope, &self.key];
         let Some(row) = self.backend.get(&schema::IDEMPOTENCY, &key, Consistency::Serial).await? else {
             return Ok(None);
         };
-        let kept = KeptRequest::decode(row.body);
-        let kept = kept.map_err(|error| StoreError::Damaged(format!("an idempotency key: {error}")))?;
-        Ok(Some((row.version, kept)))
+        let stored = StoredRequest::decode(row.body);
+        let stored = stored.map_err(|error| StoreError::Damaged(format!("an idempotency key: {error}")))?;
+        Ok(Some((row.version, stored)))
     }
 
-    /// Stores a request for `seconds` if the row is as expected; tells whether it was.
+    /// Stores a request for `seconds` if the row is as expected. Returns whether it was.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn write(
         &self,
-        kept: &KeptRequest,
+        stored: &StoredRequest,
         expect: Expect,
         version: i64,
         seconds: Option<u32>,
     ) -> StoreResult<bool> {
-        let body = Some(kept.encode_to_vec().into());
+        let body = Some(stored.encode_to_vec().into());
         let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
         let transaction = Transaction {
             table: &schema::IDEMPOTENCY,

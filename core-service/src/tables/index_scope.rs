@@ -1,4 +1,4 @@
-//! The indexes of theses: their scopes, and what an index row says.
+//! The indexes of theses: their scopes, and the body of an index row.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -13,22 +13,22 @@ use crate::domain::{
 pub enum IndexScope {
     /// Every thesis.
     All,
-    /// Of a profile.
+    /// The theses of a profile.
     Profile(String),
-    /// On a token.
+    /// The theses on a token.
     Token(String),
-    /// On a chain.
+    /// The theses on a chain.
     Chain(String),
-    /// Of a profile on a token.
+    /// The theses of a profile on a token.
     ProfileToken(String, String),
-    /// Of a profile on a chain.
+    /// The theses of a profile on a chain.
     ProfileChain(String, String),
     /// Deleted theses of a profile on a token, for verification.
     Deleted(String, String),
 }
 
 impl IndexScope {
-    /// The scopes that a thesis stands in.
+    /// The scopes that list a thesis.
     #[must_use]
     pub fn of(thesis: &Thesis) -> [Self; 6] {
         let (profile, token, chain) = (&thesis.profile_id, &thesis.token_id, &thesis.chain);
@@ -42,7 +42,7 @@ impl IndexScope {
         ]
     }
 
-    /// The token whose index this is, by the scope's text.
+    /// The token of an index, from the scope's text.
     pub(super) fn token_of(text: &str) -> Option<&str> {
         text.strip_prefix("t:")
     }
@@ -59,7 +59,7 @@ impl IndexScope {
         }
     }
 
-    /// Busy scopes get narrow buckets, sparse ones wide, so that a page needs one or two slices either way.
+    /// Width of a bucket. Busy scopes get narrow buckets and sparse ones wide, so a page needs one or two slices.
     fn width(&self) -> i64 {
         match self {
             Self::All | Self::Chain(_) => DAY_MS,
@@ -73,7 +73,7 @@ impl IndexScope {
     }
 }
 
-/// The author that an index row names.
+/// Decodes the author from the body of an index row.
 pub(super) fn author_of(body: &Bytes) -> String {
     IndexedThesis::decode(body.clone()).map(|indexed| indexed.profile_id).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Requests of keys by hour and class, and when each key was last used.
+//! The number of requests of keys by hour and class, and the time of each key's last use.
 
 use std::{collections::HashMap, ops::Bound};
 
@@ -16,26 +16,26 @@ use crate::{
     store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Value, schema},
 };
 
-/// Milliseconds that counts are kept.
-pub const KEPT_MS: i64 = 90 * DAY_MS;
-/// Most rows read at once.
+/// Retention time of counts, in milliseconds.
+pub const RETENTION_MS: i64 = 90 * DAY_MS;
+/// Maximum number of rows in one read.
 const PAGE: usize = 5_000;
-/// Most days read at once.
-const DAYS_AT_ONCE: usize = 8;
+/// Number of days that are read concurrently.
+const CONCURRENT_DAYS: usize = 8;
 
-/// Requests, and those of them that were refused or failed.
+/// Number of requests, and of requests that were refused or failed.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Requests {
-    /// All of them.
+    /// All requests.
     #[prost(uint64, tag = "1")]
     pub requests: u64,
-    /// Those that were refused or failed.
+    /// Requests that were refused or failed.
     #[prost(uint64, tag = "2")]
     pub errors: u64,
 }
 
 impl Requests {
-    /// Both counts added.
+    /// Adds both counts.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -45,14 +45,14 @@ impl Requests {
     }
 }
 
-/// What is counted by itself.
+/// The key of one count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageKey {
     /// The key's project.
     pub project: String,
     /// The key's id.
     pub key: String,
-    /// When the hour begins, in Unix milliseconds.
+    /// Start of the hour, in Unix milliseconds.
     pub hour: i64,
     /// The class of the operations.
     pub class: RateClass,
@@ -77,20 +77,20 @@ pub fn change(of: &UsageKey, replica: &str, count: Requests, version: i64) -> Ch
         key: of.row(replica),
         version,
         body: Some(count.encode_to_vec().into()),
-        ttl: u32::try_from(KEPT_MS / 1_000).ok(),
+        ttl: u32::try_from(RETENTION_MS / 1_000).ok(),
     }
 }
 
-/// The change that stores when a key was last used, in Unix milliseconds. An earlier time changes nothing.
+/// The change that stores the time of a key's last use, in Unix milliseconds. An earlier time changes nothing.
 #[must_use]
 pub fn use_change(project: &str, key: &str, at: i64) -> Change {
     Change { table: &schema::KEY_USE, key: key![project, key], version: at, body: Some(Bytes::new()), ttl: None }
 }
 
-/// A replica's own counts with their versions, in the order asked; nothing for what it has not counted.
+/// Reads a replica's own counts with their versions, in the same order. A missing count is zero.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> StoreResult<Vec<(Requests, i64)>> {
     let keys: Vec<_> = of.iter().map(|of| of.row(replica)).collect();
     let rows = backend.get_many(&schema::KEY_USAGE, &keys).await?;
@@ -101,21 +101,21 @@ pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> Sto
     rows.into_iter().map(count).collect()
 }
 
-/// A project's requests by hour, key and class, oldest first: from the hour of a time to the hour of another, both in
-/// Unix milliseconds, at most 90 days before it.
+/// Reads a project's requests by hour, key and class, oldest first. The range goes from the hour of `from_ms` to the
+/// hour of `to_ms`, both in Unix milliseconds, and covers at most 90 days.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn list(backend: &SharedBackend, project: &str, from_ms: i64, to_ms: i64) -> StoreResult<Vec<KeyUsageRow>> {
     let hour = |ms: i64| ms - ms.rem_euclid(HOUR_MS);
-    let (from, to) = (hour(from_ms.max(to_ms.saturating_sub(KEPT_MS))), hour(to_ms));
+    let (from, to) = (hour(from_ms.max(to_ms.saturating_sub(RETENTION_MS))), hour(to_ms));
     let days = from.div_euclid(DAY_MS)..=to.div_euclid(DAY_MS);
     let reads: Vec<_> = days.map(|day| list_day(backend, project, day, from, to)).collect();
-    let days: Vec<Vec<KeyUsageRow>> = stream::iter(reads).buffered(DAYS_AT_ONCE).try_collect().await?;
+    let days: Vec<Vec<KeyUsageRow>> = stream::iter(reads).buffered(CONCURRENT_DAYS).try_collect().await?;
     Ok(days.into_iter().flatten().collect())
 }
 
-/// The hours of a day from one to another.
+/// Reads the hours of a day within the range.
 async fn list_day(
     backend: &SharedBackend,
     project: &str,
@@ -135,7 +135,7 @@ async fn list_day(
             let Requests { requests, errors } = decode(row)?;
             let [hour, key, class, ..] = &*row.clustering else { continue };
             match found.last_mut() {
-                // Another replica's row of the same.
+                // This is another replica's row of the same key, hour and class.
                 Some(last) if (last.hour, &*last.key, &*last.class) == (hour.int(), key.text(), class.text()) => {
                     last.requests = last.requests.saturating_add(requests);
                     last.errors = last.errors.saturating_add(errors);
@@ -156,10 +156,11 @@ async fn list_day(
     }
 }
 
-/// When the keys of a project were last used, in Unix milliseconds, by the key's id. A key that never was is not there.
+/// Reads the times of the last use of a project's keys in Unix milliseconds, by the key's id. The result omits unused
+/// keys.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn last_uses(backend: &SharedBackend, project: &str) -> StoreResult<HashMap<String, i64>> {
     let mut scan = Scan::all(&schema::KEY_USE, key![project], PAGE);
     let mut found = HashMap::new();

@@ -21,34 +21,34 @@ use crate::{
 const BUCKET: u64 = 10_000;
 /// Sequence number of a bucket's head row.
 const HEAD_ROW: i64 = -1;
-/// Sequence number of the row that tells of an import, in the first bucket.
+/// Sequence number of the row that describes an import, in the first bucket.
 const IMPORT_ROW: i64 = -2;
-/// Bytes that name an append.
-const BATCH_ID: usize = 16;
-/// Most rows read for each wanted entry when entries are read as one slice.
-const DENSE: usize = 4;
-/// Most repetitions of an append in doubt.
+/// Length of the id of an append, in bytes.
+const BATCH_ID_BYTES: usize = 16;
+/// Maximum number of rows per wanted entry for which entries are read as one slice.
+const MAX_ROWS_PER_ENTRY: usize = 4;
+/// Maximum number of retries of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
 
-/// Names one append, so that its writer can tell whether it happened.
-pub type BatchId = [u8; BATCH_ID];
+/// The id of one append. With it, the writer can find out whether the append happened.
+pub type BatchId = [u8; BATCH_ID_BYTES];
 
-/// How an append ended.
+/// Outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
-    /// The entries stand in the log, after the expected head.
+pub enum AppendOutcome {
+    /// The log holds the entries after the expected head.
     Done,
-    /// The head was another one; nothing was written.
+    /// Nothing is written, since the head was not the expected one.
     Lost,
 }
 
-/// Tells that a log began as a copy of another one. It is written with the copy's first entries, in one step, and never
-/// changes. So whoever knows an entry of the log can know this too.
+/// Marks a log that began as a copy of another one. The mark is written with the copy's first entries, in one step, and
+/// never changes. So a reader that knows an entry of the log can read the mark too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportMark {
-    /// How many entries the copy has.
+    /// Number of entries of the copy.
     pub entries: u64,
-    /// The SHA-256 of the file that has them.
+    /// The SHA-256 of the imported file.
     pub sha256: [u8; 32],
 }
 
@@ -58,7 +58,7 @@ pub struct LogStore {
     backend: SharedBackend,
 }
 
-/// How many more entries the bucket after this head takes; a batch never spans two buckets.
+/// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
 #[must_use]
 pub fn room(head: u64) -> usize {
     usize::try_from(BUCKET - head % BUCKET).unwrap_or(usize::MAX)
@@ -77,16 +77,16 @@ fn seq_of(row: &Row) -> u64 {
 }
 
 fn payload(row: &Row) -> StoreResult<Bytes> {
-    if row.body.len() < BATCH_ID {
+    if row.body.len() < BATCH_ID_BYTES {
         return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(row))));
     }
-    Ok(row.body.slice(BATCH_ID..))
+    Ok(row.body.slice(BATCH_ID_BYTES..))
 }
 
 /// Reads an entry's stored form.
 ///
 /// # Errors
-/// When it is damaged, or of a kind that only a newer version knows.
+/// Fails when it is damaged, or of a kind that only a newer version knows.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
     if !entry.is_known() {
@@ -106,11 +106,11 @@ impl LogStore {
         self.backend.get(&schema::EVENT_LOG, &key![log, int(bucket), HEAD_ROW], consistency).await
     }
 
-    /// The newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached, such as
-    /// a checkpoint. Each bucket after it costs a read, so from 0 the reads grow with the log.
+    /// Reads the newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached,
+    /// such as a checkpoint. Each bucket after it costs a read, so from 0 the reads grow with the log.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn head(&self, log: &str, known: u64, consistency: Consistency) -> StoreResult<u64> {
         let mut bucket = bucket_of(known);
         loop {
@@ -150,7 +150,7 @@ impl LogStore {
     /// append that is not finished.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries: Vec<(u64, Bytes)> = Vec::new();
         while entries.len() < limit {
@@ -182,7 +182,7 @@ impl LogStore {
     /// Reads entries before `before`, newest first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read_back(&self, log: &str, before: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries = Vec::new();
         let mut to = before.saturating_sub(1);
@@ -200,22 +200,22 @@ impl LogStore {
     /// Reads one entry.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
         row.as_ref().map(payload).transpose()
     }
 
-    /// Reads entries by their sequence numbers, in the order asked; entries that stand close together are read as one
+    /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
     /// slice.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
         let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
         let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
-        if slice <= seqs.len().saturating_mul(DENSE) {
+        if slice <= seqs.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
             let mut entries: HashMap<u64, Bytes> =
                 self.read(log, lowest - 1, *highest, slice).await?.into_iter().collect();
             return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
@@ -227,19 +227,19 @@ impl LogStore {
     }
 
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
-    /// repeated: one that loses to its own first try is done.
+    /// retried. If the retry loses to the first try of the same append, the append is done.
     ///
     /// # Errors
-    /// When the store does not answer, or the append stays in doubt.
-    pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<Appended> {
+    /// Fails when the store does not answer, or the append stays in doubt.
+    pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<AppendOutcome> {
         self.append_with(log, head, batch, entries, None, Vec::new()).await
     }
 
-    /// Like [`LogStore::append`], and makes the changes `beside`, as [`crate::store::Backend::transact_with`] does. Where
-    /// these are the first entries of an import, `mark` tells of it.
+    /// Like [`LogStore::append`], and applies the changes `beside`, as [`crate::store::Backend::transact_with`] does.
+    /// For the first entries of an import, `mark` describes the import.
     ///
     /// # Errors
-    /// As for [`LogStore::append`].
+    /// Fails like [`LogStore::append`].
     pub async fn append_with(
         &self,
         log: &str,
@@ -248,13 +248,13 @@ impl LogStore {
         entries: &[Bytes],
         mark: Option<&ImportMark>,
         beside: Vec<Change>,
-    ) -> StoreResult<Appended> {
+    ) -> StoreResult<AppendOutcome> {
         let bucket = bucket_of(head + 1);
         let opens = head == bucket * BUCKET;
         if opens && bucket > 0 {
             let previous = self.head_row(log, bucket - 1, Consistency::Serial).await?;
             if previous.is_none_or(|row| row.version != int(head)) {
-                return Ok(Appended::Lost);
+                return Ok(AppendOutcome::Lost);
             }
         }
         let mut writes = writes(head, opens, batch, entries);
@@ -264,19 +264,19 @@ impl LogStore {
         let mut doubts = 0;
         loop {
             match self.backend.transact_with(transaction.clone(), beside.clone()).await {
-                Ok(true) => return Ok(Appended::Done),
+                Ok(true) => return Ok(AppendOutcome::Done),
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
-                    // A serial read disturbs appends under way, and only doubt needs it.
+                    // A serial read slows down running appends, and only doubt needs it.
                     let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
                     let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
                     let own = row.is_some_and(|row| row.body.starts_with(&batch));
                     if !own {
-                        return Ok(Appended::Lost);
+                        return Ok(AppendOutcome::Lost);
                     }
-                    // The changes beside it may be missing, or older than changes that a restart repeated.
+                    // The changes beside the append may be missing, or older than changes that a restart repeated.
                     self.backend.apply(beside).await?;
-                    return Ok(Appended::Done);
+                    return Ok(AppendOutcome::Done);
                 }
                 Err(StoreError::InDoubt(why)) if doubts < DOUBT_RETRIES => {
                     doubts += 1;
@@ -288,31 +288,30 @@ impl LogStore {
         }
     }
 
-    /// The import that a log began with, if it began so. The read is serial: a quorum could pass over an append that only
-    /// some replicas have. So the answer is final for a caller that knows an entry of the log.
+    /// Reads the import that a log began with, if any. The read is serial, since a quorum could miss an append that
+    /// only some replicas have. So the result is final for a caller that knows an entry of the log.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn import(&self, log: &str) -> StoreResult<Option<ImportMark>> {
         let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Serial).await?;
         let Some(row) = row else { return Ok(None) };
         let mark = u64::try_from(row.version).ok().zip(row.body.as_ref().try_into().ok());
-        let (entries, sha256) =
-            mark.ok_or_else(|| StoreError::Damaged(format!("what log {log} tells of its import")))?;
+        let (entries, sha256) = mark.ok_or_else(|| StoreError::Damaged(format!("the import mark of log {log}")))?;
         Ok(Some(ImportMark { entries, sha256 }))
     }
 
-    /// How far a projection of a log has come; 0 at first.
+    /// Reads the checkpoint of a projection of a log; 0 at first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
         let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
         Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())
     }
 }
 
-/// The writes of one append: the head from its expected value, and the entries. `opens` tells that the bucket is new.
+/// The writes of one append: the head from its expected value, and the entries. `opens` is true for a new bucket.
 fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<ConditionalWrite> {
     let head_row = ConditionalWrite {
         clustering: key![HEAD_ROW],
@@ -321,7 +320,7 @@ fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<Cond
         body: Some(Bytes::copy_from_slice(&batch)),
     };
     let rows = entries.iter().zip(head + 1..).map(|(entry, seq)| {
-        let mut body = BytesMut::with_capacity(BATCH_ID + entry.len());
+        let mut body = BytesMut::with_capacity(BATCH_ID_BYTES + entry.len());
         body.extend_from_slice(&batch);
         body.extend_from_slice(entry);
         let (clustering, version) = (key![int(seq)], int(seq));
@@ -330,7 +329,7 @@ fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<Cond
     std::iter::once(head_row).chain(rows).collect()
 }
 
-/// The row that tells of an import. The condition on the head guards it.
+/// The write of the row that describes an import. The condition on the head guards it.
 fn mark_write(mark: &ImportMark) -> ConditionalWrite {
     ConditionalWrite {
         clustering: key![IMPORT_ROW],

@@ -1,4 +1,4 @@
-//! The cores, a row each: its beat, and what other cores need to know of it.
+//! The members of the installation. Each core has one row: its heartbeat, and the data that other cores need.
 
 use prost::Message as _;
 
@@ -7,59 +7,67 @@ use crate::{
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Seconds that the last beat of a core is kept.
-pub const BEAT_KEPT: u32 = 3_600;
-/// Most cores that beat within [`BEAT_KEPT`].
+/// Retention time of a core's last heartbeat, in seconds.
+pub const HEARTBEAT_RETENTION_SECONDS: u32 = 3_600;
+/// Maximum number of cores with a heartbeat within [`HEARTBEAT_RETENTION_SECONDS`].
 const MAX_CORES: usize = 10_000;
 /// All cores are one partition.
 const ALL: &str = "core";
 
-/// What a core tells of itself.
+/// A core's description of itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Member {
     /// The gRPC URL at which other cores reach it; empty when they cannot.
     #[prost(string, tag = "1")]
     pub address: String,
-    /// Whether it hands out attempts: it has workers, or shards that it still gives up.
+    /// True when the core hands out attempts: it has workers, or shards that it still gives up.
     #[prost(bool, tag = "2")]
     pub hands_out: bool,
-    /// Whether this was its last beat.
+    /// True when this was the core's last heartbeat.
     #[prost(bool, tag = "3")]
     pub is_gone: bool,
 }
 
-/// The newest beat of a core.
+/// The newest heartbeat of a core.
 #[derive(Debug)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The core.
     pub replica: String,
-    /// Grows with each beat, and with time.
+    /// Number of the heartbeat. It grows with each heartbeat, and with time.
     pub number: i64,
-    /// The core as it then was.
+    /// The core's description at that time.
     pub member: Member,
 }
 
-/// Writes a core's beat.
+/// Writes a core's heartbeat.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn write_beat(backend: &SharedBackend, beat: &Beat) -> StoreResult<()> {
+/// Fails when the store does not answer.
+pub async fn write_heartbeat(backend: &SharedBackend, beat: &Heartbeat) -> StoreResult<()> {
     let body = Some(beat.member.encode_to_vec().into());
     let (key, version) = (key![ALL, &beat.replica], beat.number);
-    backend.apply(vec![Change { table: &schema::REPLICA_BEAT, key, version, body, ttl: Some(BEAT_KEPT) }]).await
+    backend
+        .apply(vec![Change {
+            table: &schema::REPLICA_BEAT,
+            key,
+            version,
+            body,
+            ttl: Some(HEARTBEAT_RETENTION_SECONDS),
+        }])
+        .await
 }
 
-/// The beats of every core.
+/// Reads the heartbeats of all cores.
 ///
 /// # Errors
-/// When the store does not answer, or a row is damaged.
-pub async fn beats(backend: &SharedBackend) -> StoreResult<Vec<Beat>> {
+/// Fails when the store does not answer, or a row is damaged.
+pub async fn read_heartbeats(backend: &SharedBackend) -> StoreResult<Vec<Heartbeat>> {
     let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MAX_CORES)).await?;
     let beats = rows.iter().filter_map(|row| {
         let replica = row.clustering.first()?.text().to_owned();
         let member = Member::decode(row.body.clone());
         let member = member.map_err(|error| StoreError::Damaged(format!("beat of {replica}: {error}")));
-        Some(member.map(|member| Beat { replica, number: row.version, member }))
+        Some(member.map(|member| Heartbeat { replica, number: row.version, member }))
     });
     beats.collect()
 }

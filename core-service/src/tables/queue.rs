@@ -1,9 +1,9 @@
-//! The queues of due attempts: one for each webhook, in partitions of an hour, so that what was taken out of them goes
-//! with its hour, and one endpoint's million rows never come before another's.
+//! The queues of due attempts: one for each webhook, in partitions of an hour. The removed rows of an hour go with its
+//! partition, and one endpoint's million rows never come before another's.
 //!
-//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A core
-//! reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it puts off itself are for
-//! the next core.
+//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A
+//! core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it postpones itself
+//! are for the next core.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -14,8 +14,8 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::spread;
-use super::told::{KEPT, told, told_body};
+use super::delivery_event::{RETENTION_SECONDS, decode_event, encode_event};
+use super::shard_of_name;
 use crate::{
     domain::{
         delivery::{Delivery, EventRef},
@@ -25,41 +25,41 @@ use crate::{
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Number of shards that webhooks are spread over; a core hands out the attempts of its shards.
+/// Number of shards that webhooks are shard_of_name over; a core hands out the attempts of its shards.
 pub const SHARDS: i64 = 8;
-/// Most marks read at once.
-const MARKS: usize = 10_000;
-/// The body of a mark that was put off. A new mark has none, and a higher version.
-const PUT_OFF: &[u8] = b"put off";
-/// Most marks remembered as stored.
-const REMEMBERED: usize = 20_000;
+/// Maximum number of marks in one read.
+const MARKS_PAGE: usize = 10_000;
+/// The body of a postponed mark. A new mark has no body, and a higher version.
+const POSTPONED: &[u8] = b"put off";
+/// Maximum number of marks remembered as stored.
+const MAX_REMEMBERED_MARKS: usize = 20_000;
 
-/// An attempt, as its queue row says.
+/// An attempt in a queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queued {
-    /// When it is due, in unix milliseconds.
+pub struct QueuedAttempt {
+    /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     /// The delivery.
     pub delivery: String,
     /// The delivery's event, before its first attempt.
-    pub told: Option<EventRef>,
+    pub event: Option<EventRef>,
 }
 
 /// A webhook that has rows due from a minute on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Mark {
+pub struct QueueMark {
     /// The webhook.
     pub webhook: String,
     /// The minute, counted from 1970.
     pub since: i64,
 }
 
-/// Which marks are read.
+/// Selection of marks to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub enum MarkSelection {
     /// Marks that were written with a queue row.
     New,
-    /// These, and marks that a core put off: it has their rows in memory, and only the next core needs them.
+    /// These, and marks that a core postponed: it has their rows in memory, and only the next core needs them.
     All,
 }
 
@@ -67,14 +67,14 @@ pub enum Marks {
 #[derive(Clone)]
 pub struct DeliveryQueue {
     backend: SharedBackend,
-    /// Marks that were stored lately, each with its own minute.
-    written: Arc<Mutex<HashSet<(Mark, i64)>>>,
+    /// Recently stored marks, each with its own minute.
+    written: Arc<Mutex<HashSet<(QueueMark, i64)>>>,
 }
 
 /// The shard of a webhook.
 #[must_use]
 pub fn shard_of(webhook: &str) -> i64 {
-    spread(webhook, SHARDS)
+    shard_of_name(webhook, SHARDS)
 }
 
 /// The minute in which a time lies.
@@ -83,9 +83,9 @@ pub fn minute_of(at: i64) -> i64 {
     at.div_euclid(MINUTE_MS)
 }
 
-/// When a minute begins.
+/// The start of a minute, in unix milliseconds.
 #[must_use]
-pub fn first_of(minute: i64) -> i64 {
+pub fn start_of(minute: i64) -> i64 {
     minute * MINUTE_MS
 }
 
@@ -104,7 +104,7 @@ impl DeliveryQueue {
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them.
     ///
     /// # Errors
-    /// When the store does not answer; doing it again is safe.
+    /// Fails when the store does not answer. A repeat is safe.
     pub(super) async fn enqueue(
         &self,
         deliveries: &[&Delivery],
@@ -115,11 +115,11 @@ impl DeliveryQueue {
         for delivery in deliveries {
             let Some(due_at) = delivery.next_attempt_at else { continue };
             let webhook = &delivery.webhook_id;
-            let body = if delivery.attempts.is_empty() { told_body(delivery) } else { Bytes::new() };
+            let body = if delivery.attempts.is_empty() { encode_event(delivery) } else { Bytes::new() };
             let key = key![webhook, hour_of(due_at), due_at, &delivery.id];
-            // It needs no time of expiry: it is taken out when its attempt is reported, or when its webhook is gone.
+            // The row needs no expiry: it is removed when its attempt is reported, or when its webhook is gone.
             changes.push(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at, body: Some(body), ttl: None });
-            let mark = Mark { webhook: webhook.clone(), since: minute_of(due_at) };
+            let mark = QueueMark { webhook: webhook.clone(), since: minute_of(due_at) };
             let minute = mark.since.max(minute_of(now_ms));
             marks.insert((mark, minute));
         }
@@ -132,40 +132,40 @@ impl DeliveryQueue {
             return Ok(());
         }
         self.backend.apply(changes).await?;
-        // Only now: a write that fails or is dropped leaves its marks to the next one.
+        // Marks are remembered only after the write: a failed or dropped write leaves its marks to the next one.
         let mut written = self.written.lock();
-        if written.len() >= REMEMBERED {
+        if written.len() >= MAX_REMEMBERED_MARKS {
             written.clear();
         }
         written.extend(marks);
         Ok(())
     }
 
-    /// Takes the row of a delivery's next attempt out of its queue.
+    /// The change that removes the row of a delivery's next attempt from its queue.
     pub(super) fn removal(delivery: &Delivery) -> Option<Change> {
         Some(removal(&delivery.webhook_id, delivery.next_attempt_at?, &delivery.id))
     }
 
-    /// Takes rows out of a webhook's queue.
+    /// Removes rows from a webhook's queue.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn remove(&self, webhook: &str, rows: &[Queued]) -> StoreResult<()> {
+    /// Fails when the store does not answer.
+    pub async fn remove(&self, webhook: &str, rows: &[QueuedAttempt]) -> StoreResult<()> {
         let removals = rows.iter().map(|row| removal(webhook, row.due_at, &row.delivery));
         self.backend.apply(removals.collect()).await
     }
 
-    /// The rows of a webhook after a place and up to a time, earliest first.
+    /// Reads the rows of a webhook after a position and up to a time, earliest first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(
         &self,
         webhook: &str,
         after: &(i64, String),
         to_ms: i64,
         limit: usize,
-    ) -> StoreResult<Vec<Queued>> {
+    ) -> StoreResult<Vec<QueuedAttempt>> {
         let mut found = Vec::new();
         for hour in hour_of(after.0)..=hour_of(to_ms) {
             let mut scan = Scan::all(&schema::DELIVERY_QUEUE, key![webhook, hour], limit - found.len());
@@ -174,7 +174,7 @@ impl DeliveryQueue {
             for row in self.backend.scan(&scan).await? {
                 if let [due_at, delivery] = row.clustering.as_slice() {
                     let (due_at, delivery) = (due_at.int(), delivery.text().to_owned());
-                    found.push(Queued { due_at, delivery, told: told(row.body)? });
+                    found.push(QueuedAttempt { due_at, delivery, event: decode_event(row.body)? });
                 }
             }
             if found.len() >= limit {
@@ -184,66 +184,66 @@ impl DeliveryQueue {
         Ok(found)
     }
 
-    /// The marks of a shard in the hour of `minute`, from that minute up to `to`.
+    /// Reads the marks of a shard in the hour of `minute`, from that minute up to `to`.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn marks(&self, shard: i64, minute: i64, to: i64, wanted: Marks) -> StoreResult<Vec<Mark>> {
+    /// Fails when the store does not answer.
+    pub async fn marks(&self, shard: i64, minute: i64, to: i64, wanted: MarkSelection) -> StoreResult<Vec<QueueMark>> {
         let mut marks = Vec::new();
-        let mut scan = Scan::all(&schema::QUEUE_MARK, key![shard, hour_of(first_of(minute))], MARKS);
+        let mut scan = Scan::all(&schema::QUEUE_MARK, key![shard, hour_of(start_of(minute))], MARKS_PAGE);
         scan.from = Bound::Included(key![minute]);
         scan.to = Bound::Included(key![to]);
         loop {
             let rows = self.backend.scan(&scan).await?;
-            let is_wanted = |row: &&Row| wanted == Marks::All || row.body != PUT_OFF;
+            let is_wanted = |row: &&Row| wanted == MarkSelection::All || row.body != POSTPONED;
             marks.extend(rows.iter().filter(is_wanted).filter_map(|row| match row.clustering.as_slice() {
-                [_, webhook, since] => Some(Mark { webhook: webhook.text().to_owned(), since: since.int() }),
+                [_, webhook, since] => Some(QueueMark { webhook: webhook.text().to_owned(), since: since.int() }),
                 _ => None,
             }));
             match rows.last() {
-                Some(last) if rows.len() == MARKS => scan.from = Bound::Excluded(last.clustering.clone()),
+                Some(last) if rows.len() == MARKS_PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
                 _ => return Ok(marks),
             }
         }
     }
 
-    /// Puts marks off to a later minute.
+    /// Postpones marks to a later minute.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn put_off(&self, marks: &[Mark], minute: i64) -> StoreResult<()> {
-        self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, PUT_OFF)).collect()).await
+    /// Fails when the store does not answer.
+    pub async fn postpone_marks(&self, marks: &[QueueMark], minute: i64) -> StoreResult<()> {
+        self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, POSTPONED)).collect()).await
     }
 
-    /// The last minute of a shard whose marks need no reading; none when none was noted yet.
+    /// Reads the last minute of a shard whose marks need no reading; none before the first [`Self::set_done`].
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn done(&self, shard: i64) -> StoreResult<Option<i64>> {
         let row = self.backend.get(&schema::QUEUE_DONE, &key![shard], Consistency::Quorum).await?;
         Ok(row.map(|row| row.version))
     }
 
-    /// Notes that the marks of a shard's minutes up to this one need no reading.
+    /// Stores that the marks of a shard's minutes up to this one need no reading.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn set_done(&self, shard: i64, minute: i64) -> StoreResult<()> {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
         self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await
     }
 }
 
-/// Removes a row, with a version above the one that it was written with.
+/// The change that removes a row, with a version above the version of its write.
 fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
     let key = key![webhook, hour_of(due_at), due_at, delivery];
     Change { table: &schema::DELIVERY_QUEUE, key, version: due_at + 1, body: None, ttl: None }
 }
 
-fn mark_change(mark: &Mark, minute: i64, body: &'static [u8]) -> Change {
-    let key = key![shard_of(&mark.webhook), hour_of(first_of(minute)), minute, &mark.webhook, mark.since];
+fn mark_change(mark: &QueueMark, minute: i64, body: &'static [u8]) -> Change {
+    let key = key![shard_of(&mark.webhook), hour_of(start_of(minute)), minute, &mark.webhook, mark.since];
     let (version, body) = (2 * minute + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
-    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(KEPT) }
+    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(RETENTION_SECONDS) }
 }
 
 #[cfg(test)]

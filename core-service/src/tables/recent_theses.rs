@@ -1,6 +1,6 @@
-//! The last day's theses on busy tokens in memory, where this process is the only writer, and in a writer for its own
-//! dataset: every count of a token needs them, and they are too many to read each time. Index changes are told here, in
-//! order, once written.
+//! A cache of the last day's theses on busy tokens. It exists where this process is the only writer, and in a writer
+//! for its own dataset. Every count of a token needs these theses, and they are too many to read each time. The writer
+//! applies index changes to the cache in order, after they are written.
 
 #[cfg(test)]
 mod tests;
@@ -18,29 +18,29 @@ use crate::{
     store::{Change, schema},
 };
 
-/// Least theses of a day for which a token's are kept; few in tests, so that all tests use this.
-const BUSY: usize = if cfg!(test) { 2 } else { 64 };
-/// Most tokens kept; when there are more, all are read again.
-const TOKENS: usize = 2_000;
-/// Time kept beyond a day, since the times of two readers differ a little.
+/// A token with this number of theses in a day is cached. It is low in tests, so all tests use the cache.
+const MIN_CACHED_THESES: usize = if cfg!(test) { 2 } else { 64 };
+/// Maximum number of cached tokens. When there are more, all are read again.
+const MAX_TOKENS: usize = 2_000;
+/// Theses this much older than a day are cached too, since the times of two readers differ a little.
 const SLACK_MS: i64 = MINUTE_MS;
-/// Longest time beyond a day that gathers before it is forgotten.
-const FORGET_MS: i64 = 10 * MINUTE_MS;
+/// Theses older than a day are forgotten when the oldest is this much older.
+const FORGET_AFTER_MS: i64 = 10 * MINUTE_MS;
 
 /// A token's theses from a time on.
 pub(super) struct Window {
     from: i64,
-    /// The theses, complete once nothing is `missed`.
+    /// The theses. They are complete once `missed` is none.
     pub(super) recent: TokenTheses,
-    /// While the rows are being read: the changes told meanwhile.
-    missed: Option<Vec<Moved>>,
+    /// The changes that were written while the rows are being read.
+    missed: Option<Vec<ThesisMove>>,
 }
 
-/// A window that several may look at.
+/// A window that several counts share.
 pub(super) type SharedWindow = Arc<RwLock<Window>>;
 
 impl Window {
-    /// Theses that were read, for one use.
+    /// A window of theses that were read for one use.
     pub(super) fn read(recent: TokenTheses) -> SharedWindow {
         Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
     }
@@ -49,7 +49,7 @@ impl Window {
 /// The last day's theses on a token in each dataset of a view.
 pub struct TokenDay {
     windows: Vec<SharedWindow>,
-    /// The place of the dataset that is kept up to date.
+    /// Index of the dataset that is kept up to date.
     own: usize,
 }
 
@@ -58,30 +58,30 @@ impl TokenDay {
         Self { windows, own }
     }
 
-    /// Counts them at `at`.
+    /// Counts the theses at `at`.
     #[must_use]
     pub fn counts(&self, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
         let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).collect();
-        // The authors of all parts but the first must be looked up.
+        // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)
     }
 
-    /// A thesis came in the dataset that is kept up to date. Adding one twice changes nothing.
-    pub fn came(&self, created_at: i64, id: &str, author: &str) {
+    /// Adds a thesis to the dataset that is kept up to date. A repeat changes nothing.
+    pub fn add_thesis(&self, created_at: i64, id: &str, author: &str) {
         self.windows[self.own].write().recent.insert(created_at, id.to_owned(), author.to_owned());
     }
 
-    /// A thesis went in the dataset that is kept up to date.
-    pub fn went(&self, created_at: i64, id: &str) {
+    /// Removes a thesis from the dataset that is kept up to date.
+    pub fn remove_thesis(&self, created_at: i64, id: &str) {
         self.windows[self.own].write().recent.remove(created_at, id);
     }
 }
 
 /// A thesis added to a token, or removed.
-pub(super) struct Moved {
+pub(super) struct ThesisMove {
     key: String,
     created_at: i64,
     id: String,
@@ -89,9 +89,9 @@ pub(super) struct Moved {
     author: Option<String>,
 }
 
-impl Moved {
-    /// The move in a token's theses that a change makes, if any.
-    pub(super) fn by(change: &Change) -> Option<Self> {
+impl ThesisMove {
+    /// Reads the move of a token's thesis from a change of its index, if it is one.
+    pub(super) fn of_change(change: &Change) -> Option<Self> {
         let [dataset, scope, _, created_at, id] = change.key.as_slice() else { return None };
         if change.table.name != schema::THESIS_INDEX.name {
             return None;
@@ -124,8 +124,8 @@ pub(super) struct RecentTheses {
     only: Option<String>,
 }
 
-/// A window whose rows are being read; forgotten if that fails.
-pub(super) struct Filling<'a> {
+/// A window whose rows are being read. It is forgotten if the read fails.
+pub(super) struct WindowFill<'a> {
     all: &'a RecentTheses,
     key: String,
     window: SharedWindow,
@@ -140,12 +140,12 @@ impl RecentTheses {
         Self { only: Some(dataset.to_owned()), ..Self::default() }
     }
 
-    /// Whether a dataset's theses are kept.
+    /// Returns whether this cache covers a dataset.
     pub(super) fn covers(&self, dataset: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == dataset)
     }
 
-    /// A token's theses, if they are kept and reach back a day from `at`.
+    /// A token's theses, if they are cached and reach back a day from `at`.
     pub(super) fn get(&self, dataset: &str, token: &str, at: i64) -> Option<SharedWindow> {
         let window = Arc::clone(self.windows.lock().get(&key(dataset, token))?);
         let day = at - DAY_MS;
@@ -153,7 +153,7 @@ impl RecentTheses {
             let window = window.read();
             (window.missed.is_none() && window.from <= day, window.recent.oldest())
         };
-        if complete && oldest.is_some_and(|oldest| oldest < day - FORGET_MS) {
+        if complete && oldest.is_some_and(|oldest| oldest < day - FORGET_AFTER_MS) {
             let mut window = window.write();
             window.from = day - SLACK_MS;
             window.recent.forget_before(day - SLACK_MS);
@@ -161,27 +161,27 @@ impl RecentTheses {
         complete.then_some(window)
     }
 
-    /// Begins to keep a token's theses; none while another reader does so.
-    pub(super) fn fill(&self, dataset: &str, token: &str, at: i64) -> Option<Filling<'_>> {
+    /// Begins to cache a token's theses. None while another reader does so.
+    pub(super) fn start_fill(&self, dataset: &str, token: &str, at: i64) -> Option<WindowFill<'_>> {
         let key = key(dataset, token);
         let from = at - DAY_MS - SLACK_MS;
         let mut windows = self.windows.lock();
         if windows.get(&key).is_some_and(|window| window.read().missed.is_some()) {
             return None;
         }
-        if windows.len() >= TOKENS {
+        if windows.len() >= MAX_TOKENS {
             windows.clear();
         }
         let window = Window { from, recent: TokenTheses::default(), missed: Some(Vec::new()) };
         let window = Arc::new(RwLock::new(window));
         windows.insert(key.clone(), Arc::clone(&window));
-        Some(Filling { all: self, key, window, kept: false, from })
+        Some(WindowFill { all: self, key, window, kept: false, from })
     }
 
-    /// Takes in written changes.
-    pub(super) fn tell(&self, moved: Vec<Moved>) {
+    /// Applies written changes.
+    pub(super) fn apply(&self, moves: Vec<ThesisMove>) {
         let windows = self.windows.lock();
-        for moved in moved {
+        for moved in moves {
             let Some(window) = windows.get(&moved.key) else { continue };
             let mut window = window.write();
             if moved.created_at < window.from {
@@ -194,27 +194,27 @@ impl RecentTheses {
         }
     }
 
-    /// Forgets everything, since a write is in doubt.
+    /// Forgets all windows, since a write is in doubt.
     pub(super) fn clear(&self) {
         self.windows.lock().clear();
     }
 }
 
-impl Filling<'_> {
+impl WindowFill<'_> {
     /// Completes the window with the rows that were read, and keeps it if the token is busy.
-    pub(super) fn with(mut self, rows: TokenTheses) -> SharedWindow {
+    pub(super) fn complete(mut self, rows: TokenTheses) -> SharedWindow {
         let mut window = self.window.write();
         window.recent = rows;
         for moved in window.missed.take().unwrap_or_default() {
             moved.apply(&mut window.recent);
         }
-        self.kept = window.recent.len() >= BUSY;
+        self.kept = window.recent.len() >= MIN_CACHED_THESES;
         drop(window);
         Arc::clone(&self.window)
     }
 }
 
-impl Drop for Filling<'_> {
+impl Drop for WindowFill<'_> {
     fn drop(&mut self) {
         if !self.kept {
             let mut windows = self.all.windows.lock();

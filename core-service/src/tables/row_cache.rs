@@ -1,5 +1,5 @@
-//! Decoded rows in memory, where this process is the only writer. A write forgets its rows; rows read meanwhile are not
-//! kept.
+//! A cache of decoded rows, where this process is the only writer. A write removes its rows. Rows that were read during
+//! a write are not cached.
 
 use std::sync::{
     Arc,
@@ -16,40 +16,40 @@ use crate::{
 /// A row with its dataset, by id.
 type Rows<M> = Cache<String, (Arc<str>, Arc<M>)>;
 
-/// The rows that answers are made of.
+/// The rows that responses contain.
 pub(super) struct RowCache {
-    /// Moves when a write begins and when it ends.
+    /// Counts the beginnings and ends of writes.
     epoch: AtomicU64,
-    /// Writes under way.
+    /// Number of running writes.
     writers: AtomicU64,
     theses: Rows<Thesis>,
     profiles: Rows<Profile>,
     tokens: Rows<Token>,
 }
 
-/// A kind of row that is kept in memory.
-pub(super) trait Cached: prost::Message + Default + Sized + 'static {
+/// A kind of row that is cached.
+pub(super) trait CachedRow: prost::Message + Default + Sized + 'static {
     /// Its table in the store.
     const TABLE: &'static Table;
     /// Its rows in memory.
     fn rows(cache: &RowCache) -> &Rows<Self>;
 }
 
-impl Cached for Thesis {
+impl CachedRow for Thesis {
     const TABLE: &'static Table = &schema::THESIS;
     fn rows(cache: &RowCache) -> &Rows<Self> {
         &cache.theses
     }
 }
 
-impl Cached for Profile {
+impl CachedRow for Profile {
     const TABLE: &'static Table = &schema::PROFILE;
     fn rows(cache: &RowCache) -> &Rows<Self> {
         &cache.profiles
     }
 }
 
-impl Cached for Token {
+impl CachedRow for Token {
     const TABLE: &'static Table = &schema::TOKEN;
     fn rows(cache: &RowCache) -> &Rows<Self> {
         &cache.tokens
@@ -70,19 +70,19 @@ impl Default for RowCache {
 }
 
 impl RowCache {
-    /// The row of a dataset, if it is kept.
-    pub(super) fn get<M: Cached>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
+    /// The row of a dataset, if it is cached.
+    pub(super) fn get<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
         let (home, row) = M::rows(self).get(id)?;
         (*home == *dataset).then_some(row)
     }
 
-    /// Note it before reading rows that are to be kept.
+    /// The current epoch. Read it before reading rows to cache.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Keeps a row that was read since the epoch was noted, unless a row was written meanwhile.
-    pub(super) fn keep<M: Cached>(&self, epoch: u64, dataset: &str, id: &str, row: &Arc<M>) {
+    /// Caches a row that was read after `epoch`, unless a write has run since then.
+    pub(super) fn keep<M: CachedRow>(&self, epoch: u64, dataset: &str, id: &str, row: &Arc<M>) {
         let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.epoch() == epoch;
         if quiet() {
             M::rows(self).insert(id.to_owned(), (dataset.into(), Arc::clone(row)));
@@ -92,26 +92,26 @@ impl RowCache {
         }
     }
 
-    /// Whether rows of this table are kept here.
-    pub(super) fn keeps(table: &Table) -> bool {
+    /// Returns whether rows of this table are cached.
+    pub(super) fn caches(table: &Table) -> bool {
         matches!(table.name, "thesis" | "profile" | "token")
     }
 
-    /// Hold this while rows are written: rows read meanwhile are not kept, and at the end these are forgotten.
-    pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> Writing<'_> {
+    /// Hold the guard while these rows are written: no row is cached, and at the end these rows are removed.
+    pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> WriteGuard<'_> {
         self.writers.fetch_add(1, Ordering::AcqRel);
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        Writing { cache: self, rows }
+        WriteGuard { cache: self, rows }
     }
 }
 
 /// Rows that are being written.
-pub(super) struct Writing<'a> {
+pub(super) struct WriteGuard<'a> {
     cache: &'a RowCache,
     rows: Vec<(&'static Table, String)>,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         for (table, id) in &self.rows {
             match table.name {

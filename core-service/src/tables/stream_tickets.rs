@@ -1,4 +1,4 @@
-//! Tickets that open streams, and news of those whose stream moved to another core.
+//! Tickets that open streams, and notifications of connections whose stream moved to another core.
 
 use bytes::Bytes;
 use prost::Message;
@@ -11,13 +11,13 @@ use crate::{
     },
 };
 
-/// Seconds that a ticket's row is kept after it was last written: longer than any use of it.
-const KEPT: u32 = 900;
-/// Seconds that news of a move is kept.
-const MOVE_KEPT: u32 = 600;
-/// Number of seconds whose moves share one partition.
-const SECONDS: i64 = 8;
-/// Most moves read of a partition.
+/// Retention time of a ticket's row after its last write, in seconds. It is longer than any use of the ticket.
+const TICKET_RETENTION_SECONDS: u32 = 900;
+/// Retention time of a move, in seconds.
+const MOVE_RETENTION_SECONDS: u32 = 600;
+/// Length of a partition of moves, in seconds.
+const BUCKET_SECONDS: i64 = 8;
+/// Maximum number of moves in a partition.
 const MAX_MOVES: usize = 100_000;
 
 /// A ticket.
@@ -26,21 +26,21 @@ pub struct Ticket {
     /// The key whose rights it carries.
     #[prost(string, tag = "1")]
     pub key_id: String,
-    /// In unix milliseconds.
+    /// Time of creation, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// Names the connection that uses it; empty until the first.
+    /// The connection that uses the ticket; empty before the first use.
     #[prost(string, tag = "3")]
     pub connection: String,
-    /// When that connection was last known to be open, in unix milliseconds.
+    /// The last time at which that connection was known to be open, in unix milliseconds.
     #[prost(int64, tag = "4")]
     pub open_at: i64,
 }
 
-/// A ticket by its hash, with its row's version.
+/// Reads a ticket by its hash, with its row's version.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency) -> StoreResult<Option<(i64, Ticket)>> {
     let row = backend.get(&schema::STREAM_TICKET, &key![hash], consistency).await?;
     let Some(row) = row else { return Ok(None) };
@@ -48,10 +48,10 @@ pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency)
     Ok(Some((row.version, ticket)))
 }
 
-/// Writes a ticket if its row still has this version, or is new; tells whether it had.
+/// Writes a ticket if its row still has this version, or is new. Returns whether it was written.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ticket: &Ticket) -> StoreResult<bool> {
     let write = ConditionalWrite {
         clustering: Vec::new(),
@@ -60,27 +60,27 @@ pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ti
         body: Some(ticket.encode_to_vec().into()),
     };
     let (table, partition) = (&schema::STREAM_TICKET, key![hash]);
-    backend.transact(Transaction { table, partition, writes: vec![write], ttl: Some(KEPT) }).await
+    backend.transact(Transaction { table, partition, writes: vec![write], ttl: Some(TICKET_RETENTION_SECONDS) }).await
 }
 
-/// Tells the other cores that a connection was replaced at `now_ms`.
+/// Notifies the other cores that a connection was replaced at `now_ms`.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn tell_replaced(backend: &SharedBackend, now_ms: i64, connection: &str) -> StoreResult<()> {
-    let bucket = now_ms.div_euclid(SECONDS * 1_000);
+/// Fails when the store does not answer.
+pub async fn publish_replaced(backend: &SharedBackend, now_ms: i64, connection: &str) -> StoreResult<()> {
+    let bucket = now_ms.div_euclid(BUCKET_SECONDS * 1_000);
     let (table, key) = (&schema::TICKET_MOVE, key![bucket, connection]);
-    let change = Change { table, key, version: now_ms, body: Some(Bytes::new()), ttl: Some(MOVE_KEPT) };
+    let change = Change { table, key, version: now_ms, body: Some(Bytes::new()), ttl: Some(MOVE_RETENTION_SECONDS) };
     backend.apply(vec![change]).await
 }
 
-/// The connections that were replaced in these seconds, counted from 1970.
+/// Reads the connections that were replaced in these seconds, counted from 1970.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
     let mut connections = Vec::new();
-    for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
+    for bucket in from.div_euclid(BUCKET_SECONDS)..=to.div_euclid(BUCKET_SECONDS) {
         let rows = backend.scan(&Scan::all(&schema::TICKET_MOVE, key![bucket], MAX_MOVES)).await?;
         let new = rows.iter().filter(|row| row.version >= from * 1_000);
         connections.extend(new.filter_map(|row| Some(row.clustering.first()?.text().to_owned())));

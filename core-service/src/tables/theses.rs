@@ -10,8 +10,8 @@ use thesis_proto::reference::handle_form;
 
 use super::{
     index_scope::IndexScope,
-    recent_theses::{Moved, RecentTheses},
-    row_cache::{Cached, RowCache},
+    recent_theses::{RecentTheses, ThesisMove},
+    row_cache::{CachedRow, RowCache},
 };
 use crate::{
     domain::{
@@ -28,7 +28,7 @@ pub use self::changes::{
     token_changes, totals_changes,
 };
 
-/// Stands in place of a token's id in the row with the totals of the whole dataset.
+/// Replaces the token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
 
 /// A bucket of a scope.
@@ -41,7 +41,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The buckets that a thesis stands in while it is not deleted.
+    /// The buckets that list a thesis while it is not deleted.
     #[must_use]
     pub fn of(thesis: &Thesis) -> [Self; 6] {
         IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
@@ -50,8 +50,8 @@ impl Bucket {
 
 /// A row of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Indexed {
-    /// When the thesis was posted.
+pub struct IndexedRow {
+    /// Time of the thesis, in unix milliseconds.
     pub created_at: i64,
     /// Its id.
     pub id: String,
@@ -59,7 +59,7 @@ pub struct Indexed {
     pub profile_id: String,
 }
 
-/// A stretch of an index.
+/// A range of an index.
 #[derive(Clone, Debug)]
 pub struct IndexSlice {
     /// Lower bound, inclusive.
@@ -68,7 +68,7 @@ pub struct IndexSlice {
     pub to: i64,
     /// The row to continue after, exclusive.
     pub after: Option<(i64, String)>,
-    /// Newest first.
+    /// True for newest first.
     pub descending: bool,
 }
 
@@ -76,9 +76,9 @@ pub struct IndexSlice {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
-    /// Rows kept in memory where this process is the only writer.
+    /// A cache of rows, where this process is the only writer.
     rows: Option<Arc<RowCache>>,
-    /// The last day of busy tokens, where whoever uses this store knows of every write.
+    /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,
 }
 
@@ -98,57 +98,57 @@ impl ThesisStore {
         Self { backend, rows: is_exclusive.then(Arc::default), recent: is_exclusive.then(Arc::default) }
     }
 
-    /// The store of a dataset's writer, which makes its rows or hears that others made them.
+    /// The store of a dataset's writer, which writes its rows or learns that other writers wrote them.
     #[must_use]
     pub fn of_writer(&self, dataset: &str) -> Self {
         let recent = || Arc::new(RecentTheses::of(dataset));
         Self { recent: self.recent.clone().or_else(|| Some(recent())), ..self.clone() }
     }
 
-    /// Others have made rows: what a writer keeps of its dataset is read again.
+    /// Forgets the recent theses of a writer, since another writer has written rows.
     pub fn forget_recent(&self) {
         if let Some(recent) = self.recent.as_ref().filter(|_| !self.backend.is_exclusive()) {
             recent.clear();
         }
     }
 
-    /// Makes changes of rows, in the store and in memory.
+    /// Applies changes of rows, in the store and in memory.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        self.in_step(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
+        self.apply_with(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
     }
 
-    /// Makes changes of rows by a write that tells whether it made them.
+    /// Applies changes of rows through `write`, which returns whether it applied them.
     ///
     /// # Errors
     /// The error of the write.
-    pub async fn in_step<T>(
+    pub async fn apply_with<T>(
         &self,
         changes: Vec<Change>,
         write: impl AsyncFnOnce(Vec<Change>) -> StoreResult<(bool, T)>,
     ) -> StoreResult<T> {
-        let Some(recent) = &self.recent else { return write(changes).await.map(|(_, answer)| answer) };
-        let moved = changes.iter().filter_map(Moved::by).collect();
+        let Some(recent) = &self.recent else { return write(changes).await.map(|(_, result)| result) };
+        let moves = changes.iter().filter_map(ThesisMove::of_change).collect();
         let _writing = self.rows.as_ref().map(|rows| {
-            let written = changes.iter().filter(|change| RowCache::keeps(change.table));
+            let written = changes.iter().filter(|change| RowCache::caches(change.table));
             rows.write(
                 written.filter_map(|change| Some((change.table, change.key.last()?.text().to_owned()))).collect(),
             )
         });
         let outcome = write(changes).await;
         match &outcome {
-            Ok((true, _)) => recent.tell(moved),
+            Ok((true, _)) => recent.apply(moves),
             Ok((false, _)) => {}
             Err(_) => recent.clear(),
         }
-        outcome.map(|(_, answer)| answer)
+        outcome.map(|(_, result)| result)
     }
 
-    async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
-        let kept = |(dataset, id): &(String, &str)| self.rows.as_ref().and_then(|rows| rows.get::<M>(dataset, id));
-        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(kept).collect();
+    async fn read_many<M: CachedRow>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
+        let cached = |(dataset, id): &(String, &str)| self.rows.as_ref().and_then(|rows| rows.get::<M>(dataset, id));
+        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(cached).collect();
         let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found);
@@ -166,67 +166,67 @@ impl ThesisStore {
         Ok(found)
     }
 
-    async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
+    async fn find_first<M: CachedRow>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
         if let Some(rows) = &self.rows {
-            // A row is in one dataset only, so a kept one is not looked for in the others.
-            let kept = |(name, id): &(String, &str)| rows.get::<M>(name, id);
-            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
+            // A row is in one dataset only, so a cached row ends the search.
+            let cached = |(name, id): &(String, &str)| rows.get::<M>(name, id);
+            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, cached(key)?)));
             if let Some((dataset, row)) = found {
                 return Ok(Some((dataset.clone(), row)));
             }
         }
-        let found = self.many(&keys).await?;
+        let found = self.read_many(&keys).await?;
         Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
     }
 
     /// Reads a thesis that a view shows, deleted or not.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
-        let found: Option<(Dataset, Arc<Thesis>)> = self.first(view, id).await?;
+        let found: Option<(Dataset, Arc<Thesis>)> = self.find_first(view, id).await?;
         Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
     }
 
     /// Reads a profile that a view shows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
-        self.first(view, id).await
+        self.find_first(view, id).await
     }
 
     /// Reads a token that a view shows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
-        self.first(view, id).await
+        self.find_first(view, id).await
     }
 
-    /// Reads theses by dataset and id, in the order asked; awaited ones too.
+    /// Reads theses by dataset and id, in the same order, including awaited ones.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
-        self.many(keys).await
+        self.read_many(keys).await
     }
 
-    /// Reads profiles by dataset and id, in the order asked.
+    /// Reads profiles by dataset and id, in the same order.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
-        self.many(keys).await
+        self.read_many(keys).await
     }
 
-    /// Reads tokens by dataset and id, in the order asked.
+    /// Reads tokens by dataset and id, in the same order.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
-        self.many(keys).await
+        self.read_many(keys).await
     }
 
     async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {
@@ -235,10 +235,10 @@ impl ThesisStore {
         Ok(rows.into_iter().flatten().next().map(|row| String::from_utf8_lossy(&row.body).into_owned()))
     }
 
-    /// The id of the profile that holds a handle: of those that have it, the one with the latest claim.
+    /// Finds the profile that holds a handle: the one with the latest claim.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
         let handle = handle_form(handle);
         for dataset in view.datasets() {
@@ -255,10 +255,10 @@ impl ThesisStore {
         Ok(None)
     }
 
-    /// The id of the profile with an upstream user id.
+    /// Finds the profile with an upstream user id.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
         self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
     }
@@ -287,10 +287,10 @@ impl ThesisStore {
         Ok(ids)
     }
 
-    /// The ids of tokens at an address, over chains unless one is named.
+    /// Finds the tokens at an address, on all chains unless one is given.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token_ids_by_address(
         &self,
         view: &View,
@@ -301,10 +301,10 @@ impl ThesisStore {
         self.ids_in(&schema::TOKEN_ADDRESS, view, address, chain, limit).await
     }
 
-    /// The ids of tokens with a symbol, over chains unless one is named.
+    /// Finds the tokens with a symbol, on all chains unless one is given.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token_ids_by_symbol(
         &self,
         view: &View,
@@ -315,39 +315,40 @@ impl ThesisStore {
         self.ids_in(&schema::TOKEN_SYMBOL, view, symbol, chain, limit).await
     }
 
-    /// The totals of tokens in a dataset, in the order asked.
+    /// Reads the totals of tokens in a dataset, in the same order.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
         let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
     }
 
-    /// The totals of a project's dataset.
+    /// Reads the totals of a project's dataset.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
     }
 
-    /// How many theses authors have on tokens in a dataset, by token and author, in the order asked.
+    /// Reads the number of theses that authors have on tokens in a dataset, for pairs of token and author, in the same
+    /// order.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn of_authors(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
+    /// Fails when the store does not answer.
+    pub async fn author_counts(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
-    /// All authors with theses on a token in a dataset: only for a dataset with few.
+    /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
         let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
         let rows = self.backend.scan(&scan).await?;

@@ -1,82 +1,82 @@
 //! Logs that cores append to: a row for each log and core. The core writes it before its first append after a rest, and
-//! removes it once everything that the log asks for is done. What a dead core left undone is found by it.
+//! removes it once all work for the log is done. Another core finds the work of a dead core by its rows.
 
 use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::spread;
+use super::shard_of_name;
 use crate::{
     domain::dataset::Dataset,
     key,
     store::{Change, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Logs are spread over this number of partitions.
+/// Logs are shard_of_name over this number of partitions.
 const SHARDS: i64 = 8;
-/// Most rows read at once.
+/// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
 
 /// A log that may have work left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedLog {
     /// The log.
     pub dataset: String,
     /// The core that appends to it.
     pub replica: String,
-    /// When the core last said so, in unix milliseconds.
+    /// Time of the core's last write of the row, in unix milliseconds.
     pub at: i64,
 }
 
-fn change(row: &Unfinished, version: i64, body: Option<Bytes>) -> Change {
-    let key = key![spread(&row.dataset, SHARDS), &row.dataset, &row.replica];
+fn change(row: &UnfinishedLog, version: i64, body: Option<Bytes>) -> Change {
+    let key = key![shard_of_name(&row.dataset, SHARDS), &row.dataset, &row.replica];
     Change { table: &schema::UNFINISHED, key, version, body, ttl: None }
 }
 
-fn read(row: &Row) -> Option<Unfinished> {
+fn decode(row: &Row) -> Option<UnfinishedLog> {
     let (dataset, replica) = (row.clustering.first()?.text().to_owned(), row.clustering.get(1)?.text().to_owned());
-    Some(Unfinished { dataset, replica, at: row.version })
+    Some(UnfinishedLog { dataset, replica, at: row.version })
 }
 
-/// Notes that a core appends to a log.
+/// Writes that a core appends to a log.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn note(backend: &SharedBackend, row: &Unfinished) -> StoreResult<()> {
+/// Fails when the store does not answer.
+pub async fn write(backend: &SharedBackend, row: &UnfinishedLog) -> StoreResult<()> {
     backend.apply(vec![change(row, row.at, Some(Bytes::new()))]).await
 }
 
 /// Removes rows, unless they were written again.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn remove(backend: &SharedBackend, rows: &[Unfinished]) -> StoreResult<()> {
+/// Fails when the store does not answer.
+pub async fn remove(backend: &SharedBackend, rows: &[UnfinishedLog]) -> StoreResult<()> {
     backend.apply(rows.iter().map(|row| change(row, row.at + 1, None)).collect()).await
 }
 
 /// The rows of one log.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<Unfinished>> {
+/// Fails when the store does not answer.
+pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<UnfinishedLog>> {
     let name = dataset.to_string();
-    let mut scan = Scan::all(&schema::UNFINISHED, key![spread(&name, SHARDS)], PAGE);
+    let mut scan = Scan::all(&schema::UNFINISHED, key![shard_of_name(&name, SHARDS)], PAGE);
     scan.from = Bound::Included(key![&name]);
     scan.to = Bound::Included(key![&name]);
-    Ok(backend.scan(&scan).await?.iter().filter_map(read).collect())
+    Ok(backend.scan(&scan).await?.iter().filter_map(decode).collect())
 }
 
 /// The rows of all logs.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn all(backend: &SharedBackend) -> StoreResult<Vec<Unfinished>> {
+/// Fails when the store does not answer.
+pub async fn list_all(backend: &SharedBackend) -> StoreResult<Vec<UnfinishedLog>> {
     let mut found = Vec::new();
     for shard in 0..SHARDS {
         let mut scan = Scan::all(&schema::UNFINISHED, key![shard], PAGE);
         loop {
             let rows = backend.scan(&scan).await?;
-            found.extend(rows.iter().filter_map(read));
+            found.extend(rows.iter().filter_map(decode));
             match rows.last() {
                 Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
                 _ => break,

@@ -1,5 +1,5 @@
-//! What is kept of the upstream beside its data: the place in its feed, when observations were last pushed, and the
-//! answers to look-ups.
+//! State of the connection to the upstream: the position in its feed, the time of the last pushed observations, and the
+//! results of lookups.
 
 use prost::Message;
 
@@ -8,47 +8,47 @@ use crate::{
     store::{Change, Consistency, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Seconds that the answer to a look-up is kept.
-const KEPT: u32 = 7 * 86_400;
+/// Retention time of a lookup's result, in seconds.
+const LOOKUP_RETENTION_SECONDS: u32 = 7 * 86_400;
 
-/// The place in the feed. Times are unix milliseconds.
+/// The state of following the feed. Times are unix milliseconds.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct FeedPlace {
-    /// Everything up to this position was taken in; none before the first.
+pub struct FeedState {
+    /// All events up to this position are ingested; none before the first event.
     #[prost(string, optional, tag = "1")]
     pub position: Option<String>,
-    /// Everything that the upstream changed until then was taken in, by the upstream's clock.
+    /// All changes of the upstream until this time, by the upstream's clock, are ingested.
     #[prost(int64, tag = "2")]
     pub known_until: i64,
-    /// What changed since then has to be looked up; none when nothing has.
+    /// A lookup of the changes since this time is pending; none when no lookup is pending.
     #[prost(int64, optional, tag = "3")]
-    pub owed_since: Option<i64>,
-    /// When something last came.
+    pub pending_since: Option<i64>,
+    /// Time of the last data from the upstream.
     #[prost(int64, tag = "4")]
     pub received_at: i64,
-    /// When the last frame came.
+    /// Time of the last frame.
     #[prost(int64, optional, tag = "5")]
     pub last_frame_at: Option<i64>,
-    /// Whether it is connected.
+    /// True while the feed is connected.
     #[prost(bool, tag = "6")]
     pub connected: bool,
 }
 
-/// The answer to a look-up.
+/// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub struct LookedUp {
-    /// When it came, in unix milliseconds.
+pub struct LookupRecord {
+    /// Time of the result, in unix milliseconds.
     #[prost(int64, tag = "1")]
     pub at: i64,
-    /// Whether there was such a thing.
+    /// True when the upstream had the object.
     #[prost(bool, tag = "2")]
     pub found: bool,
 }
 
-/// When observations were last pushed.
+/// The time of the last pushed observations.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct Pushed {
-    /// In unix milliseconds.
+    /// Time in unix milliseconds.
     #[prost(int64, tag = "1")]
     at: i64,
 }
@@ -64,7 +64,7 @@ async fn read<M: Message + Default>(backend: &SharedBackend, name: &str) -> Stor
     Ok(read_row(backend, name).await?.map(|(message, _)| message))
 }
 
-/// A row with its version.
+/// Reads a row with its version.
 async fn read_row<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<(M, i64)>> {
     let row = backend.get(&schema::UPSTREAM, &key![name], Consistency::Quorum).await?;
     let read = row.map(|row| Ok((M::decode(row.body)?, row.version))).transpose();
@@ -82,52 +82,52 @@ async fn write<M: Message>(
     backend.apply(vec![Change { table: &schema::UPSTREAM, key: key![name], version, body, ttl }]).await
 }
 
-/// The place in the feed with its row's version; none before a first connection.
+/// Reads the state of the feed with its row's version; none before the first connection.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i64)>> {
+/// Fails when the store does not answer.
+pub async fn read_feed_state(backend: &SharedBackend) -> StoreResult<Option<(FeedState, i64)>> {
     read_row(backend, FEED).await
 }
 
-/// Keeps the place in the feed; a higher version wins. Returns when it is durable, since a start that finds no place takes
-/// itself for the first.
+/// Stores the state of the feed; a higher version wins. Returns when the write is durable, since a start that finds no
+/// state counts as the first one.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64) -> StoreResult<()> {
+/// Fails when the store does not answer.
+pub async fn write_feed_state(backend: &SharedBackend, state: &FeedState, version: i64) -> StoreResult<()> {
     write(backend, FEED, version, place, None).await?;
     backend.sync().await
 }
 
-/// When observations were last pushed, in unix milliseconds.
+/// Reads the time of the last pushed observations, in unix milliseconds.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn pushed_at(backend: &SharedBackend) -> StoreResult<Option<i64>> {
     Ok(read::<Pushed>(backend, PUSHED).await?.map(|pushed| pushed.at))
 }
 
-/// Notes that observations were pushed.
+/// Stores the time of pushed observations.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn note_push(backend: &SharedBackend, now_ms: i64) -> StoreResult<()> {
     write(backend, PUSHED, now_ms, &Pushed { at: now_ms }, None).await
 }
 
-/// The last answer to a look-up.
+/// Reads the last result of a lookup.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn looked_up(backend: &SharedBackend, thing: &str) -> StoreResult<Option<LookedUp>> {
+/// Fails when the store does not answer.
+pub async fn read_lookup(backend: &SharedBackend, thing: &str) -> StoreResult<Option<LookupRecord>> {
     read(backend, &name(thing)).await
 }
 
-/// Keeps the answer to a look-up.
+/// Stores the result of a lookup.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn keep_lookup(backend: &SharedBackend, thing: &str, answer: LookedUp) -> StoreResult<()> {
-    write(backend, &name(thing), answer.at, &answer, Some(KEPT)).await
+/// Fails when the store does not answer.
+pub async fn write_lookup(backend: &SharedBackend, thing: &str, result: LookupRecord) -> StoreResult<()> {
+    write(backend, &name(thing), result.at, &result, Some(LOOKUP_RETENTION_SECONDS)).await
 }

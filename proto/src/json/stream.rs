@@ -24,10 +24,10 @@ impl<'a> From<&'a v1::StreamTicket> for StreamTicket<'a> {
     }
 }
 
-/// What a resumed stream could not replay.
+/// What a resumed stream could not replay: the matching events after `first_cursor`, up to `last_cursor`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamGap<'a> {
-    /// Position before the first event that was skipped.
+    /// Position before the first event that was skipped: the cursor that the stream was resumed with.
     first_cursor: &'a str,
     /// Position after the last event that was skipped.
     last_cursor: &'a str,

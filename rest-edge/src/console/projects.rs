@@ -131,6 +131,9 @@ struct NewPage {
 struct NewProject {
     #[serde(default)]
     name: String,
+    /// The token of a form whose work is done once.
+    #[serde(default)]
+    once: String,
 }
 
 fn show_new(signed_in: &SignedIn, organization_id: &str, typed_name: String, faults: Faults) -> Page {
@@ -158,7 +161,8 @@ async fn create(
     Path(id): Path<String>,
     Posted(new): Posted<NewProject>,
 ) -> Page {
-    let message = v1::AccountServiceCreateProjectRequest { organization_id: id.clone(), name: new.name.clone() };
+    let (organization_id, name, once) = (id.clone(), new.name.clone(), signed_in.visit.once(&new.once));
+    let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once };
     match console.core.accounts.create_project(signed_in.visit.request(message)).await {
         Ok(answer) => {
             let project = answer.into_inner().project.unwrap_or_default();

@@ -143,6 +143,12 @@ impl Visit {
         hex::decode(csrf).is_ok_and(|told| self.mac().verify_slice(&told).is_ok())
     }
 
+    /// Names a form that does its work once, by the token in it; none for a form without one. Tokens are request ids, which
+    /// logs have. The session's part of the name is in no log and no store, so nobody derives a key from them.
+    pub(crate) fn once(&self, token: &str) -> Option<String> {
+        (!token.is_empty()).then(|| format!("{token}/{}", self.csrf()))
+    }
+
     /// The session's token keys it, also that of a session that has ended. So a token from before a sign-in is worth
     /// nothing after it. Only visitors without a session have the key of their form cookie.
     fn mac(&self) -> Hmac<Sha256> {

@@ -3,7 +3,7 @@
 mod examples;
 mod requests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -87,6 +87,28 @@ fn every_operation_is_described() {
         assert!(["standard", "heavy", "verify"].contains(&route.class), "{}", route.path);
         let known = |scope| thesis_proto::names::SCOPES.iter().any(|(name, _)| *name == scope);
         assert!(route.scope.is_none_or(known), "{}", route.path);
+    }
+}
+
+#[test]
+fn operations_list_the_statuses_of_the_specification() {
+    let operations: BTreeMap<String, Value> = everything().into_iter().collect();
+    for (place, statuses) in [
+        ("get /v1/me", &[200, 401, 403, 429][..]),
+        ("get /v1/profiles", &[200, 401, 403, 404, 422, 429, 503]),
+        ("get /v1/profiles/{ref}", &[200, 401, 403, 404, 422, 429, 503]),
+        ("get /v1/theses", &[200, 400, 401, 403, 404, 422, 429]),
+        ("get /v1/theses/{id}", &[200, 401, 403, 404, 429]),
+        ("post /v1/verify/thesis", &[200, 400, 401, 503]),
+        ("get /v1/tokens/{ref}/activity", &[200, 401, 403, 404, 409, 422, 429]),
+        ("post /v1/search/semantic", &[200, 401, 403, 404, 422, 429]),
+        ("get /v1/events", &[200, 400, 401, 403, 422, 429]),
+        ("get /v1/events/stream", &[200, 401, 403, 404, 422, 429, 503]),
+        ("post /v1/webhooks", &[201, 400, 401, 403, 404, 422, 429]),
+    ] {
+        for status in statuses {
+            assert!(operations[place]["responses"][status.to_string()].is_object(), "{place}: {status}");
+        }
     }
 }
 

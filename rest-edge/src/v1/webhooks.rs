@@ -63,10 +63,11 @@ pub(super) fn routes() -> Vec<Route> {
              event created after the answer. Its name is resolved now and before every attempt, and addresses \
              that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A live \
              webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
-             `WEBHOOK_LIMIT_REACHED`.",
+             `WEBHOOK_LIMIT_REACHED`. 404 `FEATURE_DISABLED` is for services without webhooks; this version always \
+             has them.",
         )
         .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookLimitReached, ErrorCode::WebhookUrlForbidden])
+        .fails(&[ErrorCode::WebhookLimitReached, ErrorCode::FeatureDisabled, ErrorCode::WebhookUrlForbidden])
         .body("CreateWebhook", CREATE)
         .answers::<json::WebhookWithSecret<'_>>(201),
         Route::new(Method::GET, "/v1/webhooks/{id}", "WebhookService/GetWebhook", |edge, call| {

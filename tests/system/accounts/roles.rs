@@ -70,6 +70,7 @@ const CALLS: &[Call] = &[
     call!(Developer, OrganizationNotFound, create_project, |ids| v1::AccountServiceCreateProjectRequest {
         organization_id: ids.organization,
         name: "more".to_owned(),
+        once: None,
     }),
     call!(Developer, ProjectNotFound, update_project, |ids| v1::UpdateProjectRequest {
         id: ids.project,

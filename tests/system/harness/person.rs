@@ -305,7 +305,7 @@ impl Person {
     /// A new project.
     pub(crate) async fn project(&self, organization: &str, name: &str) -> v1::Project {
         let (organization_id, name) = (organization.to_owned(), name.to_owned());
-        let request = v1::AccountServiceCreateProjectRequest { organization_id, name };
+        let request = v1::AccountServiceCreateProjectRequest { organization_id, name, once: None };
         self.ask().create_project(request).await.unwrap().into_inner().project.unwrap()
     }
 

@@ -104,15 +104,6 @@ impl Customer {
         self.streams.push(Kept { types, filters, query, opened, told, at: At::Left(cursor) });
     }
 
-    /// Leaves the streams that are still open where they began.
-    pub(super) async fn leave_streams(&mut self) {
-        for kept in &mut self.streams {
-            if let At::Open(stream) = &mut kept.at {
-                kept.at = At::Left(stream.first_cursor().await);
-            }
-        }
-    }
-
     /// Each dataset's events come in the order of its log; there is no order between two datasets.
     fn in_order(&self, world: &World, frames: &[(String, Value)]) {
         for rows in self.view(world).rows() {
@@ -128,9 +119,14 @@ impl Customer {
             foreign.iter().filter(|(seen, _)| *seen != self.sight.datasets).map(|(_, cursor)| cursor).collect();
         if !others.is_empty() {
             let stolen = self.random.pick(&others);
-            let answer = self.caller.rest.get(&format!("/v1/events/stream?from_cursor={stolen}")).await;
-            answer.error(400, "INVALID_CURSOR");
+            self.refuses_stream(stolen).await;
         }
+    }
+
+    /// A cursor opens no stream.
+    pub(super) async fn refuses_stream(&self, cursor: &str) {
+        let answer = self.caller.rest.get(&format!("/v1/events/stream?from_cursor={cursor}")).await;
+        answer.error(400, "INVALID_CURSOR");
     }
 }
 

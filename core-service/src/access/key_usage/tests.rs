@@ -14,7 +14,7 @@ use crate::{
     },
     grpc::Api,
     operations::{Core, admin::revoke_key::revoke_key},
-    tables::key_usage::{KEPT_MS, last_uses, list},
+    tables::key_usage::{RETENTION_MS, last_uses, list},
     testing::{ManualClock, NOON, SharedMemory, TEST_KEY, core, memory},
 };
 
@@ -112,10 +112,10 @@ async fn counts_are_kept_for_ninety_days() {
     let key = key("key_1");
     usage.count(&key, RateClass::Standard, NOON);
     usage.flush(NOON).await;
-    for (age, is_kept) in [(KEPT_MS - DAY_MS, true), (KEPT_MS + HOUR_MS, false)] {
+    for (age, is_kept) in [(RETENTION_MS - DAY_MS, true), (RETENTION_MS + HOUR_MS, false)] {
         assert_eq!(all(&backend, NOON + age).await.len(), usize::from(is_kept), "{age}");
     }
-    clock.advance(KEPT_MS + DAY_MS);
+    clock.advance(RETENTION_MS + DAY_MS);
     backend.sweep(clock.now_ms()).await.unwrap();
     assert!(all(&backend, NOON).await.is_empty());
     assert_eq!(last_uses(&backend, "prj_1").await.unwrap().len(), 1);

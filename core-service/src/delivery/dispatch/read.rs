@@ -18,9 +18,9 @@ use crate::{
     error::Result,
     shared::queue_hints::Made,
     tables::{
-        deliveries::Step,
-        queue::{Mark, Marks, Queued, first_of, minute_of, shard_of},
-        told::KEPT,
+        deliveries::DeliveryChange,
+        delivery_event::RETENTION_SECONDS,
+        queue::{MarkSelection, QueueMark, QueuedAttempt, minute_of, shard_of, start_of},
     },
 };
 
@@ -66,7 +66,7 @@ impl Dispatcher {
         }
         (pages.failed, pages.looked_at) = (true, now_ms);
         for (shard, (_, done)) in &pages.done {
-            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, Marks::New).await?;
+            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, MarkSelection::New).await?;
             self.read_marked(marks);
         }
         pages.failed = false;
@@ -74,10 +74,10 @@ impl Dispatcher {
     }
 
     /// Has the queues of marks read.
-    fn read_marked(&self, marks: BTreeSet<Mark>) {
+    fn read_marked(&self, marks: BTreeSet<QueueMark>) {
         let mut state = self.state.lock();
-        for Mark { webhook, since } in marks {
-            state.read_from(&webhook.into(), first_of(since));
+        for QueueMark { webhook, since } in marks {
+            state.read_from(&webhook.into(), start_of(since));
         }
     }
 
@@ -105,8 +105,8 @@ impl Dispatcher {
         let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
         // What is cancelled is cancelled before it is due.
         let is_over = serving.is_none_or(Serving::ends_all);
-        let to = if is_over { now_ms + MAX_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
-        let oldest = now_ms - i64::from(KEPT) * 1_000;
+        let to = if is_over { now_ms + MAX_DELAY_MS } else { start_of(minute_of(now_ms) + 1) - 1 };
+        let oldest = now_ms - i64::from(RETENTION_SECONDS) * 1_000;
         let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
         let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE).await?;
         let last = rows.last().filter(|_| rows.len() == PAGE).map(|row| (row.due_at, row.delivery.clone()));
@@ -138,7 +138,7 @@ impl Dispatcher {
             match serving.map_or(Verdict::Cancel, |serving| serving.verdict(&delivery)) {
                 Verdict::Cancel => {
                     let after = delivery.cancelled();
-                    steps.push(Step { before: delivery, after });
+                    steps.push(DeliveryChange { before: delivery, after });
                 }
                 _ if row.due_at > now_ms => {
                     self.state.lock().expect(webhook, row.due_at, now_ms);
@@ -151,7 +151,7 @@ impl Dispatcher {
                     Ok(body) => self.take_in(webhook, Made { delivery, body }, now_ms),
                     Err(why) => {
                         let after = unsendable::failed(&delivery, &why, now_ms);
-                        steps.push(Step { before: delivery, after });
+                        steps.push(DeliveryChange { before: delivery, after });
                     }
                 },
             }
@@ -205,24 +205,24 @@ impl Dispatcher {
             // Nothing was due before there was an organization, and organizations are never deleted.
             None => {
                 let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
-                let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(KEPT) * 1_000);
+                let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
                 minute_of(first) - LATE_MINUTES
             }
         };
         let last = minute_of(now_ms + MAX_DELAY_MS) + 1;
-        for Mark { webhook, since } in self.marks(shard, done + 1, last, Marks::All).await? {
-            self.state.lock().expect(&webhook.into(), first_of(since), now_ms);
+        for QueueMark { webhook, since } in self.marks(shard, done + 1, last, MarkSelection::All).await? {
+            self.state.lock().expect(&webhook.into(), start_of(since), now_ms);
         }
         Ok(done)
     }
 
     /// The marks of a shard's minutes.
-    async fn marks(&self, shard: i64, from: i64, to: i64, wanted: Marks) -> Result<BTreeSet<Mark>> {
+    async fn marks(&self, shard: i64, from: i64, to: i64, wanted: MarkSelection) -> Result<BTreeSet<QueueMark>> {
         let mut marks = BTreeSet::new();
         let mut minute = from;
         while minute <= to {
             marks.extend(self.shared.deliveries.queue.marks(shard, minute, to, wanted).await?);
-            let hour = first_of(minute).div_euclid(HOUR_MS);
+            let hour = start_of(minute).div_euclid(HOUR_MS);
             minute = (hour + 1) * HOUR_MS / MINUTE_MS;
         }
         Ok(marks)
@@ -232,18 +232,20 @@ impl Dispatcher {
         let queue = &self.shared.deliveries.queue;
         for (shard, (_, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
             // The queues of the marks that were read a minute ago have been read since.
-            let left: Vec<Mark> = {
+            let left: Vec<QueueMark> = {
                 let state = self.state.lock();
                 let firsts = state.firsts().into_iter();
                 let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done);
-                left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()
+                left.map(|(webhook, first)| QueueMark { webhook: webhook.to_string(), since: minute_of(first) })
+                    .collect()
             };
             if !left.is_empty() {
-                queue.put_off(&left, now + PUT_OFF_MINUTES).await?;
+                queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of them.
-            self.read_marked(self.marks(*shard, *done + 1, upto, Marks::New).await?);
+            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of
+            // them.
+            self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?);
             *done = upto;
         }
         Ok(())
@@ -251,10 +253,10 @@ impl Dispatcher {
 }
 
 /// The delivery of a queue row, if its attempt is still to be made.
-fn due(webhook: &str, row: &Queued, stored: Option<Delivery>) -> Option<Delivery> {
+fn due(webhook: &str, row: &QueuedAttempt, stored: Option<Delivery>) -> Option<Delivery> {
     let pending = || {
-        let told = row.told.clone()?;
-        Some(Delivery::pending(row.delivery.clone(), webhook.to_owned(), row.due_at, told))
+        let event = row.event.clone()?;
+        Some(Delivery::pending(row.delivery.clone(), webhook.to_owned(), row.due_at, event))
     };
     stored.or_else(pending).filter(|delivery| delivery.next_attempt_at == Some(row.due_at))
 }

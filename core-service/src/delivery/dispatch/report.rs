@@ -21,7 +21,7 @@ use crate::{
     metrics::DELIVERIES,
     shared::{control::ControlState, first_due},
     store::{StoreError, StoreResult},
-    tables::{deliveries::Step, queue::shard_of},
+    tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 
 /// The answer of an endpoint that is gone for good.
@@ -69,7 +69,7 @@ struct Counted {
 }
 
 /// True for a success that ends its webhook's streak of failures: tests and replays do not count.
-const fn ends_streak((counted, step): &(Counted, Step)) -> bool {
+const fn ends_streak((counted, step): &(Counted, DeliveryChange)) -> bool {
     counted.succeeded && !step.before.is_requested()
 }
 
@@ -132,7 +132,7 @@ impl Dispatcher {
                 // The end of the attempt does not bring the delivery back.
                 after = after.cancelled();
             }
-            counted.push((Counted { report, was_known: known.is_some(), succeeded }, Step { before, after }));
+            counted.push((Counted { report, was_known: known.is_some(), succeeded }, DeliveryChange { before, after }));
         }
         let mut failed = self.end_streaks(&mut counted, now_ms).await.err();
         let (counted, steps): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
@@ -159,13 +159,13 @@ impl Dispatcher {
         failed.map_or(Ok(lost), |error| Err(error.into()))
     }
 
-    /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between leaves
-    /// attempts that are made again, but no old streak that the next failures would continue. Removes the successes of
-    /// webhooks whose streak cannot be ended.
+    /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between
+    /// leaves attempts that are made again, but no old streak that the next failures would continue. Removes the
+    /// successes of webhooks whose streak cannot be ended.
     ///
     /// # Errors
     /// When the store does not answer for one of them; these are to be reported again.
-    async fn end_streaks(&self, counted: &mut Vec<(Counted, Step)>, now_ms: i64) -> StoreResult<()> {
+    async fn end_streaks(&self, counted: &mut Vec<(Counted, DeliveryChange)>, now_ms: i64) -> StoreResult<()> {
         let successes = counted.iter().filter(|counted| ends_streak(counted));
         let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();
         let ended = join_all(webhooks.iter().map(|webhook| self.end_streak(webhook, now_ms))).await;
@@ -221,7 +221,7 @@ impl Dispatcher {
     }
 
     /// Takes an attempt that counted out of memory, and notes when the next is due.
-    fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
+    fn settle(&self, step: &DeliveryChange, succeeded: bool, now_ms: i64) {
         let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
         let mut state = self.state.lock();
         let was_slow = state.settle(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
@@ -234,8 +234,8 @@ impl Dispatcher {
         }
     }
 
-    /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is read. A
-    /// later attempt of the delivery that is under way stays there.
+    /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is
+    /// read. A later attempt of the delivery that is under way stays there.
     async fn settle_counted(&self, report: &Reported, now_ms: i64) -> Result<()> {
         let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
         if let Some(out) = out
@@ -248,7 +248,7 @@ impl Dispatcher {
     }
 
     /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
-    fn tell_others(&self, steps: &[(Step, bool)]) {
+    fn tell_others(&self, steps: &[(DeliveryChange, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
         let next = elsewhere.filter_map(|(step, _)| Some((&*step.after.webhook_id, step.after.next_attempt_at?)));

@@ -44,7 +44,7 @@ impl Scene {
         let invitation_id = invitations(world, &owner, &organization_id).await.remove(0).id;
         let request = || {
             let (organization_id, name) = (organization_id.clone(), "case".to_owned());
-            person(v1::AccountServiceCreateProjectRequest { organization_id, name }, Some(&owner))
+            person(v1::AccountServiceCreateProjectRequest { organization_id, name, once: None }, Some(&owner))
         };
         let created = world.ask(async |api: Api| AccountService::create_project(&api, request()).await).await.unwrap();
         let project_id = created.project.unwrap().id;

@@ -184,7 +184,7 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
             Vec::new()
         }
         "CreateProject" => {
-            let message = v1::AccountServiceCreateProjectRequest { organization_id, name };
+            let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once: None };
             project(create_project(core, by, &message).await?.project)
         }
         "ListProjects" => {

@@ -162,7 +162,7 @@ async fn members_call_what_their_role_allows_and_nobody_else_anything() {
     let organization = people[0].organization_id.clone();
     join(&core, &organization, &people[1..]).await;
     let operator = Actor::operator(None);
-    let id = create_project(&core, &operator, &organization, "Hive").await.unwrap().id;
+    let id = create_project(&core, &operator, &organization, "Hive", None).await.unwrap().id;
 
     let mut project = Known { id, is_approved: false, is_archived: false };
     judge(&routes, &people, &project).await;
@@ -187,7 +187,7 @@ async fn a_session_counts_beside_the_service_credential_alone() {
     let (core, routes) = start().await;
     let owner = somebody(&core, 0, Some(Role::Owner)).await;
     let stranger = somebody(&core, 1, None).await;
-    let created = create_project(&core, &Actor::operator(None), &owner.organization_id, "Hive").await.unwrap();
+    let created = create_project(&core, &Actor::operator(None), &owner.organization_id, "Hive", None).await.unwrap();
     let project = created.id.as_str();
     let code =
         async |operation, headers: &[(&str, &str)]| refusal(&routes, operation, headers).await.map(|error| error.code);

@@ -1,5 +1,5 @@
-//! The counts of a token's last day, for a bounded number of rows: the owner of a log keeps in memory what is too much to
-//! read for each answer.
+//! The counts of a token's last day. A count reads a bounded number of rows. If there are more theses, the owner of the
+//! log counts them in memory.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,19 +16,20 @@ use crate::{
     store::Consistency,
 };
 
-/// Most theses on a token in one dataset that are read for one answer; few in tests, so that tests count in memory too.
+/// Maximum number of theses on a token in one dataset that one request reads. It is low in tests, so tests count in
+/// memory too.
 const MAX_READ: usize = if cfg!(test) { 4 } else { 1_000 };
-/// Longest wait until the writer here has taken its log in up to the head.
-const FOLLOWED: Duration = Duration::from_millis(250);
-/// Time that it has for entries of its own. It looks for those of others only when it is told to.
-const OWN: Duration = Duration::from_millis(50);
+/// The writer here must reach the head of the log within this time.
+const FOLLOW_TIMEOUT: Duration = Duration::from_millis(250);
+/// After this time, the writer also follows the entries of other writers: its own entries are applied within it.
+const OWN_ENTRIES_TIMEOUT: Duration = Duration::from_millis(50);
 
 impl Datasets {
-    /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets of a
-    /// view together. Counts of more than `span` may cover less than they say.
+    /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
+    /// of a view together. Counts of more than `span` may cover less than they say.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts(self: &Arc<Self>, view: &View, token: &str, at: i64, span: i64) -> Result<Counts> {
         let theses = &self.shared.theses;
         if self.shared.backend.is_exclusive() {
@@ -48,11 +49,11 @@ impl Datasets {
         Ok(theses.counts(view, token, at, span).await?)
     }
 
-    /// Counts the theses on a token of the last day at `at`, over the datasets that this one's events count, by the memory
-    /// of the writer here. None when the writer does not come to the log's head in time.
+    /// Counts the theses on a token of the last day at `at`, over the datasets that this one's events count, in the
+    /// memory of the writer here. None when the writer does not reach the log's head in time.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn count_here(self: &Arc<Self>, dataset: &Dataset, token: &str, at: i64) -> Result<Option<Counts>> {
         let writer = self.writer(dataset);
         let mut followed = writer.followed();
@@ -60,18 +61,18 @@ impl Datasets {
         // A writer that has just started has followed nothing yet.
         let known = if known > 0 { known } else { self.refresh(dataset).await? };
         let head = self.shared.log.head(&dataset.to_string(), known, Consistency::Quorum).await?;
-        // Not the projected position: that moves with the entries of others too, which the writer may not know yet.
-        let is_there = async {
-            if timeout(OWN, followed.wait_for(|followed| *followed >= head)).await.is_err() {
-                writer.look_again();
+        // The projected position does not suffice: it includes entries of other writers that this one may not know yet.
+        let reached_head = async {
+            if timeout(OWN_ENTRIES_TIMEOUT, followed.wait_for(|followed| *followed >= head)).await.is_err() {
+                writer.request_catch_up();
             }
             followed.wait_for(|followed| *followed >= head).await.is_ok()
         };
-        if !timeout(FOLLOWED, is_there).await.unwrap_or(false) {
+        if !timeout(FOLLOW_TIMEOUT, reached_head).await.unwrap_or(false) {
             return Ok(None);
         }
         let (theses, view, token) = (writer.theses().clone(), dataset.counted_with(), token.to_owned());
-        // It goes on without its caller: the next one finds in memory what it reads.
+        // The count continues if the caller gives up: the next caller then finds the theses in memory.
         let counting = tokio::spawn(async move { theses.counts(&view, &token, at, DAY_MS).await });
         Ok(Some(counting.await.map_err(Error::internal)??))
     }

@@ -1,7 +1,7 @@
 //! Deletes the oldest theses of a dataset that has more than its limit, as an upstream would.
 //!
-//! Each new thesis beyond the limit starts a task that deletes at most a page. The writer checks the limit for each of
-//! them at the head of the log, so that several cores together never delete one too many.
+//! Each new thesis beyond the limit starts a task that deletes at most a page. The writer checks the limit for each
+//! deletion at the head of the log, so several cores together never delete one too many.
 
 use std::sync::Arc;
 
@@ -19,11 +19,12 @@ use crate::{
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
-/// Most theses that are deleted for one new thesis. After a plan got a lower limit, several new theses reach it.
+/// Maximum number of theses that are deleted for one new thesis. After a plan got a lower limit, several new theses
+/// reach it.
 const MAX_DELETIONS: usize = 50;
 
-/// Time and id of the last thesis that was deleted: all older ones are deleted too. None where that is unknown. A cluster
-/// reads past many deleted rows at a high cost, so the next page begins here. Who holds the lock deletes.
+/// Time and id of the last deleted thesis: all older ones are deleted too. None when that is unknown. Reading past many
+/// deleted rows is expensive on a cluster, so the next page begins here. The holder of the lock deletes.
 pub(super) type LastDeleted = Arc<Mutex<Option<(i64, String)>>>;
 
 impl Datasets {
@@ -57,7 +58,7 @@ impl Datasets {
         rows.retain(|row| row.id != newest);
         let deletions = rows.iter().map(|row| self.run(dataset, Command::DeleteSurplus { id: row.id.clone(), limit }));
         let deleted = try_join_all(deletions).await?;
-        // The next page must find a thesis that stays, and one that is older than those of this page.
+        // The next page must also find a thesis that was kept, and one that is older than this page.
         let are_gone = deleted.len() == page && deleted.iter().all(|written| written.applied);
         *last_deleted = rows.pop().filter(|_| are_gone).map(|row| (row.created_at, row.id));
         Ok(())

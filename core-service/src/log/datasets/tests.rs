@@ -10,8 +10,8 @@ use crate::{
     operations::{Core, admin::create_project::create_project},
     store::schema,
     tables::{
-        members::{self, Beat, Member},
-        unfinished::Unfinished,
+        members::{self, Heartbeat, Member},
+        unfinished::UnfinishedLog,
     },
     testing::{ManualClock, SharedMemory, core, new_thesis, shared_memory},
 };
@@ -28,8 +28,8 @@ async fn until(clock: &ManualClock, mut holds: impl AsyncFnMut() -> bool) {
     panic!("it never came");
 }
 
-async fn rows(core: &Core) -> Vec<Unfinished> {
-    unfinished::all(&core.shared.backend).await.unwrap()
+async fn rows(core: &Core) -> Vec<UnfinishedLog> {
+    unfinished::list_all(&core.shared.backend).await.unwrap()
 }
 
 fn has_writer(core: &Core, dataset: &Dataset) -> bool {
@@ -67,7 +67,7 @@ async fn what_a_dead_core_began_is_finished() {
     let second = core(Arc::clone(&backend), &clock, 2).await;
     let name = dataset.to_string();
     until(&clock, async || has_writer(&second, &dataset)).await;
-    // It derives what the first owed, and then removes the row.
+    // It derives the events that were pending at the first, and then removes the row.
     until(&clock, async || second.shared.log.head(&name, 0, Consistency::Quorum).await.unwrap() == 3).await;
     until(&clock, async || rows(&second).await.iter().all(|row| row.dataset != name)).await;
 }
@@ -78,12 +78,12 @@ async fn what_a_live_core_began_is_left_to_it() {
     let core = core(shared_memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("theirs".to_owned());
     let begin = async |at: i64| {
-        let row = Unfinished { dataset: dataset.to_string(), replica: "rep_other".to_owned(), at };
-        unfinished::note(&core.shared.backend, &row).await.unwrap();
+        let row = UnfinishedLog { dataset: dataset.to_string(), replica: "rep_other".to_owned(), at };
+        unfinished::write(&core.shared.backend, &row).await.unwrap();
     };
     let beat = async |number: i64| {
-        let beat = Beat { replica: "rep_other".to_owned(), number, member: Member::default() };
-        members::write_beat(&core.shared.backend, &beat).await.unwrap();
+        let beat = Heartbeat { replica: "rep_other".to_owned(), number, member: Member::default() };
+        members::write_heartbeat(&core.shared.backend, &beat).await.unwrap();
         core.members.look(std::iter::empty()).await.unwrap();
     };
     let now_ms = core.shared.clock.now_ms();
@@ -95,7 +95,7 @@ async fn what_a_live_core_began_is_left_to_it() {
         assert!(!has_writer(&core, &dataset), "at beat {number}");
     }
     // It lives, and did not finish for long.
-    clock.advance(LEFT_MS + 1);
+    clock.advance(ABANDONED_AGE_MS + 1);
     beat(5).await;
     core.datasets.take_over().await.unwrap();
     assert!(has_writer(&core, &dataset));
@@ -110,7 +110,7 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     let organization = first.shared.control.state().organizations().next().unwrap().id.clone();
     for number in 0..LOGS {
         let project =
-            create_project(&first, &Actor::operator(None), &organization, &format!("p{number}")).await.unwrap();
+            create_project(&first, &Actor::operator(None), &organization, &format!("p{number}"), None).await.unwrap();
         let dataset = Dataset::Project(project.id);
         first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }

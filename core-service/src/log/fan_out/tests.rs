@@ -168,9 +168,9 @@ async fn imported_entries_are_passed_for_good() {
     assert_eq!(bench.checkpoint().await, 3);
     let upto = bench.append(&[event(3), event(4)]).await;
     bench.fan_out().advance(upto).await.unwrap();
-    let mut owed = Vec::new();
+    let mut found = Vec::new();
     for number in 1..=4 {
-        owed.push(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some());
+        found.push(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some());
     }
-    assert_eq!(owed, [false, false, false, true]);
+    assert_eq!(found, [false, false, false, true]);
 }

@@ -141,7 +141,7 @@ async fn follow(backend: SharedBackend, entries: &[SequencedEntry], mut dice: Di
         // With longer steps, another core has often done the work.
         let upto = (head + 1 + usize::try_from(dice.roll(4)).unwrap()).min(entries.len());
         let missing = projected.clamp(head, upto);
-        projector.pass(&entries[head..missing]);
+        projector.skip_entries(&entries[head..missing]);
         projector.project(&entries[missing..upto]).await.unwrap();
         head = upto;
     }
@@ -217,7 +217,7 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
         |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with('e'));
     assert!(of_deleted(buckets(&store).0), "all others are empty");
     // `one` follows, and knows the bucket from before.
-    one.pass(&[deleted(2, 1)]);
+    one.skip_entries(&[deleted(2, 1)]);
     one.project(&[created(3)]).await.unwrap();
     assert_eq!(listed(backend.clone()).await, BTreeSet::from(["th_3".to_owned()]));
     let versions: BTreeMap<String, i64> = {

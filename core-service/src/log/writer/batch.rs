@@ -8,11 +8,12 @@ use crate::{domain::entry::Entry, tables::log::room};
 /// Maximum number of entries in one append, besides derived events. The callers of a batch wait for the rows of all its
 /// entries.
 pub(super) const MAX_ENTRIES: usize = 256;
-/// Maximum size of one append on a cluster. An append is one conditional batch, and each replica writes such a batch twice:
-/// as a proposal and as rows. Cassandra and ScyllaDB do not limit batches of one partition themselves until a mutation has
-/// several MiB, but a large one delays all other requests of its replicas.
+/// Maximum size of one append on a cluster. An append is one conditional batch, and each replica writes such a batch
+/// twice: as a proposal and as rows. Cassandra and ScyllaDB do not limit batches of one partition themselves until a
+/// mutation has several MiB, but a large one delays all other requests of its replicas.
 const MAX_CLUSTER_BYTES: usize = 90 * 1024;
-/// The same on the embedded store, where an append is one transaction: its sync to the disk takes as long for a few bytes.
+/// The same on the embedded store, where an append is one transaction: its sync to the disk takes as long for a few
+/// bytes.
 const MAX_EMBEDDED_BYTES: usize = 16 * MAX_CLUSTER_BYTES;
 /// Approximate size of a log row without its entry: the key, the version and the id of the append.
 const ROW_BYTES: usize = 100;

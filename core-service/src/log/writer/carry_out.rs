@@ -1,11 +1,11 @@
 //! Carries out a batch of commands: drafts the entries that they add, and appends them.
 
 use super::{
-    Writer, Written, advance,
+    CommandOutcome, Writer, advance,
     command::Command,
-    draft::{Draft, Place},
+    draft::{Draft, EntryPlace},
     handle::Job,
-    observe::{Drafted, observe},
+    observe::{DraftResult, observe},
     thesis_event_id,
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     metrics::APPENDED,
     store::{StoreError, StoreResult},
-    tables::log::{Appended, ImportMark, room},
+    tables::log::{AppendOutcome, ImportMark, room},
 };
 
 impl Writer {
@@ -26,31 +26,31 @@ impl Writer {
         fit.count().max(jobs.len().min(1))
     }
 
-    /// Carries out the first of the jobs, as many as one append takes, and answers them. The others stay.
+    /// Carries out the first jobs, as many as one append takes, and responds to their callers. The others stay.
     pub(super) async fn write(&mut self, jobs: &mut Vec<Job>) {
         let candidates = self.candidates(jobs);
         match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
                 for (job, written) in jobs.drain(..written.len()).zip(written) {
-                    drop(job.answer.send(Ok(written)));
+                    drop(job.response.send(Ok(written)));
                 }
             }
             Ok(None) => {
                 for job in jobs.drain(..candidates) {
-                    drop(job.answer.send(Err(Error::importing())));
+                    drop(job.response.send(Err(Error::importing())));
                 }
             }
             Err(error) => {
                 self.current = false;
                 tracing::warn!(dataset = self.name, %error, "an append failed");
-                answer_all(jobs.drain(..candidates), &error);
+                fail_all(jobs.drain(..candidates), &error);
             }
         }
     }
 
     /// Drafts the entries that the first commands add, as many as fit into one append, and appends them. Returns the
-    /// results of these commands, in order. None when an import into the dataset has not come to its end.
-    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<Written>>> {
+    /// results of these commands, in order. None while an import into the dataset is not complete.
+    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<CommandOutcome>>> {
         if let [Job { command: Command::Import(import), .. }] = jobs {
             return Ok(Some(vec![self.import(import).await?]));
         }
@@ -70,7 +70,7 @@ impl Writer {
                 let before = draft.entries.len();
                 let result = draft_command(&mut draft, &job.command).await?;
                 if !space.take_for(&draft.entries[before..]) && !drafted.is_empty() {
-                    // Nothing more is drafted on the state that these entries lead to.
+                    // No later command may see the state after these entries.
                     draft.entries.truncate(before);
                     break;
                 }
@@ -83,18 +83,24 @@ impl Writer {
             }
             let entries = draft.entries;
             if entries.is_empty() {
-                // The entries found may be another writer's, with rows not made yet.
+                // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
-            for Drafted { id, place, event_id, refused } in drafted {
+            for DraftResult { id, place, event_id, refused } in drafted {
                 let entry = match place {
-                    Place::New(index) => Some(appended[index].clone()),
-                    Place::Logged(seq) => Some(self.entry_at(seq).await?),
-                    Place::Nowhere => None,
+                    EntryPlace::New(index) => Some(appended[index].clone()),
+                    EntryPlace::Logged(seq) => Some(self.entry_at(seq).await?),
+                    EntryPlace::Nowhere => None,
                 };
-                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id, refused });
+                written.push(CommandOutcome {
+                    id,
+                    entry,
+                    applied: matches!(place, EntryPlace::New(_)),
+                    event_id,
+                    refused,
+                });
             }
             return Ok(Some(written));
         }
@@ -113,7 +119,7 @@ impl Writer {
         self.append_marked(entries, None).await
     }
 
-    /// Like [`Self::append`]; `mark` tells of the import that the entries are of.
+    /// Like [`Self::append`], for entries of an import; `mark` identifies the import.
     pub(super) async fn append_marked(
         &mut self,
         entries: Vec<Entry>,
@@ -122,22 +128,22 @@ impl Writer {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        self.beginnings.begin().await?;
+        self.unfinished_mark.set().await?;
         let entries: Vec<SequencedEntry> =
             (self.head + 1..).zip(entries).map(|(seq, entry)| SequencedEntry { seq, entry }).collect();
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
         let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await;
-        // If this core was suspended meanwhile, another one may have removed its row of the log.
-        self.beginnings.begin().await?;
-        if appended? == Appended::Lost {
+        // If this core was suspended during the append, another one may have removed its mark.
+        self.unfinished_mark.set().await?;
+        if appended? == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
         }
         self.import.get_or_insert(mark);
-        self.learn(&entries, 0).await?;
+        self.apply_entries(&entries, 0).await?;
         self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);
@@ -149,7 +155,7 @@ impl Writer {
 }
 
 /// Drafts the entries that a command adds.
-async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<Drafted> {
+async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<DraftResult> {
     Ok(match command {
         Command::Create(new) => {
             let event_id = thesis_event_id(&new.thesis.id);
@@ -157,21 +163,21 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
                 Some(place) => place,
                 None => draft.create(event_id.clone(), new).await?,
             };
-            Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
+            DraftResult { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
         }
         Command::Observe(observation) => observe(draft, observation).await?,
         Command::DeleteSurplus { id, limit } => {
             let place = draft.delete_surplus(id, *limit).await?;
-            Drafted { place, ..Drafted::nothing(id.clone()) }
+            DraftResult { place, ..DraftResult::nothing(id.clone()) }
         }
-        // It is always alone.
-        Command::Import(_) => Drafted::nothing(String::new()),
+        // `carry_out` handles imports.
+        Command::Import(_) => DraftResult::nothing(String::new()),
     })
 }
 
-/// Tells callers that the store failed them.
-pub(super) fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
+/// Responds to all callers with this error of the store.
+pub(super) fn fail_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
     for job in jobs {
-        drop(job.answer.send(Err(Error::unavailable(error))));
+        drop(job.response.send(Err(Error::unavailable(error))));
     }
 }

@@ -11,36 +11,36 @@ use crate::{
     tables::log::ImportMark,
 };
 
-/// The result of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
-pub struct Written {
-    /// The row that it concerns.
+pub struct CommandOutcome {
+    /// Id of the row that the command concerns.
     pub id: String,
-    /// Its entry, new or found; none when nothing was new.
+    /// Its entry, new or found; none when the command changes nothing.
     pub entry: Option<SequencedEntry>,
-    /// Whether the entry is new.
+    /// True when the entry is new.
     pub applied: bool,
-    /// The id of the event that it caused.
+    /// Id of the event that the command caused.
     pub event_id: Option<String>,
-    /// The field that contradicts known data, when it was refused for that; of an import, why it was refused.
+    /// Set when the command was refused: the field that contradicts known data, or the reason for an import.
     pub refused: Option<&'static str>,
 }
 
 /// A part of the entries that are copied into a log.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// What they are a part of.
+    /// The import that the entries belong to.
     pub mark: ImportMark,
-    /// The sequence number before the first of them.
+    /// The sequence number before the first entry.
     pub after: u64,
-    /// The entries; none asks only whether the import may begin or go on.
+    /// The entries. An empty list only checks that the import may begin or continue.
     pub entries: Vec<Entry>,
 }
 
 pub(in crate::log) enum Command {
     Create(Box<NewThesis>),
     Observe(Box<Observation>),
-    /// Deletes a thesis if its dataset has more than `limit` then.
+    /// Deletes a thesis if its dataset has more than `limit` theses at that moment.
     DeleteSurplus {
         id: String,
         limit: i64,

@@ -1,10 +1,11 @@
-//! Makes the derived events that are due. It counts from memory alone: what is not there is read beside the writer.
+//! Creates the derived events that are due. The writer counts theses from memory only. A task beside the writer loads
+//! the theses that are not in memory.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt as _;
 
-use super::{Writer, look::Look};
+use super::{Writer, token_counts::TokenCounts};
 use crate::{
     domain::{derivation::DERIVE_EVERY_MS, entry::Entry},
     log::derive::entries,
@@ -12,20 +13,20 @@ use crate::{
     tables::{log::room, recent_theses::TokenDay},
 };
 
-/// Most tokens whose derived events go into one batch.
+/// Maximum number of tokens whose derived events go into one batch.
 const DERIVE_BATCH: usize = 32;
 
-/// What was read of a token: the number of the look, the token, its last day, and its newest thesis if that is older.
-pub(super) type Looked = (u64, String, StoreResult<(TokenDay, Option<(i64, String)>)>);
+/// A finished load: its number, the token, its last day, and its newest thesis if that is older.
+pub(super) type LoadedToken = (u64, String, StoreResult<(TokenDay, Option<(i64, String)>)>);
 
 impl Writer {
-    /// Appends one batch of the derived events that are due; what waits meanwhile comes before the next.
+    /// Appends one batch of the derived events that are due. Queued commands are carried out before the next batch.
     pub(super) async fn derive(&mut self) -> StoreResult<()> {
-        // Within an import, what is owed may come with it.
-        if self.is_importing() || self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
+        // An import may contain the pending derived events itself.
+        if self.is_importing() || self.pending.ready_tokens(self.shared.clock.now_ms(), 1).is_empty() {
             return Ok(());
         }
-        // Another writer may have made them.
+        // Another writer may have appended them.
         self.follow_others(false).await?;
         if self.is_importing() {
             return Ok(());
@@ -38,49 +39,50 @@ impl Writer {
         self.append(batch).await.map(|_| ())
     }
 
-    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch. Begins to read
-    /// the theses of tokens that it cannot count.
+    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch. Starts a load
+    /// for each token whose theses are not in memory.
     pub(super) fn derived_entries(&mut self, pairs: usize) -> Vec<Entry> {
         let now = self.shared.clock.now_ms();
         let at = now.max(self.last_created_at);
-        let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));
-        let mut made = Vec::with_capacity(ready.len() * 2);
+        let ready = self.pending.ready_tokens(now, DERIVE_BATCH.min(pairs));
+        let mut derived = Vec::with_capacity(ready.len() * 2);
         for token in ready {
-            let Some(owed) = self.due.of(&token) else { continue };
+            let Some(pending) = self.pending.pending_for(&token) else { continue };
             let in_memory = self.projector.theses().day_in_memory(&self.dataset, &token, at);
             let counted = in_memory.map(|day| day.counts(at)).filter(|counts| counts.latest.is_some());
-            let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| owed.look.counts(at));
+            let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| pending.counts.count_at(at));
             if let Some((latest, counts)) = counted {
-                made.extend(entries(&self.name, &owed.token, owed.newest, at, &counts, latest));
+                derived.extend(entries(&self.name, &pending.token, pending.newest, at, &counts, latest));
                 continue;
             }
-            self.looks += 1;
-            let (number, looks, looked) = (self.looks, Arc::clone(&self.shared.looks), self.looked.0.clone());
-            owed.look = Look::under_way(number);
+            self.loads_started += 1;
+            let (number, permits, loaded) =
+                (self.loads_started, Arc::clone(&self.shared.looks), self.loaded_tokens.0.clone());
+            pending.counts = TokenCounts::loading(number);
             let (theses, dataset) = (self.projector.theses().clone(), self.dataset.clone());
             tokio::spawn(async move {
-                let _permit = looks.acquire_owned().await;
+                let _permit = permits.acquire_owned().await;
                 let day = AssertUnwindSafe(theses.day(&dataset, &token, at)).catch_unwind().await;
                 let day = day.unwrap_or_else(|_| Err(StoreError::Damaged("reading them panicked".to_owned())));
                 // The writer may have ended.
-                let _ = looked.send((number, token, day));
+                let _ = loaded.send((number, token, day));
             });
         }
-        made
+        derived
     }
 
-    /// Takes in what was read of a token.
-    pub(super) fn take_look(&mut self, (number, token, day): Looked) {
-        let is_meant = self.due.of(&token).is_some_and(|owed| owed.look.is(number));
+    /// Applies the result of a load.
+    pub(super) fn apply_loaded(&mut self, (number, token, day): LoadedToken) {
+        let is_current = self.pending.pending_for(&token).is_some_and(|pending| pending.counts.is_load(number));
         if let Err(error) = &day
-            && is_meant
+            && is_current
         {
-            // It waits alone: neither other tokens nor theses wait for it.
+            // Only this token waits; other tokens and theses do not.
             tracing::warn!(dataset = self.name, token, %error, "reading a token's theses failed, trying again");
-            self.due.put_off(&token, self.shared.clock.now_ms() + DERIVE_EVERY_MS);
+            self.pending.postpone(&token, self.shared.clock.now_ms() + DERIVE_EVERY_MS);
         }
-        if let Some(owed) = self.due.of(&token) {
-            owed.look.end(number, day.ok());
+        if let Some(pending) = self.pending.pending_for(&token) {
+            pending.counts.finish_load(number, day.ok());
         }
     }
 }

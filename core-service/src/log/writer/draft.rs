@@ -24,9 +24,9 @@ pub(super) struct KnownRows {
     profiles: Cache<String, ()>,
     /// Tokens that exist.
     tokens: Cache<String, ()>,
-    /// By token: how many theses and authors.
+    /// By token: number of theses and of authors.
     totals: Cache<String, (i64, i64)>,
-    /// By token and author: how many theses.
+    /// By token and author: number of theses.
     of_author: Cache<(String, String), i64>,
     /// The totals of the dataset, if an entry carried them.
     in_dataset: Mutex<Option<DatasetTotals>>,
@@ -43,8 +43,8 @@ impl KnownRows {
         }
     }
 
-    /// Learns from an entry; entries come in order.
-    pub(super) fn learn(&self, entry: &Entry) {
+    /// Updates the facts with an entry. Entries come in order.
+    pub(super) fn apply_entry(&self, entry: &Entry) {
         let (thesis, totals) = match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 if !created.thesis.sandbox_profile {
@@ -66,14 +66,14 @@ impl KnownRows {
     }
 }
 
-/// Where a command's entry stands.
+/// Position of a command's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EntryPlace {
     /// In this batch.
     New(usize),
     /// In the log already.
     Logged(u64),
-    /// Nowhere: nothing was new.
+    /// There is no entry: the command changes nothing.
     Nowhere,
 }
 
@@ -81,7 +81,7 @@ pub(super) enum Place {
 pub(super) struct Draft<'a> {
     shared: &'a Shared,
     name: &'a str,
-    /// True for a project's dataset, which has totals of its own.
+    /// True for a project's dataset: its entries carry the totals of the dataset.
     counts_all: bool,
     known: &'a KnownRows,
     floor: i64,
@@ -130,24 +130,23 @@ impl<'a> Draft<'a> {
         self.name
     }
 
-    /// Now, the same for the whole batch.
+    /// Current time, the same for the whole batch.
     pub(super) fn now(&self) -> i64 {
         self.now
     }
 
-    /// Where the entry with this id stands: in this draft, or in the log if it was looked up.
-    pub(super) fn place(&self, id: &str) -> Option<Place> {
-        let new = self.ids.get(id).map(|index| Place::New(*index));
-        new.or_else(|| self.logged.get(id).copied().flatten().map(Place::Logged))
+    /// Finds the entry with this id in this draft, or in the log if [`Self::lookup`] read it.
+    pub(super) fn place(&self, id: &str) -> Option<EntryPlace> {
+        let new = self.ids.get(id).map(|index| EntryPlace::New(*index));
+        new.or_else(|| self.logged.get(id).copied().flatten().map(EntryPlace::Logged))
     }
 
-    /// Adds an entry.
-    pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> Place {
+    pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> EntryPlace {
         let created_at = at.unwrap_or(self.now).max(self.floor);
         self.floor = created_at;
         self.ids.insert(id.clone(), self.entries.len());
         self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new() });
-        Place::New(self.entries.len() - 1)
+        EntryPlace::New(self.entries.len() - 1)
     }
 
     pub(super) async fn profile(&mut self, id: &str) -> StoreResult<Option<Profile>> {
@@ -220,7 +219,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
+    /// Computes the totals of a thesis' token after the thesis is added (`by` 1), deleted (`by` -1), or observed only
+    /// after its deletion (`by` 0).
     async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
         let (token, author) = (&thesis.token_id, &thesis.profile_id);
         let (theses, authors) = self.counts_of(token).await?;
@@ -228,7 +228,7 @@ impl<'a> Draft<'a> {
         let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
             Some(count) => count,
             None => {
-                let counts = self.shared.theses.of_authors(self.name, &[(token.as_str(), author.as_str())]).await?;
+                let counts = self.shared.theses.author_counts(self.name, &[(token.as_str(), author.as_str())]).await?;
                 counts.first().copied().unwrap_or_default()
             }
         };
@@ -245,7 +245,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a thesis that is not in the log yet.
-    pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<Place> {
+    pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<EntryPlace> {
         let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
         let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
         let mut totals = self.totals(&new.thesis, 1).await?;
@@ -270,15 +270,15 @@ impl<'a> Draft<'a> {
             totals,
         };
         let place = self.add(id, new.at, new.test, Kind::ThesisCreated(created));
-        if let Place::New(index) = place {
+        if let EntryPlace::New(index) = place {
             self.entries[index].trace.clone_from(&new.trace);
         }
         Ok(place)
     }
 
     /// Adds the deletion of a thesis.
-    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<Place> {
-        // A thesis deleted before it was seen has never been counted.
+    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
+        // A thesis deleted before its observation was never counted.
         let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
         thesis.deleted_at.get_or_insert(self.now);
         let totals = self.totals(&thesis, by).await?;
@@ -288,10 +288,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds the deletion of a thesis if its dataset has more than `limit`.
-    pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<Place> {
-        let Some(thesis) = self.thesis(id).await? else { return Ok(Place::Nowhere) };
+    pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<EntryPlace> {
+        let Some(thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
         if thesis.deleted_at.is_some() || self.dataset_totals().await?.theses <= limit {
-            return Ok(Place::Nowhere);
+            return Ok(EntryPlace::Nowhere);
         }
         let version = thesis.version;
         self.delete(thesis, version).await
@@ -304,7 +304,7 @@ impl<'a> Draft<'a> {
         thesis: Thesis,
         version: i64,
         kind: fn(ThesisChanged) -> Kind,
-    ) -> Place {
+    ) -> EntryPlace {
         let id = id::derive("ent_", &[name, &thesis.id, &version.to_string()]);
         self.put_thesis(&thesis);
         self.add(id, None, false, kind(ThesisChanged { thesis }))

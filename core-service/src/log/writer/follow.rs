@@ -2,7 +2,9 @@
 
 use tokio::time::Instant;
 
-use super::{CATCH_UP, OTHERS_FIRST_MS, PATIENCE, POLL_INTERVAL, Writer, advance};
+use super::{
+    CATCH_UP_PAGE, FOLLOWER_DERIVE_DELAY_MS, OTHER_PROJECTION_TIMEOUT, PROJECTION_POLL_INTERVAL, Writer, advance,
+};
 use crate::{
     domain::entry::SequencedEntry,
     log::projection::ROWS,
@@ -16,9 +18,9 @@ impl Writer {
         let log = &self.shared.log;
         let projected = log.checkpoint(&self.name, ROWS).await?;
         if self.head == 0 {
-            // The head comes last: who has one passes over what is owed below it.
+            // The head is set last: a writer with a head never loads the pending derivations below it again.
             let newest = log.get(&self.name, projected).await?.map(decode).transpose()?;
-            self.due.load(projected).await?;
+            self.pending.load(projected).await?;
             self.last_created_at = newest.map_or(0, |entry| entry.created_at);
             self.head = projected;
         }
@@ -28,12 +30,12 @@ impl Writer {
         self.follow(head, projected, Vec::new()).await
     }
 
-    /// Follows another writer's entries; tells whether there were any. `lost` says that there certainly are.
+    /// Follows another writer's entries. Returns whether there were any. `lost` means that the log certainly has some.
     pub(super) async fn follow_others(&mut self, lost: bool) -> StoreResult<bool> {
         if !lost && self.shared.backend.is_exclusive() {
             return Ok(false);
         }
-        // Only a serial read sees an append that was begun and abandoned, but it disturbs appends under way.
+        // Only a serial read sees an append that was begun and abandoned, but it slows down running appends.
         let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
         if lost && head <= self.head {
             head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
@@ -41,19 +43,20 @@ impl Writer {
         if head <= self.head {
             return Ok(false);
         }
-        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
+        let (projected, first) =
+            tokio::try_join!(self.wait_until_projected(head), self.entries_after(self.head, head))?;
         self.current = false;
         self.follow(head, projected, first).await?;
         Ok(true)
     }
 
     pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<SequencedEntry>> {
-        let rows = self.shared.log.read(&self.name, after, head, CATCH_UP).await?;
+        let rows = self.shared.log.read(&self.name, after, head, CATCH_UP_PAGE).await?;
         rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
     }
 
-    /// Takes over the log's entries up to `head`, and makes the rows beyond `projected`. `entries` holds the first ones
-    /// if they have been read.
+    /// Applies the log's entries up to `head`, and writes the rows beyond `projected`. `entries` holds the first of
+    /// them if they were read before.
     pub(super) async fn follow(
         &mut self,
         head: u64,
@@ -68,12 +71,12 @@ impl Writer {
                 return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
             }
             let missing = entries.partition_point(|entry| entry.seq <= projected);
-            self.projector.pass(&entries[..missing]);
+            self.projector.skip_entries(&entries[..missing]);
             self.projector.project(&entries[missing..]).await?;
-            self.learn(&entries, OTHERS_FIRST_MS).await?;
+            self.apply_entries(&entries, FOLLOWER_DERIVE_DELAY_MS).await?;
             entries.clear();
         }
-        self.learn_import().await?;
+        self.load_import_mark().await?;
         self.current = true;
         self.followed.send_replace(self.head);
         if self.position.send_if_modified(|position| advance(position, self.head)) {
@@ -82,27 +85,28 @@ impl Writer {
         Ok(())
     }
 
-    /// How far the rows are made. Waits until they reach `head` or the writer of `head` has had its time.
-    pub(super) async fn projected(&self, head: u64) -> StoreResult<u64> {
-        let until = Instant::now() + PATIENCE;
+    /// Waits until the rows reach `head`, at most for the timeout. Returns the checkpoint of the rows.
+    pub(super) async fn wait_until_projected(&self, head: u64) -> StoreResult<u64> {
+        let until = Instant::now() + OTHER_PROJECTION_TIMEOUT;
         loop {
             let projected = self.shared.log.checkpoint(&self.name, ROWS).await?;
             if projected >= head || Instant::now() >= until {
                 return Ok(projected);
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
+            tokio::time::sleep(PROJECTION_POLL_INTERVAL).await;
         }
     }
 
-    /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
-    pub(super) async fn learn(&mut self, entries: &[SequencedEntry], later_ms: i64) -> StoreResult<()> {
+    /// Moves the head past projected entries and updates the state in memory. Their derived events are due
+    /// `derive_delay_ms` later than for the writer that appended them.
+    pub(super) async fn apply_entries(&mut self, entries: &[SequencedEntry], derive_delay_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
-        self.due.take(entries, later_ms).await;
+        self.pending.apply_entries(entries, derive_delay_ms).await;
         self.head = last.seq;
-        self.due.note(self.head);
+        self.pending.note_head(self.head);
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
         for sequenced in entries {
-            self.known.learn(&sequenced.entry);
+            self.known.apply_entry(&sequenced.entry);
         }
         Ok(())
     }

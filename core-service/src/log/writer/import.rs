@@ -1,31 +1,31 @@
-//! Copies the entries of another log into an empty one, as they are. Until the last of them is there, nothing else may
-//! enter the log, so that all sequence numbers stay the same.
+//! Copies the entries of another log unchanged into an empty one. Until the last one is copied, the log accepts no
+//! other entry, so all sequence numbers stay the same.
 
 use std::slice;
 
 use prost::Message as _;
 
-use super::{Writer, Written, command::Import};
+use super::{CommandOutcome, Writer, command::Import};
 use crate::{
     domain::entry::Entry,
     store::{Consistency, StoreError, StoreResult},
 };
 
-/// Why an import is refused that would come upon other entries.
+/// Reason to refuse an import into a log that has other entries.
 const HAS_ENTRIES: &str = "must have no entries; an import never adds to a dataset that has some, unless it is the rest \
                            of the same file";
-/// Why a part of an import is refused whose predecessors are missing.
+/// Reason to refuse a part of an import whose predecessors are missing.
 const HAS_GAP: &str = "lacks the entries before these; run the whole import again";
-/// Why a part of an import is refused that says something else than the log.
+/// Reason to refuse a part of an import that differs from the log.
 const DIFFERS: &str = "has other entries at these places; this is not the file that was imported";
 
 impl Writer {
-    /// Whether the log is a copy whose end is still missing.
+    /// True while the log is a copy whose end is still missing.
     pub(super) fn is_importing(&self) -> bool {
         self.import.flatten().is_some_and(|mark| self.head < mark.entries)
     }
 
-    /// Whether another core has brought the import to its end. Its entries are followed then, and not before.
+    /// Returns whether another core has completed the import. Only then does this writer follow its entries.
     pub(super) async fn import_has_ended(&mut self) -> StoreResult<bool> {
         if self.shared.backend.is_exclusive() {
             return Ok(false);
@@ -37,48 +37,48 @@ impl Writer {
         Ok(!self.is_importing())
     }
 
-    /// Learns whether the log began with an import, once it has entries.
-    pub(super) async fn learn_import(&mut self) -> StoreResult<()> {
+    /// Reads whether the log began with an import, once it has entries.
+    pub(super) async fn load_import_mark(&mut self) -> StoreResult<()> {
         if self.import.is_none() && self.head > 0 {
             self.import = Some(self.shared.log.import(&self.name).await?);
         }
         Ok(())
     }
 
-    /// Appends those of an import's entries that are not there yet.
-    pub(super) async fn import(&mut self, import: &Import) -> StoreResult<Written> {
+    /// Appends the entries of an import that the log does not hold yet.
+    pub(super) async fn import(&mut self, import: &Import) -> StoreResult<CommandOutcome> {
         self.follow_others(false).await?;
         let mut checked = 0;
         loop {
             if self.head > 0 && self.import.flatten() != Some(import.mark) {
-                return Ok(answer(Some(HAS_ENTRIES)));
+                return Ok(import_result(Some(HAS_ENTRIES)));
             }
-            let Some(there) = self.head.checked_sub(import.after) else { return Ok(answer(Some(HAS_GAP))) };
-            let there = usize::try_from(there).unwrap_or(usize::MAX).min(import.entries.len());
-            if !self.has(import, checked, there).await? {
-                return Ok(answer(Some(DIFFERS)));
+            let Some(present) = self.head.checked_sub(import.after) else { return Ok(import_result(Some(HAS_GAP))) };
+            let present = usize::try_from(present).unwrap_or(usize::MAX).min(import.entries.len());
+            if !self.has(import, checked, present).await? {
+                return Ok(import_result(Some(DIFFERS)));
             }
-            let batch = self.import_batch(&import.entries[there..]);
-            checked = there + batch.len();
+            let batch = self.import_batch(&import.entries[present..]);
+            checked = present + batch.len();
             if batch.is_empty() {
-                return Ok(answer(None));
+                return Ok(import_result(None));
             }
             if self.append_marked(batch, Some(import.mark)).await?.is_none() {
-                // Another core has written there: perhaps the same.
-                checked = there;
+                // Another core has appended at these places, perhaps the same entries.
+                checked = present;
             }
         }
     }
 
-    /// The first of these entries, as many as one append takes.
+    /// Takes the first entries, as many as fit into one append.
     fn import_batch(&self, entries: &[Entry]) -> Vec<Entry> {
         let mut space = self.space(0);
         let fit = entries.iter().map(slice::from_ref).take_while(|entry| space.take_for(entry)).count();
-        // One entry is appended whatever its size.
+        // A single entry is appended whatever its size.
         entries[..fit.max(entries.len().min(1))].to_vec()
     }
 
-    /// Whether the log has these of the import's entries, from one index up to another.
+    /// Returns whether the log holds the import's entries from one index up to another.
     async fn has(&self, import: &Import, from: usize, to: usize) -> StoreResult<bool> {
         let (Some(wanted), after) = (import.entries.get(from..to), import.after + from as u64) else { return Ok(true) };
         if wanted.is_empty() {
@@ -92,6 +92,6 @@ impl Writer {
     }
 }
 
-fn answer(refused: Option<&'static str>) -> Written {
-    Written { id: String::new(), entry: None, applied: refused.is_none(), event_id: None, refused }
+fn import_result(refused: Option<&'static str>) -> CommandOutcome {
+    CommandOutcome { id: String::new(), entry: None, applied: refused.is_none(), event_id: None, refused }
 }

@@ -1,8 +1,8 @@
-//! The entries that an observation adds to the log: none when it is old or has no news.
+//! The entries that an observation adds to the log. It adds none when it is old or changes nothing.
 //!
-//! Observations come late, twice and in any order. So everything kept from an observation is kept with its age, and
-//! only a newer observation replaces it. A deletion is final. An observation that comes before its thesis is remembered
-//! for it. The same observations therefore lead to the same rows in any order.
+//! Observations come late, twice and in any order. So a row keeps the age of each observed value, and only a newer
+//! observation replaces the value. A deletion is final. An observation that comes before its thesis is kept for it. The
+//! same observations therefore lead to the same rows in any order.
 
 mod metadata;
 
@@ -10,7 +10,7 @@ use thesis_proto::reference::address_form;
 
 use self::metadata::{new_profile, new_token, profile, token, wallets};
 use super::{
-    draft::{Draft, Place},
+    draft::{Draft, EntryPlace},
     thesis_event_id,
 };
 use crate::{
@@ -25,29 +25,28 @@ use crate::{
 
 /// The result of an observation in a draft.
 #[derive(Clone, Debug)]
-pub(super) struct Drafted {
-    /// The row that it concerns.
+pub(super) struct DraftResult {
+    /// Id of the row that the observation concerns.
     pub(super) id: String,
-    /// Where its own entry stands.
-    pub(super) place: Place,
-    /// The id of the event that it caused.
+    pub(super) place: EntryPlace,
+    /// Id of the event that the observation caused.
     pub(super) event_id: Option<String>,
     /// The field that contradicts known data.
     pub(super) refused: Option<&'static str>,
 }
 
-impl Drafted {
+impl DraftResult {
     pub(super) fn nothing(id: String) -> Self {
-        Self::at(id, Place::Nowhere)
+        Self::at(id, EntryPlace::Nowhere)
     }
 
-    fn at(id: String, place: Place) -> Self {
+    fn at(id: String, place: EntryPlace) -> Self {
         Self { id, place, event_id: None, refused: None }
     }
 }
 
 /// Drafts the entries that an observation adds.
-pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) -> StoreResult<Drafted> {
+pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) -> StoreResult<DraftResult> {
     let (version, observed_at) = (observation.version(), observation.observed_at);
     let age = Age::own(observation.revision, observed_at);
     match &observation.seen {
@@ -60,7 +59,7 @@ pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) ->
     }
 }
 
-/// The first field that differs but must be equal in all observations of a thesis.
+/// Finds the first field that differs although it must be equal in all observations of a thesis.
 fn contradiction(before: &Thesis, author: &str, on: &str, created_at: i64) -> Option<&'static str> {
     let differs = [
         ("thesis.profile.upstream_user_id", before.profile_id != author),
@@ -70,14 +69,19 @@ fn contradiction(before: &Thesis, author: &str, on: &str, created_at: i64) -> Op
     differs.into_iter().find_map(|(field, differs)| differs.then_some(field))
 }
 
-async fn thesis(draft: &mut Draft<'_>, seen: &ObservedThesis, version: i64, observed_at: i64) -> StoreResult<Drafted> {
+async fn thesis(
+    draft: &mut Draft<'_>,
+    seen: &ObservedThesis,
+    version: i64,
+    observed_at: i64,
+) -> StoreResult<DraftResult> {
     let id = id::of_thesis(draft.name(), &seen.upstream_id);
     let author = id::of_profile(draft.name(), &seen.profile.upstream_id);
     let on = id::of_token(draft.name(), &seen.token.chain, &address_form(&seen.token.address));
     let before = draft.thesis(&id).await?;
     let known = before.as_ref().filter(|row| !row.is_awaited());
     if let Some(field) = known.and_then(|known| contradiction(known, &author, &on, seen.created_at)) {
-        return Ok(Drafted { refused: Some(field), ..Drafted::nothing(id) });
+        return Ok(DraftResult { refused: Some(field), ..DraftResult::nothing(id) });
     }
     // Author and token are updated by their own age, whatever happens to the thesis. Its event introduces new ones.
     let age = |revision: Option<i64>| {
@@ -106,17 +110,17 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ObservedThesis, version: i64, obse
     };
     let row = new_row(id.clone(), seen, version, (&profile, &token), awaited);
     if row.deleted_at.is_some() {
-        // It is kept for verification, without an event: an event's thesis must be readable.
+        // The row is kept for verification, without an event: an event's thesis must be readable.
         let place = draft.delete(row, version).await?;
-        return Ok(Drafted::at(id, place));
+        return Ok(DraftResult::at(id, place));
     }
     let event_id = thesis_event_id(&id);
     let new = NewThesis { thesis: row, profile, token, test: false, at: None, trace: Vec::new(), max_theses: None };
     let place = draft.create(event_id.clone(), &new).await?;
-    Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
+    Ok(DraftResult { event_id: Some(event_id), ..DraftResult::at(id, place) })
 }
 
-/// A thesis seen for the first time. `awaited` keeps observations of it that came before.
+/// The row of a thesis that is observed for the first time. `awaited` holds earlier observations for it.
 fn new_row(
     id: String,
     seen: &ObservedThesis,
@@ -149,10 +153,10 @@ fn new_row(
     row
 }
 
-fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i64) -> Drafted {
+fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i64) -> DraftResult {
     let id = before.id.clone();
     if before.deleted_at.is_some() {
-        return Drafted::nothing(id);
+        return DraftResult::nothing(id);
     }
     let mut after = before.clone();
     if version > before.version {
@@ -165,37 +169,37 @@ fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i
         (after.likes, after.replies) = (seen.likes, seen.replies);
     }
     if after == before {
-        return Drafted::nothing(id);
+        return DraftResult::nothing(id);
     }
     let place = draft.change("edited", after, version, Kind::ThesisEdited);
-    Drafted::at(id, place)
+    DraftResult::at(id, place)
 }
 
-/// The row for a thesis that has not been seen itself.
+/// The row of a thesis that was not observed itself yet.
 fn awaited(id: String, upstream_id: &str) -> Thesis {
     Thesis { id, upstream_id: upstream_id.to_owned(), engagement_version: i64::MIN, ..Thesis::default() }
 }
 
-async fn engagement(draft: &mut Draft<'_>, seen: &ObservedEngagement, version: i64) -> StoreResult<Drafted> {
+async fn engagement(draft: &mut Draft<'_>, seen: &ObservedEngagement, version: i64) -> StoreResult<DraftResult> {
     let id = id::of_thesis(draft.name(), &seen.upstream_id);
     let known = draft.thesis(&id).await?;
     let mut thesis = known.unwrap_or_else(|| awaited(id.clone(), &seen.upstream_id));
     if thesis.deleted_at.is_some() || version <= thesis.engagement_version {
-        return Ok(Drafted::nothing(id));
+        return Ok(DraftResult::nothing(id));
     }
     thesis.engagement_version = version;
     (thesis.likes, thesis.replies) = (seen.likes, seen.replies);
     let kind = if thesis.is_awaited() { Kind::ThesisAwaited } else { Kind::Engagement };
     let place = draft.change("engagement", thesis, version, kind);
-    Ok(Drafted::at(id, place))
+    Ok(DraftResult::at(id, place))
 }
 
-async fn deletion(draft: &mut Draft<'_>, upstream_id: &str, version: i64) -> StoreResult<Drafted> {
+async fn deletion(draft: &mut Draft<'_>, upstream_id: &str, version: i64) -> StoreResult<DraftResult> {
     let id = id::of_thesis(draft.name(), upstream_id);
     let known = draft.thesis(&id).await?;
     let mut thesis = known.unwrap_or_else(|| awaited(id.clone(), upstream_id));
     if thesis.deleted_at.is_some() {
-        return Ok(Drafted::nothing(id));
+        return Ok(DraftResult::nothing(id));
     }
     let place = if thesis.is_awaited() {
         thesis.deleted_at = Some(draft.now());
@@ -203,5 +207,5 @@ async fn deletion(draft: &mut Draft<'_>, upstream_id: &str, version: i64) -> Sto
     } else {
         draft.delete(thesis, version).await?
     };
-    Ok(Drafted::at(id, place))
+    Ok(DraftResult::at(id, place))
 }

@@ -1,9 +1,10 @@
 //! The rest of a writer, and its end.
 //!
-//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are derived
-//! and all deliveries are pending. Any other core has a writer only because it did not reach the owner for a while. The owner
-//! does this work for all entries, so a writer elsewhere ends after a rest even while the log grows. It removes its row of
-//! `unfinished` if the work for its own entries is done. Otherwise the row stays, and the owner finds the work by it.
+//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are
+//! derived and all deliveries are pending. Any other core has a writer only because it did not reach the owner for a
+//! while. The owner does this work for all entries, so a writer elsewhere ends after a rest even while the log grows.
+//! It removes its row of `unfinished` if the work for its own entries is done. Otherwise the row stays, and the owner
+//! finds the work by it.
 
 use std::time::Duration;
 
@@ -46,14 +47,14 @@ impl Writer {
     /// Returns whether this writer may end, since its work is done or another core will do it.
     async fn finish(&mut self) -> StoreResult<bool> {
         let is_owner = self.peers.owns(&self.name);
-        let done = self.due.settled(self.head).min(*self.owed.borrow());
+        let done = self.pending.settled(self.head).min(*self.fanned_out.borrow());
         let wanted = if is_owner { self.head } else { self.own_head };
         if done < wanted {
             return Ok(!is_owner && self.last_command.elapsed() >= REST);
         }
-        self.due.store(self.head).await?;
+        self.pending.store_checkpoint(self.head).await?;
         let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
-        self.beginnings.end(done == self.head && head == self.head).await?;
+        self.unfinished_mark.clear(done == self.head && head == self.head).await?;
         Ok(true)
     }
 }

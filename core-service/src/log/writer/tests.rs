@@ -22,7 +22,7 @@ use crate::{
     operations::Core,
     store::{Change, Consistency, schema},
     tables::{
-        log::{Appended, decode, room},
+        log::{AppendOutcome, decode, room},
         theses::creation_changes,
     },
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
@@ -191,7 +191,7 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
         let places = head + 1..=end.min(head + 500);
         let bodies: Vec<_> = places.map(|seq| Entry::filler(seq, now_ms).encode_to_vec().into()).collect();
         let batch = [u8::try_from(head / 500).unwrap() + 1; 16];
-        assert_eq!(log.append(&name, head, batch, &bodies).await.unwrap(), Appended::Done);
+        assert_eq!(log.append(&name, head, batch, &bodies).await.unwrap(), AppendOutcome::Done);
         head += bodies.len() as u64;
     }
     let post = async |core: &Arc<Core>, number: u32| {
@@ -210,9 +210,9 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
     assert_eq!((read.events.len(), read.position), (3, head));
     assert_eq!(post(&cores[1], 2).await, head + 1);
     for core in &cores {
-        core.search.ask_for(&dataset);
+        core.search.request_dataset(&dataset);
         core.datasets.refresh(&dataset).await.unwrap();
-        core.search.reach(&dataset, head + 1).await;
+        core.search.wait_for_position(&dataset, head + 1).await;
     }
     while log.checkpoint(&name, FAN_OUT).await.unwrap() < head {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -281,12 +281,12 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("ending".to_owned());
-    let owed = watch::Sender::new(0);
+    let fanned_out = watch::Sender::new(0);
     let (shared, peers) = (Arc::clone(&core.shared), Arc::clone(&core.peers));
-    let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), owed.subscribe());
+    let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), fanned_out.subscribe());
     let (jobs, mut waiting) = mpsc::channel(8);
-    let (answer, _answered) = tokio::sync::oneshot::channel();
-    let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), answer };
+    let (response, _received) = tokio::sync::oneshot::channel();
+    let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), response };
     jobs.send(job).await.ok().unwrap();
     let mut taken = Vec::new();
     assert!(!writer.ends(&mut waiting, &mut taken).await);
@@ -294,7 +294,7 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     // While fan-out is behind, it does not end.
     (writer.head, taken) = (1, Vec::new());
     assert!(!writer.ends(&mut waiting, &mut taken).await);
-    owed.send_replace(1);
+    fanned_out.send_replace(1);
     assert!(writer.ends(&mut waiting, &mut taken).await);
 }
 
@@ -336,10 +336,14 @@ async fn what_another_core_derived_meanwhile_counts() {
     let thesis = |seq| SequencedEntry { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
     let derived = SequencedEntry { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
-    let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
-    due.take(&[thesis(1)], 0).await;
-    assert_eq!(due.wait(), Some(Duration::ZERO));
-    // While this core owed the events, the other derived them. It wrote one more thesis, whose events it owes first.
-    due.take(&[derived, thesis(3)], OTHERS_FIRST_MS).await;
-    assert_eq!(due.wait(), Some(Duration::from_millis((DERIVE_EVERY_MS + OTHERS_FIRST_MS).unsigned_abs())));
+    let mut pending = PendingDerivations::new(Arc::clone(&core.shared), dataset.to_string());
+    pending.apply_entries(&[thesis(1)], 0).await;
+    assert_eq!(pending.time_until_due(), Some(Duration::ZERO));
+    // While the events were pending here, the other core derived them. It wrote one more thesis, and derives its events
+    // first.
+    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS).await;
+    assert_eq!(
+        pending.time_until_due(),
+        Some(Duration::from_millis((DERIVE_EVERY_MS + FOLLOWER_DERIVE_DELAY_MS).unsigned_abs()))
+    );
 }

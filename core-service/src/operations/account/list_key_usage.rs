@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Error, Result},
     operations::{Core, admin::invalid},
-    tables::key_usage::{self, KEPT_MS},
+    tables::key_usage::{self, RETENTION_MS},
 };
 
 /// Time span of one response, in milliseconds.
@@ -38,11 +38,11 @@ fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i
     if to < from {
         return Err(invalid("to", "must not be before from"));
     }
-    if to - from.max(now_ms - KEPT_MS) > MAX_MS {
+    if to - from.max(now_ms - RETENTION_MS) > MAX_MS {
         return Err(invalid("to", "must be at most 31 days after from; ask for the other days apart"));
     }
     // The clock of another core may be ahead of this one.
-    let (from, to) = (from.max(now_ms - KEPT_MS), to.min(now_ms + HOUR_MS));
+    let (from, to) = (from.max(now_ms - RETENTION_MS), to.min(now_ms + HOUR_MS));
     let hour = |at: i64| at.div_euclid(HOUR_MS) * HOUR_MS;
     Ok((from <= to).then(|| (hour(from), hour(to) + HOUR_MS - 1)))
 }
@@ -87,8 +87,11 @@ mod tests {
         assert_eq!(of(Some(NOW - HOUR_MS), Some(NOW - HOUR_MS)), Ok(Some((hour - HOUR_MS, hour - 1))));
         assert_eq!(of(Some(NOW - MAX_MS), None), Ok(Some((hour - MAX_MS, hour + HOUR_MS - 1))));
         assert_eq!(of(Some(NOW - MAX_MS - 1), None), Err(Some("to".to_owned())));
-        let first = NOW - KEPT_MS + MAX_MS;
-        assert_eq!(of(Some(0), Some(first)), Ok(Some((hour - KEPT_MS, hour - KEPT_MS + MAX_MS + HOUR_MS - 1))));
+        let first = NOW - RETENTION_MS + MAX_MS;
+        assert_eq!(
+            of(Some(0), Some(first)),
+            Ok(Some((hour - RETENTION_MS, hour - RETENTION_MS + MAX_MS + HOUR_MS - 1)))
+        );
         assert_eq!(of(Some(0), Some(HOUR_MS)), Ok(None), "nothing is kept so long");
         assert_eq!(of(Some(NOW + DAY_MS), None), Ok(None), "nothing has come yet");
         assert_eq!(of(None, None), Err(Some("from".to_owned())));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use prost_types::Timestamp;
 use thesis_proto::{
-    error::FieldError,
+    error::{ErrorCode, FieldError},
     near,
     time::{is_time, to_millis},
     v1,
@@ -20,7 +20,7 @@ use crate::{
         id,
         scope::Scope,
     },
-    error::Result,
+    error::{Error, Result},
     operations::Core,
     shared::{control::ControlState, key_ring::display_prefix},
 };
@@ -36,7 +36,12 @@ pub struct NewKey<'a> {
     pub scopes: &'a [String],
     /// Expiry, if it has one.
     pub expires_at: Option<&'a Timestamp>,
+    /// The key is created once for each seed; at random without one.
+    pub seed: Option<&'a str>,
 }
+
+/// Longest time after its creation in which a key with a seed is given again.
+const GIVEN_AGAIN_MS: i64 = 10 * 60_000;
 
 fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     if grantable(core).any(|scope| scope.as_str() == text) {
@@ -53,11 +58,11 @@ fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     Some(FieldError::new("scopes", rule))
 }
 
-/// Creates a key. Only this answer has its raw form.
+/// Creates a key. Only this answer has its raw form, and for ten minutes further answers to its seed: nobody stores it.
 ///
 /// # Errors
-/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, `ACCOUNT_LIMIT_REACHED`, or when the store does
-/// not answer.
+/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, `ACCOUNT_LIMIT_REACHED`, `IDEMPOTENCY_KEY_REUSED`
+/// for the seed of a key that is older or revoked, or when the store does not answer.
 pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewKey<'_>) -> Result<(ApiKey, String)> {
     let created_at = core.shared.clock.now_ms();
     let live = match new.environment {
@@ -77,14 +82,15 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
         new.scopes.iter().filter(|scope| seen.insert(*scope)).cloned().collect()
     };
     let live = live.unwrap_or_default();
-    let raw = core.shared.keys.new_api_key(live);
+    let ring = &core.shared.keys;
+    let raw = new.seed.map_or_else(|| ring.new_api_key(live), |seed| ring.seeded_api_key(live, seed));
     let key = ApiKey {
-        id: id::random("key_", core.shared.ids.as_ref()),
+        id: id::seeded("key_", new.seed, core.shared.ids.as_ref()),
         project_id: project_id.to_owned(),
         live,
         name: new.name.trim().to_owned(),
         prefix: display_prefix(&raw),
-        hash: core.shared.keys.key_hash(&raw).to_vec(),
+        hash: ring.key_hash(&raw).to_vec(),
         scopes,
         created_at,
         expires_at: new.expires_at.map(to_millis),
@@ -95,6 +101,13 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
         if actor.is_member {
             rights::demand_in_use(project)?;
         }
+        if let Some(created) = state.key(&key.id) {
+            if created.revoked_at.is_some() || created_at - created.created_at > GIVEN_AGAIN_MS {
+                let message = "this form has created a key before; open it anew for another key";
+                return Err(Error::new(ErrorCode::IdempotencyKeyReused, message));
+            }
+            return Ok((Vec::new(), ApiKey::clone(created)));
+        }
         let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
         if actor.is_member && used >= MAX_KEYS {
             return Err(limit_reached(&format!("a project has at most {MAX_KEYS} keys; revoke one")));
@@ -102,4 +115,37 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };
     Ok((core.shared.control.change(actor.does("key.created"), make).await?, raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::v1::Environment;
+
+    use super::*;
+    use crate::testing::{ManualClock, core, memory};
+
+    #[tokio::test]
+    async fn a_seed_has_one_key_which_is_given_again_for_a_while() {
+        let clock = ManualClock::new();
+        let core = core(memory(&clock), &clock, 1).await;
+        let actor = Actor::operator(None);
+        let keys = || core.shared.control.state().keys().filter(|key| key.name == "laptop").count();
+        let project = core.shared.control.state().projects().next().unwrap().id.clone();
+        let create = async |seed: Option<&'static str>| {
+            let new = NewKey { environment: Environment::Test, name: "laptop", scopes: &[], expires_at: None, seed };
+            create_key(&core, &actor, &project, &new).await
+        };
+        let first = create(Some("form")).await.unwrap();
+        clock.advance(GIVEN_AGAIN_MS);
+        assert_eq!(create(Some("form")).await.unwrap(), first);
+        assert_eq!(core.shared.keys.key_hash(&first.1).as_slice(), first.0.hash);
+        assert_eq!(keys(), 1);
+        clock.advance(1);
+        let refused = create(Some("form")).await.unwrap_err();
+        assert_eq!(refused.api.code, ErrorCode::IdempotencyKeyReused);
+        for seed in [Some("other"), None, None] {
+            assert_ne!(create(seed).await.unwrap().1, first.1);
+        }
+        assert_eq!(keys(), 4);
+    }
 }

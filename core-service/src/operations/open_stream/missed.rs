@@ -11,7 +11,7 @@ use crate::{
         selection::{Selection, select},
     },
     operations::Core,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
 const PAGE: usize = 500;
@@ -63,7 +63,7 @@ impl MissedEvents<'_> {
                     (missed > 0).then_some(after + 1)
                 }
                 Selection::Scopes(scopes) => {
-                    let between = Between { after, before: live + 1 };
+                    let between = SeqRange { after, before: live + 1 };
                     let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
                     if found.len() > left {
                         return Ok(false);

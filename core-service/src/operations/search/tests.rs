@@ -13,9 +13,9 @@ use crate::{
     },
     search::{
         ListedThesis, SearchIndex,
-        ask::likes_page,
-        follow::{Follower, advance, drop_unused, measure},
+        follow::{Follower, advance, drop_unused, read_starts},
         parse,
+        run::likes_page,
     },
     tables::log::decode,
     testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory},
@@ -74,7 +74,7 @@ async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: O
 }
 
 async fn reached(core: &Arc<Core>, dataset: &Dataset) {
-    core.search.reach(dataset, core.datasets.refresh(dataset).await.unwrap()).await;
+    core.search.wait_for_position(dataset, core.datasets.refresh(dataset).await.unwrap()).await;
 }
 
 fn texts(result: &v1::SearchResult) -> Vec<&str> {
@@ -190,7 +190,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
         true
     };
     assert!(is_refused(&live).await && is_refused(&test).await, "nobody knows how far the logs reach");
-    let checked = measure(&second.follower()).await;
+    let checked = read_starts(&second.follower()).await;
     assert!(checked.contains(&Dataset::Live) && checked.contains(&Dataset::Sandbox));
     assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
     // The index takes in one whole log, and a part of the sandbox.
@@ -226,7 +226,7 @@ async fn an_index_that_is_behind_is_said_to_be() {
 }
 
 async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) {
-    checked.extend(measure(follower).await);
+    checked.extend(read_starts(follower).await);
     advance(follower, checked).await;
     drop_unused(follower).await;
 }
@@ -247,9 +247,9 @@ async fn a_growing_log_is_followed_while_somebody_asks_for_it() {
     assert_eq!(index.position(&dataset), 0, "nobody asked for it");
     assert!(index.position(&Dataset::Sandbox) > 0);
 
-    index.ask_for(&dataset);
+    index.request_dataset(&dataset);
     round(&follower, &mut checked).await;
-    index.whole(&dataset).await;
+    index.wait_until_complete(&dataset).await;
     let first = index.position(&dataset);
     assert!(first > 0);
     clock.advance(30 * MINUTE_MS - 1);

@@ -103,7 +103,7 @@ async fn the_owner_appends_and_tells_the_others() {
     let written = one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     assert_eq!(written.seq, 1);
     assert_eq!(backend.applied(&schema::UNFINISHED) - begun, 1);
-    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
     let of_it = rows.iter().find(|row| row.dataset == dataset.to_string()).unwrap();
     assert_eq!(of_it.replica, other.core.shared.replica, "the owner appended it");
     // The same through the other, which finds it.
@@ -190,7 +190,7 @@ async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     assert!(begun.elapsed() >= RECEIPT, "the owner was asked first");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!((written.seq, &written.entry.id), (1, &thesis_event_id(&new.thesis.id)));
-    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
     assert!(rows.iter().any(|row| row.dataset == dataset.to_string() && row.replica == one.core.shared.replica));
     // The owner finds it.
     let again = other.core.datasets.create_thesis(&dataset, new).await.unwrap();
@@ -277,7 +277,8 @@ async fn a_change_of_the_control_log_is_heard() {
     linked(&[&one, &other]).await;
     let before = other.core.shared.control.state().projects().count();
     let organization = one.core.shared.control.state().organizations().next().unwrap().id.clone();
-    crate::operations::admin::create_project::create_project(&one.core, &Actor::operator(None), &organization, "heard")
+    let operator = Actor::operator(None);
+    crate::operations::admin::create_project::create_project(&one.core, &operator, &organization, "heard", None)
         .await
         .unwrap();
     let mut changes = other.core.shared.control.changes();

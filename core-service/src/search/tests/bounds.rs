@@ -16,11 +16,11 @@ use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 
 use super::*;
-use crate::search::{Cancellation, ask::in_turn, compile::MAX_EXPANSIONS};
+use crate::search::{Cancellation, compile::MAX_EXPANSIONS, run::run_in_turn};
 
 fn find(log: &Log, text: &str, narrow: &SearchFilter) -> Result<usize, SearchError> {
-    let looked = parse(text).unwrap();
-    log.index.theses(&View::live(), &looked, narrow, false, 50).map(|found| found.len())
+    let parsed = parse(text).unwrap();
+    log.index.theses(&View::live(), &parsed, narrow, false, 50).map(|found| found.len())
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn blocked(
     let (end, ended) = mpsc::channel::<()>();
     let index = Arc::clone(index);
     let searching = tokio::spawn(async move {
-        in_turn(&index, organization, &Cancellation::default(), move |_| {
+        run_in_turn(&index, organization, &Cancellation::default(), move |_| {
             let _ended = ended.recv();
             Ok(())
         })
@@ -174,7 +174,7 @@ fn blocked(
 }
 
 async fn finds(index: &Arc<SearchIndex>, organization: &str) -> crate::error::Result<()> {
-    in_turn(index, organization, &Cancellation::default(), |_| Ok(())).await
+    run_in_turn(index, organization, &Cancellation::default(), |_| Ok(())).await
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_search_that_takes_too_long_is_cancelled_and_refused() {
     let cancellation = Cancellation::default();
     let seen = cancellation.clone();
     let (cancelled, was_cancelled) = mpsc::channel();
-    let searching = in_turn(&index, "one", &cancellation, move |_| {
+    let searching = run_in_turn(&index, "one", &cancellation, move |_| {
         while !seen.is_cancelled() {
             std::hint::spin_loop();
         }

@@ -7,7 +7,7 @@ use tantivy::TantivyError;
 use super::{Log, look};
 use crate::{
     domain::dataset::Dataset,
-    search::{Mark, SearchError, SearchIndex},
+    search::{LogMark, SearchError, SearchIndex},
 };
 
 #[test]
@@ -25,7 +25,7 @@ fn it_goes_on_where_it_was() {
     drop(index);
     let log = Log { index: open(), entries };
     assert_eq!(log.index.position(&Dataset::Live), 1);
-    assert_eq!(log.index.mark(&Dataset::Sandbox), Some(Mark { seq: 1, id: "evt_1".to_owned() }));
+    assert_eq!(log.index.mark(&Dataset::Sandbox), Some(LogMark { seq: 1, id: "evt_1".to_owned() }));
     assert_eq!(look(&log, "kept", &["a", "b"]), ["a"]);
     // From the start: entries that it has are skipped.
     log.index.apply(&Dataset::Live, &log.entries["live"]).unwrap();

@@ -6,11 +6,11 @@ use super::*;
 
 fn know(log: &mut Log, dataset: &Dataset, handles: &[&str], symbols: &[&str]) {
     for handle in handles {
-        log.add(dataset, Happened::ProfileObserved(ProfileObserved { profile: profile(handle, "x") }));
+        log.add(dataset, EntryKind::ProfileObserved(ProfileObserved { profile: profile(handle, "x") }));
     }
     for symbol in symbols {
         let observed = TokenObserved { token: token(symbol, "base", "x"), ..TokenObserved::default() };
-        log.add(dataset, Happened::TokenObserved(observed));
+        log.add(dataset, EntryKind::TokenObserved(observed));
     }
 }
 
@@ -91,7 +91,7 @@ fn addresses_take_no_place_of_symbols() {
     for number in 0..20 {
         let address = format!("0xm{number}");
         let token = Token { address, ..token(&format!("$T{number}"), "base", "x") };
-        log.add(&Dataset::Live, Happened::TokenObserved(TokenObserved { token, ..TokenObserved::default() }));
+        log.add(&Dataset::Live, EntryKind::TokenObserved(TokenObserved { token, ..TokenObserved::default() }));
     }
     log.index.commit().unwrap();
     assert_eq!(near(&log, &View::live(), "0xm", &["$0XMOON"]).1, ["$0XMOON"]);

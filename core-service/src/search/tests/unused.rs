@@ -12,8 +12,8 @@ const HALF_HOUR_MS: i64 = 30 * 60_000;
 fn in_use(index: SearchIndex) -> Log {
     let mut log = Log::on(index);
     for dataset in [Dataset::Live, Dataset::Sandbox, project("prj_one"), project("prj_two")] {
-        log.index.ask_for(&dataset);
-        log.index.measure(&dataset, 1);
+        log.index.request_dataset(&dataset);
+        log.index.set_start(&dataset, 1);
         log.say(&dataset, "a", "secret word", 0);
     }
     log.index.commit().unwrap();
@@ -30,7 +30,7 @@ async fn a_project_without_requests_for_half_an_hour_is_dropped_and_comes_back_w
     let mut log = in_use(SearchIndex::open(None).unwrap());
     let (one, two) = (project("prj_one"), project("prj_two"));
     let handle = ProfileObserved { profile: profile("@alice", "x") };
-    log.add(&one, Happened::ProfileObserved(handle));
+    log.add(&one, EntryKind::ProfileObserved(handle));
     log.index.commit().unwrap();
     let near = |log: &Log| {
         let until = Instant::now() + Duration::from_mins(1);
@@ -38,7 +38,7 @@ async fn a_project_without_requests_for_half_an_hour_is_dropped_and_comes_back_w
     };
     assert_eq!((found(&log, "prj_one"), near(&log)), (2, 1));
     assert!(log.index.unused(0).is_empty());
-    log.index.ask_for(&two);
+    log.index.request_dataset(&two);
     assert!(log.index.unused(HALF_HOUR_MS - 1).is_empty());
     let unused = log.index.unused(HALF_HOUR_MS);
     assert_eq!(unused, std::slice::from_ref(&one), "the other had a request since, and two are everybody's");
@@ -50,11 +50,11 @@ async fn a_project_without_requests_for_half_an_hour_is_dropped_and_comes_back_w
     assert!(log.index.unused(HALF_HOUR_MS).is_empty());
 
     // A part of it is no whole.
-    log.index.ask_for(&one);
-    let mut whole = Box::pin(log.index.whole(&one));
+    log.index.request_dataset(&one);
+    let mut whole = Box::pin(log.index.wait_until_complete(&one));
     assert!(futures::poll!(&mut whole).is_pending());
-    assert_eq!(log.index.unmeasured(), std::slice::from_ref(&one));
-    log.index.measure(&one, 2);
+    assert_eq!(log.index.datasets_without_start(), std::slice::from_ref(&one));
+    log.index.set_start(&one, 2);
     log.index.apply(&one, &log.entries["project/prj_one"][..1]).unwrap();
     log.index.commit().unwrap();
     assert!(futures::poll!(&mut whole).is_pending());
@@ -71,11 +71,11 @@ async fn a_request_while_a_project_is_dropped_waits_until_it_is_whole_again() {
     assert!(log.index.unused(0).is_empty());
     let unused = log.index.unused(HALF_HOUR_MS);
     assert_eq!(unused.len(), 2);
-    log.index.ask_for(&one);
+    log.index.request_dataset(&one);
     log.index.drop_datasets(&unused).unwrap();
-    let mut whole = Box::pin(log.index.whole(&one));
+    let mut whole = Box::pin(log.index.wait_until_complete(&one));
     assert!(futures::poll!(&mut whole).is_pending());
-    log.index.measure(&one, 1);
+    log.index.set_start(&one, 1);
     log.index.apply(&one, &log.entries["project/prj_one"]).unwrap();
     log.index.commit().unwrap();
     whole.await;

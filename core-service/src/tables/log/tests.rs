@@ -7,7 +7,8 @@ use super::*;
 use crate::testing::{ManualClock, memory};
 
 impl LogStore {
-    /// Writes the heads of a log's first buckets, as if they were full, and none of their entries; gives the log's head.
+    /// Writes the heads of a log's first buckets, as if they were full, and none of their entries; gives the log's
+    /// head.
     pub(crate) async fn fill_buckets(&self, log: &str, buckets: u64) -> u64 {
         for bucket in 0..buckets {
             let head = ConditionalWrite {
@@ -44,7 +45,7 @@ async fn fill(log: &LogStore, name: &str, sizes: impl IntoIterator<Item = u64>) 
     for size in sizes {
         let size = size.min(room(head) as u64);
         let appended = log.append(name, head, batch(head + 1), &bodies(head + 1, size)).await.unwrap();
-        assert_eq!(appended, Appended::Done);
+        assert_eq!(appended, AppendOutcome::Done);
         head += size;
     }
     head
@@ -71,9 +72,9 @@ async fn buckets_follow_each_other_without_a_gap() {
 async fn a_new_bucket_opens_only_when_the_last_is_full() {
     let log = log();
     fill(&log, "live", [50]).await;
-    assert_eq!(log.append("live", BUCKET, batch(1), &bodies(BUCKET + 1, 1)).await.unwrap(), Appended::Lost);
-    assert_eq!(log.append("live", 49, batch(2), &bodies(50, 1)).await.unwrap(), Appended::Lost);
-    assert_eq!(log.append("live", 51, batch(3), &bodies(52, 1)).await.unwrap(), Appended::Lost);
+    assert_eq!(log.append("live", BUCKET, batch(1), &bodies(BUCKET + 1, 1)).await.unwrap(), AppendOutcome::Lost);
+    assert_eq!(log.append("live", 49, batch(2), &bodies(50, 1)).await.unwrap(), AppendOutcome::Lost);
+    assert_eq!(log.append("live", 51, batch(3), &bodies(52, 1)).await.unwrap(), AppendOutcome::Lost);
     assert_eq!(log.head("live", 0, Consistency::Serial).await.unwrap(), 50);
 }
 
@@ -81,9 +82,9 @@ async fn a_new_bucket_opens_only_when_the_last_is_full() {
 async fn an_append_repeated_after_doubt_has_been_done_once() {
     let log = log();
     let entries = bodies(1, 3);
-    assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), Appended::Done);
-    assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), Appended::Done, "its own batch");
-    assert_eq!(log.append("live", 0, batch(2), &entries).await.unwrap(), Appended::Lost, "another's batch");
+    assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), AppendOutcome::Done);
+    assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), AppendOutcome::Done, "its own batch");
+    assert_eq!(log.append("live", 0, batch(2), &entries).await.unwrap(), AppendOutcome::Lost, "another's batch");
     assert_eq!(log.head("live", 0, Consistency::Serial).await.unwrap(), 3);
 }
 
@@ -98,7 +99,7 @@ async fn of_writers_at_once_one_wins_each_head() {
                 let head = log.head("live", 0, Consistency::Serial).await.unwrap();
                 let id = batch(writer * 1_000 + head);
                 let body = [Bytes::from(format!("{writer}:{won}"))];
-                won += u64::from(log.append("live", head, id, &body).await.unwrap() == Appended::Done);
+                won += u64::from(log.append("live", head, id, &body).await.unwrap() == AppendOutcome::Done);
             }
         }
     });

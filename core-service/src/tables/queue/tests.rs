@@ -58,8 +58,11 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
     }
     let (taken, left) = due.split_at(due.len() - 100);
     for some in taken.chunks(1_000) {
-        let queued =
-            |delivery: &Delivery| Queued { due_at: delivery.created_at, delivery: delivery.id.clone(), told: None };
+        let queued = |delivery: &Delivery| QueuedAttempt {
+            due_at: delivery.created_at,
+            delivery: delivery.id.clone(),
+            event: None,
+        };
         store.queue.remove(WEBHOOK, &some.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
     }
 
@@ -98,22 +101,22 @@ async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     drop(standing);
     store.create(&[&pending(NOON + 1)], NOON).await.unwrap();
     let minute = minute_of(NOON);
-    let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, Marks::New).await.unwrap();
-    assert_eq!(marks, [Mark { webhook: WEBHOOK.to_owned(), since: minute }]);
+    let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, MarkSelection::New).await.unwrap();
+    assert_eq!(marks, [QueueMark { webhook: WEBHOOK.to_owned(), since: minute }]);
 }
 
 #[tokio::test]
 async fn a_mark_that_was_put_off_is_for_the_next_core() {
     let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
     let (since, later) = (minute_of(NOON), minute_of(NOON) + 5);
-    let mark = [Mark { webhook: WEBHOOK.to_owned(), since }];
+    let mark = [QueueMark { webhook: WEBHOOK.to_owned(), since }];
     let marks = async |wanted| store.queue.marks(shard_of(WEBHOOK), later, later, wanted).await.unwrap();
-    store.queue.put_off(&mark, later).await.unwrap();
-    assert!(marks(Marks::New).await.is_empty());
-    assert_eq!(marks(Marks::All).await, mark);
+    store.queue.postpone_marks(&mark, later).await.unwrap();
+    assert!(marks(MarkSelection::New).await.is_empty());
+    assert_eq!(marks(MarkSelection::All).await, mark);
     // A row that is written in that minute makes it new, whichever comes first.
-    store.create(&[&pending(NOON)], first_of(later)).await.unwrap();
-    assert_eq!(marks(Marks::New).await, mark);
-    store.queue.put_off(&mark, later).await.unwrap();
-    assert_eq!(marks(Marks::New).await, mark);
+    store.create(&[&pending(NOON)], start_of(later)).await.unwrap();
+    assert_eq!(marks(MarkSelection::New).await, mark);
+    store.queue.postpone_marks(&mark, later).await.unwrap();
+    assert_eq!(marks(MarkSelection::New).await, mark);
 }

@@ -28,14 +28,14 @@ fn thesis(created_at: i64, author: u8) -> Thesis {
 #[derive(Clone, Debug)]
 enum Step {
     Write { project: bool, goes: bool, age: i64, author: u8 },
-    Look { pass: i64 },
+    Count { pass: i64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (any::<bool>(), prop::bool::weighted(0.3), -1..120_i64, 0..5_u8)
             .prop_map(|(project, goes, age, author)| Step::Write { project, goes, age, author }),
-        1 => (-2..20_i64).prop_map(|pass| Step::Look { pass }),
+        1 => (-2..20_i64).prop_map(|pass| Step::Count { pass }),
     ]
 }
 
@@ -67,7 +67,7 @@ proptest! {
                         rows.apply(changes.clone()).await.unwrap();
                         kept.apply(changes).await.unwrap();
                     }
-                    Step::Look { pass } => {
+                    Step::Count { pass } => {
                         now += pass * HOUR_MS / 4;
                         let counted = kept.counts(&view, TOKEN, now, DAY_MS).await.unwrap();
                         assert_eq!(counted, rows.counts(&view, TOKEN, now, DAY_MS).await.unwrap());
@@ -82,19 +82,19 @@ proptest! {
 fn what_is_told_while_rows_are_read_is_not_missed() {
     let all = RecentTheses::default();
     let at = 10 * DAY_MS;
-    let moved = |age: i64, author: Option<&str>| Moved {
+    let moved = |age: i64, author: Option<&str>| ThesisMove {
         key: key("live", TOKEN),
         created_at: at - age,
         id: format!("th_{age}"),
         author: author.map(str::to_owned),
     };
-    let filling = all.fill("live", TOKEN, at).unwrap();
-    assert!(all.fill("live", TOKEN, at).is_none(), "one at a time");
+    let filling = all.start_fill("live", TOKEN, at).unwrap();
+    assert!(all.start_fill("live", TOKEN, at).is_none(), "one at a time");
     assert!(all.get("live", TOKEN, at).is_none(), "not complete yet");
-    all.tell(vec![moved(1, Some("fp_1")), moved(2, Some("fp_2")), moved(3, None)]);
+    all.apply(vec![moved(1, Some("fp_1")), moved(2, Some("fp_2")), moved(3, None)]);
     // Read before the third was removed and the second added.
     let rows = [1, 3, 4].map(|age| (at - age, format!("th_{age}"), "fp_1".to_owned())).into_iter().collect();
-    drop(filling.with(rows));
+    drop(filling.complete(rows));
     let window = all.get("live", TOKEN, at).unwrap();
     let counts = crate::domain::derivation::count(&[&window.read().recent], at);
     assert_eq!((counts.last_24h, counts.authors_24h), (3, 2));
@@ -103,11 +103,11 @@ fn what_is_told_while_rows_are_read_is_not_missed() {
 #[test]
 fn a_window_that_was_not_filled_or_is_in_doubt_is_read_anew() {
     let all = RecentTheses::default();
-    drop(all.fill("live", TOKEN, DAY_MS));
-    let filling = all.fill("live", TOKEN, DAY_MS).unwrap();
+    drop(all.start_fill("live", TOKEN, DAY_MS));
+    let filling = all.start_fill("live", TOKEN, DAY_MS).unwrap();
     all.clear();
     let rows = [1, 2].map(|age| (DAY_MS - age, format!("th_{age}"), "fp_1".to_owned())).into_iter().collect();
-    drop(filling.with(rows));
+    drop(filling.complete(rows));
     assert!(all.get("live", TOKEN, DAY_MS).is_none());
 }
 
@@ -115,6 +115,6 @@ fn a_window_that_was_not_filled_or_is_in_doubt_is_read_anew() {
 fn only_the_index_of_a_token_moves_its_windows() {
     let mut changes = Vec::new();
     creation_changes(&Dataset::Live.to_string(), &thesis(5, 1), 1, |_, _| true, &mut changes);
-    let moved: Vec<Moved> = changes.iter().filter_map(Moved::by).collect();
-    assert!(matches!(moved.as_slice(), [Moved { created_at: 5, author: Some(author), .. }] if author == "fp_1"));
+    let moved: Vec<ThesisMove> = changes.iter().filter_map(ThesisMove::of_change).collect();
+    assert!(matches!(moved.as_slice(), [ThesisMove { created_at: 5, author: Some(author), .. }] if author == "fp_1"));
 }

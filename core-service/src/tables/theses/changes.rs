@@ -1,4 +1,4 @@
-//! The changes that a projection writes for profiles, tokens and theses: rows, and index rows to find them by.
+//! The changes that a projection writes for profiles, tokens and theses: their rows, and the index rows that find them.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -89,7 +89,7 @@ fn index_changes(
     changes.push(put(&schema::THESIS_INDEX, key, version, body));
 }
 
-/// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not yet known as listed.
+/// Changes that store a thesis and its index rows. `is_new_bucket` returns whether a bucket is not yet known as listed.
 pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::{Bucket, IndexSlice, Indexed, ThesisStore, decode};
+use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
 use crate::{
     domain::{
         dataset::{Dataset, View},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-fn place_in(view: &View, dataset: &Dataset) -> usize {
+fn index_in(view: &View, dataset: &Dataset) -> usize {
     view.datasets().iter().position(|of| of == dataset).expect("a dataset counts its own theses")
 }
 
@@ -27,7 +27,7 @@ impl ThesisStore {
     /// of a view together.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
@@ -36,22 +36,22 @@ impl ThesisStore {
         Ok(TokenDay::new(windows, 0).counts(at))
     }
 
-    /// The same, if no dataset has more than `most` of these theses.
+    /// Counts like [`Self::counts`], if no dataset has more than `max_theses` of these theses.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts_of_few(
         &self,
         view: &View,
         token: &str,
         at: i64,
         span: i64,
-        most: usize,
+        max_theses: usize,
     ) -> StoreResult<Option<Counts>> {
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
-            let window = self.window(dataset, token, (at - span + 1, at), at, most + 1).await?;
-            if window.read().recent.len() > most {
+            let window = self.window(dataset, token, (at - span + 1, at), at, max_theses + 1).await?;
+            if window.read().recent.len() > max_theses {
                 return Ok(None);
             }
             windows.push(window);
@@ -62,31 +62,32 @@ impl ThesisStore {
     /// Reads the last day of a token as the events of a dataset count it, with the newest thesis if that is older.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn day(&self, dataset: &Dataset, token: &str, at: i64) -> StoreResult<(TokenDay, Option<(i64, String)>)> {
         let view = dataset.counted_with();
         let mut windows = Vec::with_capacity(view.datasets().len());
         for of in view.datasets() {
             windows.push(self.window(of, token, (at - DAY_MS + 1, i64::MAX / 2), at, usize::MAX).await?);
         }
-        let day = TokenDay::new(windows, place_in(&view, dataset));
+        let day = TokenDay::new(windows, index_in(&view, dataset));
         let latest = self.latest(&view, token, at, &day.counts(at)).await?;
         Ok((day, latest))
     }
 
-    /// The last day of a token as the events of a dataset count it, if all of it is in memory.
+    /// The last day of a token as the events of a dataset count it, if the whole day is in memory.
     #[must_use]
     pub fn day_in_memory(&self, dataset: &Dataset, token: &str, at: i64) -> Option<TokenDay> {
         let recent = self.recent.as_ref()?;
         let view = dataset.counted_with();
         let windows = view.datasets().iter().map(|of| recent.get(&of.to_string(), token, at));
-        Some(TokenDay::new(windows.collect::<Option<_>>()?, place_in(&view, dataset)))
+        Some(TokenDay::new(windows.collect::<Option<_>>()?, index_in(&view, dataset)))
     }
 
-    /// The newest thesis on a token at `at`, however old, with its time; `day` is the result of [`Self::counts`] then.
+    /// Finds the newest thesis on a token at `at`, at any age, with its time. `day` is the result of [`Self::counts`]
+    /// at `at`.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
         if day.latest.is_some() {
             return Ok(day.newest());
@@ -101,7 +102,7 @@ impl ThesisStore {
         Ok(latest)
     }
 
-    /// A token's theses of the last day at `at` from memory, or at most `limit` within these bounds.
+    /// Returns a token's theses of the last day at `at` from memory, or reads at most `limit` within these bounds.
     async fn window(
         &self,
         dataset: &Dataset,
@@ -121,35 +122,35 @@ impl ThesisStore {
             if let Some(window) = recent.get(&name, token, at) {
                 return Ok(window);
             }
-            if let Some(filling) = recent.fill(&name, token, at) {
-                let rows = read(filling.from, i64::MAX / 2, usize::MAX).await?;
-                return Ok(filling.with(rows));
+            if let Some(fill) = recent.start_fill(&name, token, at) {
+                let rows = read(fill.from, i64::MAX / 2, usize::MAX).await?;
+                return Ok(fill.complete(rows));
             }
         }
         Ok(Window::read(read(from, to, limit).await?))
     }
 
-    /// Whether a bucket has no thesis. Looks from its newest end: theses deleted in the order of their age come after
-    /// those left, and reading past many deleted ones costs a cluster much.
+    /// Returns whether a bucket has no thesis. The read starts at the newest end: theses are deleted in the order of
+    /// their age, and reading past many deleted rows is expensive on a cluster.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn is_empty(&self, dataset: &str, Bucket { scope, bucket }: &Bucket) -> StoreResult<bool> {
         let all = Scan::all(&schema::THESIS_INDEX, key![dataset, scope, *bucket], 1);
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
-    /// Reads a stretch of an index, at most `limit` rows.
+    /// Reads a range of an index, at most `limit` rows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn slice(
         &self,
         dataset: &Dataset,
         scope: &IndexScope,
         slice: &IndexSlice,
         limit: usize,
-    ) -> StoreResult<Vec<Indexed>> {
+    ) -> StoreResult<Vec<IndexedRow>> {
         let (dataset, text) = (dataset.to_string(), scope.text());
         let (mut from, mut to) = (Bound::Included(key![slice.from]), Bound::Included(key![slice.to]));
         let (mut lowest, mut highest) = (scope.bucket(slice.from), scope.bucket(slice.to));
@@ -158,7 +159,7 @@ impl ThesisStore {
             if slice.descending {
                 (to, highest) = (after, highest.min(scope.bucket(*created_at)));
             } else if *created_at >= slice.from {
-                // A row before the lower bound was of a dataset that reaches further back.
+                // A row before the lower bound comes from a dataset that reaches further back.
                 (from, lowest) = (after, scope.bucket(*created_at));
             }
         }
@@ -174,7 +175,7 @@ impl ThesisStore {
             limit: usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX).min(5_000),
             consistency: Consistency::Quorum,
         };
-        let mut found: Vec<Indexed> = Vec::new();
+        let mut found: Vec<IndexedRow> = Vec::new();
         for bucket in self.backend.scan(&buckets).await? {
             let bucket = bucket.clustering.first().map_or(0, crate::store::Value::int);
             let scan = Scan {
@@ -189,7 +190,7 @@ impl ThesisStore {
             for row in self.backend.scan(&scan).await? {
                 let indexed: IndexedThesis = decode(&row)?;
                 if let [created_at, id] = row.clustering.as_slice() {
-                    found.push(Indexed {
+                    found.push(IndexedRow {
                         created_at: created_at.int(),
                         id: id.text().to_owned(),
                         profile_id: indexed.profile_id,

@@ -105,6 +105,9 @@ pub(super) struct Typed {
     scopes: Vec<String>,
     #[serde(default)]
     expires_at: String,
+    /// The token of a form whose work is done once.
+    #[serde(default)]
+    once: String,
 }
 
 impl Default for Typed {
@@ -115,6 +118,7 @@ impl Default for Typed {
             environment: environment_name(v1::Environment::Test).to_owned(),
             scopes: scopes.collect(),
             expires_at: String::new(),
+            once: String::new(),
         }
     }
 }
@@ -125,8 +129,12 @@ impl Typed {
         self.environment == environment_name(v1::Environment::Live)
     }
 
-    /// The key to be made.
-    fn request(&self, project_id: &str) -> Result<v1::AccountServiceCreateKeyRequest, tonic::Status> {
+    /// The key to be made, by a form of this name.
+    fn request(
+        &self,
+        project_id: &str,
+        once: Option<String>,
+    ) -> Result<v1::AccountServiceCreateKeyRequest, tonic::Status> {
         let mut faults = Vec::new();
         // Core would take no scope at all for the default ones.
         if self.scopes.is_empty() {
@@ -146,6 +154,7 @@ impl Typed {
             name: self.name.clone(),
             scopes: self.scopes.clone(),
             expires_at,
+            once,
         })
     }
 }
@@ -169,7 +178,7 @@ pub(super) async fn new(State(console): State<Arc<Console>>, signed_in: SignedIn
     show(&console, &signed_in, &id, Typed::default(), Faults::none()).await
 }
 
-/// The page that shows a new key's raw form, once.
+/// The page that shows a new key's raw form, once. A reload sends its form again, which brings the same key for a while.
 #[derive(Template)]
 #[template(path = "key_made.html")]
 struct MadePage {
@@ -187,7 +196,7 @@ pub(super) async fn create(
     Path(id): Path<String>,
     Posted(typed): Posted<Typed>,
 ) -> Page {
-    let made = match typed.request(&id) {
+    let made = match typed.request(&id, signed_in.visit.once(&typed.once)) {
         Ok(message) => console.core.accounts.create_key(signed_in.visit.request(message)).await,
         Err(status) => Err(status),
     };
@@ -237,18 +246,20 @@ mod tests {
             environment: "live".to_owned(),
             scopes: vec!["theses:read".to_owned(), "webhooks:write".to_owned()],
             expires_at: "2026-11-23T14:05".to_owned(),
+            ..Typed::default()
         };
-        let request = typed.request("prj_1").unwrap();
+        let request = typed.request("prj_1", Some("form".to_owned())).unwrap();
         assert_eq!((&*request.project_id, &*request.name), ("prj_1", "Server"));
         assert_eq!(request.environment(), v1::Environment::Live);
         assert_eq!(request.scopes, ["theses:read", "webhooks:write"]);
+        assert_eq!(request.once.as_deref(), Some("form"));
         assert_eq!(request.expires_at.as_ref().map(to_millis), Some(1_795_442_700_000));
     }
 
     #[test]
     fn all_that_is_wrong_is_told_at_once() {
         let typed = Typed { scopes: Vec::new(), expires_at: "soon".to_owned(), ..Typed::default() };
-        let status = typed.request("prj_1").unwrap_err();
+        let status = typed.request("prj_1", None).unwrap_err();
         let faults: Vec<_> = ApiError::from_status(&status).field_errors().map(|fault| fault.param).collect();
         assert_eq!(faults, ["scopes", "expires_at"]);
     }

@@ -12,7 +12,7 @@ use tonic::Request;
 use super::*;
 use crate::{
     grpc::Api,
-    tables::queue::{Marks, minute_of},
+    tables::queue::{MarkSelection, minute_of},
     testing::give_up,
 };
 
@@ -169,7 +169,7 @@ async fn attempts_are_made_although_nobody_notified_the_dispatcher_of_their_rows
     let (deliveries, now_ms) = (&bench.core.shared.deliveries, clock_now(&bench.core));
     // A report and a replay whose work ends once the store has them.
     let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-    let retry = Step { after: before.after(attempt, now_ms), before: before.clone() };
+    let retry = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone() };
     assert!(matches!(deliveries.advance(&[retry], now_ms).await.unwrap().as_slice(), [Ok(true)]));
     let replay = Delivery {
         id: delivery_id("wh_2", now_ms, &["replay"]),
@@ -202,6 +202,6 @@ async fn no_mark_of_a_queue_with_nothing_left_is_put_off() {
         assert!(bench.stays_away(&mut claims).await);
     }
     let queue = &bench.core.shared.deliveries.queue;
-    let marks = queue.marks(shard_of("wh_1"), first + 1, first + 59, Marks::All).await.unwrap();
+    let marks = queue.marks(shard_of("wh_1"), first + 1, first + 59, MarkSelection::All).await.unwrap();
     assert!(marks.is_empty(), "{marks:?}");
 }

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 
 use super::*;
 use crate::{
-    log::unfinished::Beginnings,
+    log::unfinished::UnfinishedMark,
     store::{
         SharedBackend,
         faulty::{Fault, MemoryStore, Process, StoreCall},
@@ -27,15 +27,15 @@ async fn an_entry_that_a_core_appends_late_and_does_not_finish_is_finished() {
     let row = rows(&other).await.into_iter().find(|row| row.dataset == name).unwrap();
     assert_eq!(row.replica, frozen.shared.replica);
     // The row is young enough for another append, and too old when that append is made.
-    clock.advance(row.at + OLD_MS / 2 - 1 - other.shared.clock.now_ms());
-    let (passing, mut of_other) = (Arc::clone(&clock), Beginnings::new(Arc::clone(&other.shared), dataset.clone()));
+    clock.advance(row.at + STALE_MARK_AGE_MS / 2 - 1 - other.shared.clock.now_ms());
+    let (passing, mut of_other) = (Arc::clone(&clock), UnfinishedMark::new(Arc::clone(&other.shared), dataset.clone()));
     let mut is_late = false;
     process.set_chooser(Box::new(move |_, called| match called {
         StoreCall::Transact if !is_late => {
             is_late = true;
-            passing.advance(OLD_MS / 2 + 2);
+            passing.advance(STALE_MARK_AGE_MS / 2 + 2);
             // The other core has done everything up to the head, and removes old rows.
-            of_other.end(true).now_or_never().expect("this store answers at once").unwrap();
+            of_other.clear(true).now_or_never().expect("this store answers at once").unwrap();
             None
         }
         // The append is made whole. With the next read, the core would begin to derive.

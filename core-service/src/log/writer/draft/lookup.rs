@@ -1,4 +1,4 @@
-//! Reads the rows for all commands of a batch at once: a batch waits for the store about as often as one command.
+//! Reads the rows for all commands of a batch together, so a batch waits for the store about as often as one command.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
 
 /// Ids of the rows that commands need.
 #[derive(Default)]
-struct Wanted {
-    /// Events that may stand in the log already.
+struct WantedRows {
+    /// Events that the log may already hold.
     events: BTreeSet<String>,
     theses: BTreeSet<String>,
     profiles: BTreeSet<String>,
@@ -27,7 +27,7 @@ struct Wanted {
     counted: BTreeSet<(String, String)>,
 }
 
-impl Wanted {
+impl WantedRows {
     fn add(&mut self, draft: &Draft<'_>, command: &Command) {
         match command {
             Command::Create(new) => {
@@ -78,11 +78,11 @@ fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>>
 impl Draft<'_> {
     /// Reads the unknown rows that commands will need.
     pub(in crate::log::writer) async fn lookup(&mut self, commands: impl Iterator<Item = &Command>) -> StoreResult<()> {
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRows::default();
         for command in commands {
             wanted.add(self, command);
         }
-        let Wanted { events, theses, profiles, tokens, counted } = wanted;
+        let WantedRows { events, theses, profiles, tokens, counted } = wanted;
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
@@ -96,14 +96,14 @@ impl Draft<'_> {
             store.profiles(&profile_keys),
             store.tokens(&token_keys),
             store.totals(name, &totals_of),
-            store.of_authors(name, &pair_keys),
+            store.author_counts(name, &pair_keys),
             in_dataset,
         )?;
-        let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors, in_dataset) = found;
+        let (events_found, theses_found, profiles_found, tokens_found, totals_found, author_counts, in_dataset) = found;
         self.in_dataset = in_dataset;
         let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
         self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
-        self.of_author.extend(pairs.into_iter().cloned().zip(of_authors));
+        self.of_author.extend(pairs.into_iter().cloned().zip(author_counts));
         self.logged.extend(events.into_iter().zip(events_found));
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));

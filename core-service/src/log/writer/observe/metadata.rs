@@ -1,8 +1,8 @@
-//! Profiles and tokens, seen on their own or beside a thesis.
+//! Profiles and tokens, observed on their own or beside a thesis.
 
 use thesis_proto::reference::address_form;
 
-use super::Drafted;
+use super::DraftResult;
 use crate::{
     domain::{
         entry::{Kind, ProfileObserved, ProfileUpdated, TokenObserved},
@@ -10,11 +10,11 @@ use crate::{
         observation::{ObservedProfile, ObservedToken},
         row::{Age, Profile, Token, Wallet},
     },
-    log::writer::draft::{Draft, Place},
+    log::writer::draft::{Draft, EntryPlace},
     store::StoreResult,
 };
 
-/// The id of an entry that is no event. It includes the times, which can be new when the age is not.
+/// The id of an entry that is no event. It includes the times, which can change while the age stays the same.
 fn entry_id(kind: &str, id: &str, age: Age, times: [Option<i64>; 2]) -> String {
     id::derive("ent_", &[kind, id, &age.name(), &format!("{times:?}")])
 }
@@ -54,7 +54,7 @@ pub(super) fn new_profile(id: String, seen: &ObservedProfile, age: Age, now: i64
     row
 }
 
-pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ObservedProfile, age: Age) -> StoreResult<Drafted> {
+pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ObservedProfile, age: Age) -> StoreResult<DraftResult> {
     let id = id::of_profile(draft.name(), &seen.upstream_id);
     let now = draft.now();
     let before = draft.profile(&id).await?;
@@ -65,9 +65,9 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ObservedProfile, age: 
             fill_profile(&mut after, seen, age);
             let changed = changed_fields(before, &after);
             let ages = Profile { age: before.age, wallets_age: before.wallets_age, ..after.clone() };
-            // Every thesis repeats an unchanged author: no news.
+            // Every thesis repeats its author, mostly unchanged.
             if after == *before || (!age.own && ages == *before) {
-                return Ok(Drafted::nothing(id));
+                return Ok(DraftResult::nothing(id));
             }
             if !changed.is_empty() || after.wallets != before.wallets {
                 after.updated_at = now;
@@ -76,40 +76,40 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ObservedProfile, age: 
         }
     };
     draft.put_profile(&after);
-    // An older observation may still change the wallets' age, which nobody sees.
-    let is_news =
+    // An older observation may still change the wallets' age, which no reader sees.
+    let is_visible =
         before.as_ref().is_none_or(|before| Profile { wallets_age: before.wallets_age, ..after.clone() } != *before);
     if changed.is_empty() {
         let entry_id = entry_id("profile", &id, age, [after.created_at, after.source_updated_at]);
         let observed = ProfileObserved { profile: after };
         let place = draft.add(entry_id, None, false, Kind::ProfileObserved(observed));
-        return Ok(Drafted::at(id, if is_news { place } else { Place::Nowhere }));
+        return Ok(DraftResult::at(id, if is_visible { place } else { EntryPlace::Nowhere }));
     }
     let event_id = id::derive("evt_", &["profile.updated", &id, &age.name()]);
     let previous_handle = before.map(|before| before.handle).filter(|handle| *handle != after.handle);
     let updated = ProfileUpdated { profile: after, changed, previous_handle };
     let place = draft.add(event_id.clone(), None, false, Kind::ProfileUpdated(updated));
-    Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
+    Ok(DraftResult { event_id: Some(event_id), ..DraftResult::at(id, place) })
 }
 
-/// The wallets of a known profile. The same ones again are no news.
+/// Drafts the wallets of a known profile. Equal wallets add no entry.
 pub(super) async fn wallets(
     draft: &mut Draft<'_>,
     upstream_id: &str,
     wallets: &[Wallet],
     age: Age,
-) -> StoreResult<Drafted> {
+) -> StoreResult<DraftResult> {
     let id = id::of_profile(draft.name(), upstream_id);
-    let Some(before) = draft.profile(&id).await? else { return Ok(Drafted::nothing(id)) };
-    // The upstream dates no list of wallets: the later look counts.
+    let Some(before) = draft.profile(&id).await? else { return Ok(DraftResult::nothing(id)) };
+    // The upstream gives no time for a list of wallets, so the later observation wins.
     if before.wallets == wallets || before.wallets_age.is_some_and(|before| before.observed_at > age.observed_at) {
-        return Ok(Drafted::nothing(id));
+        return Ok(DraftResult::nothing(id));
     }
     let after = Profile { wallets: wallets.to_vec(), wallets_age: Some(age), updated_at: draft.now(), ..before };
     draft.put_profile(&after);
     let entry_id = entry_id("wallets", &id, age, [None, None]);
     let place = draft.add(entry_id, None, false, Kind::ProfileObserved(ProfileObserved { profile: after }));
-    Ok(Drafted::at(id, place))
+    Ok(DraftResult::at(id, place))
 }
 
 fn changed_fields(before: &Profile, after: &Profile) -> Vec<String> {
@@ -146,7 +146,7 @@ pub(super) fn new_token(id: String, seen: &ObservedToken, age: Age, now: i64) ->
     row
 }
 
-pub(super) async fn token(draft: &mut Draft<'_>, seen: &ObservedToken, age: Age) -> StoreResult<Drafted> {
+pub(super) async fn token(draft: &mut Draft<'_>, seen: &ObservedToken, age: Age) -> StoreResult<DraftResult> {
     let id = id::of_token(draft.name(), &seen.chain, &address_form(&seen.address));
     let now = draft.now();
     let (row, previous_symbol) = match draft.token(&id).await? {
@@ -156,7 +156,7 @@ pub(super) async fn token(draft: &mut Draft<'_>, seen: &ObservedToken, age: Age)
             fill_token(&mut after, seen, age);
             let differs = Token { age: before.age, ..after.clone() } != before;
             if after == before || (!age.own && !differs) {
-                return Ok(Drafted::nothing(id));
+                return Ok(DraftResult::nothing(id));
             }
             if differs {
                 after.updated_at = now;
@@ -169,5 +169,5 @@ pub(super) async fn token(draft: &mut Draft<'_>, seen: &ObservedToken, age: Age)
     let entry_id = entry_id("token", &id, age, [None, row.source_updated_at]);
     let observed = TokenObserved { token: row, previous_symbol };
     let place = draft.add(entry_id, None, false, Kind::TokenObserved(observed));
-    Ok(Drafted::at(id, place))
+    Ok(DraftResult::at(id, place))
 }

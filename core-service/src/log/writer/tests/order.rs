@@ -159,7 +159,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
         seen.insert(format!("by {by}"), format!("{:?}", listed(IndexScope::Profile(id.clone())).await));
         for on in 0..TOKENS {
             let token = id::of_token(&name, "base", &format!("0xa{on}"));
-            let of = store.of_authors(&name, &[(&token, &id)]).await.unwrap();
+            let of = store.author_counts(&name, &[(&token, &id)]).await.unwrap();
             let here = listed(IndexScope::ProfileToken(id.clone(), token.clone())).await;
             let gone = listed(IndexScope::Deleted(id.clone(), token)).await;
             assert_eq!(of, [here.len() as i64], "a count of theses by an author on a token is off");

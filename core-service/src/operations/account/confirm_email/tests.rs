@@ -138,7 +138,7 @@ async fn who_is_not_confirmed_neither_invites_nor_asks_for_live_access() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
     let (ada, organization) = signed_up(&core, "ada@example.com").await;
-    let project = create_project(&core, &ada.actor, &organization, "Hive").await.unwrap();
+    let project = create_project(&core, &ada.actor, &organization, "Hive", None).await.unwrap();
     let live = v1::RequestLiveAccessRequest { project_id: project.id };
     assert_eq!(code(invite(&core, &ada, &organization, "bob@example.com").await), Some(ErrorCode::EmailNotConfirmed));
     assert_eq!(code(request_live_access(&core, &ada, &live).await), Some(ErrorCode::EmailNotConfirmed));

@@ -13,11 +13,13 @@ use super::{
     super::{
         batch::EXPIRY,
         database::{self, FORMAT, Target, guarded, set_format},
+        key,
         open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
         row::Stored,
     },
     file::{BackupError, Contents, Reader, Verified, verify},
 };
+use crate::store::{Table, Value};
 
 /// The store's name until it is whole.
 const UNFINISHED: &str = "store.restoring";
@@ -60,6 +62,7 @@ pub fn unfinished(dir: &Path) -> Option<PathBuf> {
 
 /// Makes a store in a folder that is empty or missing. Nothing is made or changed before the whole backup was read, and
 /// the store gets its name only when it is whole. `open` reads the file from where it stands, and decrypts it if need be.
+/// The row `left_out`, by its table and key, is not in the store: a copy must not have it.
 ///
 /// # Errors
 /// When the folder has something in it, the backup is not whole, or the store cannot be written.
@@ -68,6 +71,7 @@ pub fn restore(
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,
     dir: &Path,
     options: Options,
+    left_out: (&Table, &[Value]),
 ) -> Result<Verified, RestoreError> {
     demand_empty(dir)?;
     let refused = |error| RestoreError::Backup { file: backup.to_owned(), error };
@@ -80,7 +84,7 @@ pub fn restore(
     demand_empty(dir)?;
     let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
     let again = open(&from).map_err(refused)?;
-    let made = make(&unfinished, again, &verified.contents, options, refused);
+    let made = make(&unfinished, again, &verified.contents, options, left_out, refused);
     if made.is_err() {
         // It would be replaced by the next restore anyhow.
         let _ = fs::remove_file(&unfinished);
@@ -112,6 +116,7 @@ fn make(
     from: impl Read,
     contents: &Contents,
     options: Options,
+    left_out: (&Table, &[Value]),
     refused: impl Fn(BackupError) -> RestoreError,
 ) -> Result<(), RestoreError> {
     let mut reader = Reader::open(from).map_err(&refused)?;
@@ -127,6 +132,7 @@ fn make(
         rows.map_err(&refused)?;
     }
     guarded(|| is_whole(&database, contents)).map_err(failed)?;
+    guarded(|| leave_out(&database, left_out)).map_err(failed)?;
     // Only a file with its format is ever opened as a store.
     set_format(&database, FORMAT).map_err(failed)?;
     drop(database);
@@ -162,6 +168,14 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
         tx.commit()?;
         Ok((size > 0).then_some(Ok(())))
     })
+}
+
+/// Removes a row, if it is there.
+fn leave_out(database: &Database, (table, row): (&Table, &[Value])) -> Result<(), redb::Error> {
+    let tx = database.begin_write()?;
+    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table.name))?.remove(key::encode(row).as_slice())?;
+    tx.commit()?;
+    Ok(())
 }
 
 /// Demands that every row is there.

@@ -161,9 +161,10 @@ fn what_another_version_or_program_made_is_refused_by_name() {
     assert!(refused.to_string().contains("1.2.3"), "{refused}");
 }
 
-/// Restores a file that is not encrypted.
+/// Restores a file that is not encrypted, without the token `left`.
 fn restore(file: &Path, dir: &Path, options: Options) -> Result<Verified, RestoreError> {
-    super::restore(file, |file| Ok(Box::new(io::BufReader::new(file))), dir, options)
+    let left_out = key!["d", "left"];
+    super::restore(file, |file| Ok(Box::new(io::BufReader::new(file))), dir, options, (&TOKEN, left_out.as_slice()))
 }
 
 /// Takes a whole backup into a file.
@@ -193,17 +194,19 @@ async fn a_restored_store_is_the_one_that_was_saved() {
         assert!(insert(&store, &n.to_string()).await.unwrap());
     }
     let expires = Change { table: &TOKEN, key: key!["d", "t"], version: 1, body: Some(Bytes::new()), ttl: Some(10) };
-    store.apply(vec![expires]).await.unwrap();
+    let left = Change { key: key!["d", "left"], ttl: None, ..expires.clone() };
+    store.apply(vec![expires, left]).await.unwrap();
     save(&store, &file).await;
     apply(&store, "later", 1).await.unwrap();
     let verified = restore(&file, &copy, Options::default()).unwrap();
-    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (601, 7));
+    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (602, 7));
     let restored = open(&copy, &clock);
     for n in 0..300 {
         assert_eq!(applied(&restored, &n.to_string()).await, Some(n));
         assert!(inserted(&restored, &n.to_string()).await);
     }
     assert_eq!(applied(&restored, "later").await, None);
+    assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 1);
     assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
     // What expires still does, and it can be written as any store.
     clock.0.store(10_000, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Asks the index, on a thread that may block, once it holds the entries that the answer needs.
+//! Runs searches on threads that may block, once the index holds the entries that the response needs.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use crate::{
     search::{Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex, cancel::CancelOnDrop},
 };
 
-/// Longest wait of an answer for the index.
-const WAIT: Duration = Duration::from_millis(250);
-/// Time in which a search must have its turn and its end.
+/// A request waits for the index at most this time.
+const INDEX_TIMEOUT: Duration = Duration::from_millis(250);
+/// A search must get its turn and end within this time.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Seconds after which a search that was too slow may be tried again.
-const RETRY_AFTER: u32 = 1;
+/// Seconds after which a client may retry a search that was too slow.
+const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl From<SearchError> for Error {
     fn from(error: SearchError) -> Self {
@@ -29,7 +29,7 @@ impl From<SearchError> for Error {
     }
 }
 
-/// Works with the index on a thread that may block.
+/// Runs work on the index on a thread that may block.
 pub async fn with_index<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     work: impl FnOnce(&SearchIndex) -> std::result::Result<T, SearchError> + Send + 'static,
@@ -38,12 +38,12 @@ pub async fn with_index<T: Send + 'static>(
     Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
 }
 
-/// Searches for an organization on the threads of searches. The search ends soon when the caller gives up.
+/// Runs a search of an organization on the search threads. The search ends soon after the caller gives up.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long or
-/// too many of all wait, 422 when it is too broad.
-pub async fn in_turn<T: Send + 'static>(
+/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long
+/// or too many searches of all organizations wait, 422 when it is too broad.
+pub async fn run_in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     organization: &str,
     cancellation: &Cancellation,
@@ -62,32 +62,32 @@ pub async fn in_turn<T: Send + 'static>(
     };
     timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| {
         let text = "the search takes too long; narrow it, or try again later";
-        Err(ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER).into())
+        Err(ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into())
     })
 }
 
-/// Waits a short time for the index; the request fails if it is not ready then.
-pub async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
-    tokio::time::timeout(WAIT, there).await.map_err(|_| {
+/// Waits a short time for the index. The request fails if the index is not ready by then.
+pub async fn with_timeout(ready: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::time::timeout(INDEX_TIMEOUT, ready).await.map_err(|_| {
         let why = "the search index is behind".to_owned();
         Error { api: Box::new(ApiError::unavailable()), why: Some(why) }
     })?
 }
 
-/// Waits until the index has taken in all that the logs of a view held when they were first asked for: a partial answer
-/// would look like a whole one.
-pub async fn whole(index: &SearchIndex, view: &View) {
-    view.datasets().iter().for_each(|dataset| index.ask_for(dataset));
+/// Waits until the index holds all entries that the logs of a view had at their first request. Before that, a partial
+/// result would look like a complete one.
+pub async fn wait_until_complete(index: &SearchIndex, view: &View) {
+    view.datasets().iter().for_each(|dataset| index.request_dataset(dataset));
     for dataset in view.datasets() {
-        index.whole(dataset).await;
+        index.wait_until_complete(dataset).await;
     }
 }
 
-/// Reads theses for an organization in the order of likes, exactly as they are after all writes acknowledged before.
+/// Reads theses for an organization in the order of likes. The result includes all writes acknowledged before.
 ///
 /// # Errors
-/// `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer; those of
-/// [`in_turn`].
+/// `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer, and the
+/// errors of [`run_in_turn`].
 pub async fn likes_page(
     (index, organization): (&Arc<SearchIndex>, &str),
     datasets: &Datasets,
@@ -96,16 +96,16 @@ pub async fn likes_page(
     after: Option<(Option<i64>, i64, String)>,
     limit: usize,
 ) -> Result<Vec<ListedThesis>> {
-    in_time(async {
-        whole(index, view).await;
+    with_timeout(async {
+        wait_until_complete(index, view).await;
         for dataset in view.datasets() {
-            index.reach(dataset, datasets.refresh(dataset).await?).await;
+            index.wait_for_position(dataset, datasets.refresh(dataset).await?).await;
         }
         Ok(())
     })
     .await?;
     let (view, cancellation) = (view.clone(), narrow.cancellation.clone());
-    in_turn(index, organization, &cancellation, move |index| {
+    run_in_turn(index, organization, &cancellation, move |index| {
         let after = after.as_ref().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
         index.likes_page(&view, &narrow, after, limit)
     })

@@ -1,4 +1,4 @@
-//! How many of a project's streams each core has open: one row for each project, changed by conditional writes only.
+//! The number of a project's open streams on each core. Each project has one row, which only conditional writes change.
 
 use prost::Message as _;
 
@@ -9,53 +9,54 @@ use crate::{
 
 /// The body of a project's row.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Places {
-    /// The cores with open streams.
+pub struct ProjectStreams {
+    /// The open streams of each core.
     #[prost(message, repeated, tag = "1")]
-    pub held: Vec<Held>,
+    pub cores: Vec<CoreStreams>,
 }
 
 /// A core's open streams.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Held {
+pub struct CoreStreams {
     /// The core.
     #[prost(string, tag = "1")]
     pub replica: String,
-    /// How many it has open.
+    /// Number of its open streams.
     #[prost(uint32, tag = "2")]
     pub open: u32,
 }
 
-/// A project's row with its version; a row that was never written has none.
+/// Reads a project's row with its version. The version is none before the first write.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     project: &str,
     consistency: Consistency,
-) -> StoreResult<(Option<i64>, Places)> {
+) -> StoreResult<(Option<i64>, ProjectStreams)> {
     let row = backend.get(&schema::STREAM_SLOTS, &key![project], consistency).await?;
-    let Some(row) = row else { return Ok((None, Places::default())) };
-    let places = Places::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream slots: {error}")))?;
-    Ok((Some(row.version), places))
+    let Some(row) = row else { return Ok((None, ProjectStreams::default())) };
+    let streams =
+        ProjectStreams::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream slots: {error}")))?;
+    Ok((Some(row.version), streams))
 }
 
-/// Replaces a project's row if it still has this version; tells whether it had.
+/// Restreams a project's row if it still has this version. Returns whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn replace(
     backend: &SharedBackend,
     project: &str,
     version: Option<i64>,
-    places: &Places,
+    streams: &ProjectStreams,
 ) -> StoreResult<bool> {
     let write = ConditionalWrite {
         clustering: Vec::new(),
         expect: version.map_or(Expect::Absent, Expect::Version),
         version: version.unwrap_or(0) + 1,
-        body: Some(places.encode_to_vec().into()),
+        body: Some(streams.encode_to_vec().into()),
     };
     let transaction =
         Transaction { table: &schema::STREAM_SLOTS, partition: key![project], writes: vec![write], ttl: None };
