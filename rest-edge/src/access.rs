@@ -10,18 +10,15 @@ use tracing::Level;
 
 use crate::context::{ID_BYTES, id_of};
 
-/// The target of the lines, off unless `SVC_LOG` names it.
+/// The target of the access log. It is off unless `SVC_LOG` names it.
 const TARGET: &str = "access";
-/// The status of a request that its client gave up. It is never sent.
+/// Logged when the client gives a request up. It is never sent.
 pub(crate) const GIVEN_UP: u16 = 499;
 
-/// A request that is being answered. Its line is written when it is dropped: as given up unless it has ended.
-pub(crate) struct Access<'a> {
-    /// The request's id.
+/// A request in progress. Its drop writes the log line: as given up unless `end` was called.
+pub(crate) struct AccessRecord<'a> {
     pub(crate) id: HeaderValue,
-    /// Where it stands in its trace.
     pub(crate) trace: Trace,
-    /// When it came.
     pub(crate) started_ms: i64,
     method: &'static str,
     route: &'static str,
@@ -31,15 +28,15 @@ pub(crate) struct Access<'a> {
     code: Option<&'static str>,
 }
 
-impl<'a> Access<'a> {
-    /// Begins to watch a request, which is named by method and route.
+impl<'a> AccessRecord<'a> {
+    /// Starts the record of a request, which the span names by method and route.
     pub(crate) fn begin(
         headers: &HeaderMap,
         (method, route): (&'static str, &'static str),
         ids: &dyn IdSource,
         clock: &'a SharedClock,
     ) -> Self {
-        // Its id and its trace take their randomness at once.
+        // One call gives the randomness of the request id and of the trace.
         let mut random = [0; ID_BYTES + STORED];
         ids.fill(&mut random);
         let (for_id, for_trace) = (random.first_chunk(), random.last_chunk());
@@ -58,14 +55,14 @@ impl<'a> Access<'a> {
         Self { id, trace, started_ms, method, route, clock, span, status: GIVEN_UP, code: None }
     }
 
-    /// Notes the answer.
+    /// Records the status and the error code of the response.
     pub(crate) fn end<B>(mut self, response: &Response<B>) {
         self.status = response.status().as_u16();
         self.code = response.extensions().get::<ErrorCode>().map(|code| code.as_str());
     }
 }
 
-impl Drop for Access<'_> {
+impl Drop for AccessRecord<'_> {
     fn drop(&mut self) {
         let Self { trace, method, route, status, code, .. } = *self;
         if tracing::enabled!(target: TARGET, Level::DEBUG) {

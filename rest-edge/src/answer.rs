@@ -1,4 +1,4 @@
-//! The answer to a request: JSON, an event stream, or a failure that becomes the error envelope in one place.
+//! The response to a request: JSON, an event stream, or a failure. One place turns failures into the error envelope.
 
 mod envelope;
 
@@ -19,38 +19,33 @@ use tonic::{Status, metadata::MetadataMap};
 
 pub(crate) use self::envelope::Envelopes;
 
-/// A whole body, or one that streams.
+/// A complete body on the left, a stream on the right.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
-/// A handler's result.
 pub(crate) type Answer = Result<Response<Body>, Failure>;
 
-/// The header with the request's id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static(metadata::REQUEST_ID);
 
 static ANSWER_HEADERS: LazyLock<[HeaderName; metadata::ANSWER_HEADERS.len()]> =
     LazyLock::new(|| metadata::ANSWER_HEADERS.map(HeaderName::from_static));
 
-/// The media type of the API's answers.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The media type is what the answer says, whatever its body looks like.
+/// Browsers must not guess another media type from the body.
 pub(crate) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// No cache may keep the answer.
 pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Why a request failed.
+/// The failure of a request.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Decided: the error and the headers that go with it.
-    Told(Box<ApiError>, Box<HeaderMap>),
-    /// The request cannot become a typed one; core decides whether the caller may learn that.
+    /// The error that the client gets, with the headers that belong to it.
+    Error(Box<ApiError>, Box<HeaderMap>),
+    /// The request has the wrong form. Core decides whether the caller may learn that.
     Shape(Box<v1::RequestError>),
 }
 
 impl Failure {
-    /// A request with bad fields.
     pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
         let errors =
             errors.into_iter().map(|error| v1::FieldError { param: error.param, message: error.message }).collect();
@@ -58,13 +53,12 @@ impl Failure {
         Self::Shape(Box::new(v1::RequestError { code, message: String::new(), errors }))
     }
 
-    /// A request of the wrong form as a whole.
     pub(crate) fn shape(code: ErrorCode, message: &str) -> Self {
         let (code, message) = (code.as_str().to_owned(), message.to_owned());
         Self::Shape(Box::new(v1::RequestError { code, message, errors: Vec::new() }))
     }
 
-    /// Core's answer lacks a part that it must hold.
+    /// Core's response lacks a required part.
     pub(crate) fn incomplete() -> Self {
         ApiError::internal().into()
     }
@@ -72,7 +66,7 @@ impl Failure {
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
-        Self::Told(Box::new(error), Box::default())
+        Self::Error(Box::new(error), Box::default())
     }
 }
 
@@ -80,7 +74,7 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let mut headers = HeaderMap::new();
         copy_headers(status.metadata(), &mut headers);
-        Self::Told(Box::new(ApiError::from_status(&status)), Box::new(headers))
+        Self::Error(Box::new(ApiError::from_status(&status)), Box::new(headers))
     }
 }
 
@@ -90,10 +84,10 @@ pub(crate) fn method_not_allowed(allow: &HeaderValue) -> Failure {
     let text = format!("this path does not answer that method; send one of {answered}");
     let error = ApiError::new(ErrorCode::MethodNotAllowed, text);
     let headers = HeaderMap::from_iter([(ALLOW, allow.clone())]);
-    Failure::Told(Box::new(error), Box::new(headers))
+    Failure::Error(Box::new(error), Box::new(headers))
 }
 
-/// Copies the headers that core sends beside its answer.
+/// Copies the headers that core sends with its response.
 pub(crate) fn copy_headers(from: &MetadataMap, to: &mut HeaderMap) {
     let from: &HeaderMap = from.as_ref();
     for name in &*ANSWER_HEADERS {
@@ -103,23 +97,23 @@ pub(crate) fn copy_headers(from: &MetadataMap, to: &mut HeaderMap) {
     }
 }
 
-/// Adds the headers that protect every answer of the API. An answer that says itself how it may be kept keeps saying so.
+/// Adds the headers that protect every response of the API. A `Cache-Control` that the response already has stays.
 pub(crate) fn protect_answer(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
     headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
 }
 
-/// Core's answer as JSON.
-pub(crate) fn json<T: Serialize>(status: StatusCode, told: &MetadataMap, body: &T) -> Answer {
-    // A page of a list takes some more, a single resource less.
+/// Writes core's response as JSON.
+pub(crate) fn json<T: Serialize>(status: StatusCode, metadata: &MetadataMap, body: &T) -> Answer {
+    // A page of a list needs more than this, a single resource less.
     let mut text = Vec::with_capacity(4096);
     serde_json::to_writer(&mut text, body).map_err(|_| Failure::incomplete())?;
     let mut response = bytes(status, text.into());
-    copy_headers(told, response.headers_mut());
+    copy_headers(metadata, response.headers_mut());
     Ok(response)
 }
 
-/// An answer of finished JSON.
+/// A response whose JSON is already written.
 pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(20);
     headers.insert(CONTENT_TYPE, JSON);
@@ -130,7 +124,6 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     response
 }
 
-/// An answer that leads to a path here.
 pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Body> {
     let mut response = bytes(status, Bytes::new());
     response.headers_mut().remove(CONTENT_TYPE);
@@ -138,8 +131,8 @@ pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Bo
     response
 }
 
-/// The bytes of a whole body, taken out of it.
-pub(crate) async fn whole(body: &mut Full<Bytes>) -> Bytes {
+/// Takes the bytes out of a complete body.
+pub(crate) async fn take_bytes(body: &mut Full<Bytes>) -> Bytes {
     match body.frame().await {
         Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         None => Bytes::new(),

@@ -1,4 +1,4 @@
-//! One request on its way to core.
+//! One request of a known route, on its way to core.
 
 use std::net::IpAddr;
 
@@ -19,43 +19,36 @@ use crate::{
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
 
-/// The parts that a route's requests may have.
+/// The parts of a request that its route declares.
 #[derive(Clone, Copy)]
-pub(crate) struct Form {
-    /// The query parameters.
+pub(crate) struct RequestForm {
     pub(crate) query: &'static [Param],
-    /// The fields of the JSON body, if there is one.
     pub(crate) body: Option<&'static [Param]>,
-    /// Whether there may be an idempotency key.
+    /// True if the request may carry an idempotency key.
     pub(crate) repeatable: bool,
 }
 
-/// A request whose route is known.
 pub(crate) struct Call {
-    /// The declared form of its route's requests.
-    pub(crate) form: Form,
-    /// Its head.
+    pub(crate) form: RequestForm,
     pub(crate) head: Parts,
-    /// The path's parameter, decoded.
+    /// The decoded path parameter.
     pub(crate) id: String,
-    /// The body; empty unless the route takes one.
+    /// Empty unless the route takes a body.
     pub(crate) body: Bytes,
-    /// The client's address and the request's id.
-    pub(crate) origin: Origin,
-    /// Fields that could not be read; core refuses the request, and says what is wrong with the others.
+    pub(crate) origin: RequestOrigin,
+    /// Fields that the edge could not read. Core refuses the request and reports the faults of the other fields.
     pub(crate) unread: Mutex<Vec<FieldError>>,
 }
 
-/// What the edge tells core about a request.
-pub(crate) struct Origin {
+/// The origin of a request, which the edge sends to core as metadata.
+pub(crate) struct RequestOrigin {
     pub(crate) client_address: IpAddr,
     pub(crate) request_id: HeaderValue,
-    /// Where the request stands in its trace.
     pub(crate) trace: Trace,
 }
 
 impl Call {
-    /// The request to core with this request's metadata.
+    /// Wraps a message into a request to core with this request's metadata.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut headers = HeaderMap::with_capacity(4);
         if let Some(value) = self.head.headers.get(&AUTHORIZATION) {
@@ -75,22 +68,21 @@ impl Call {
         Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }
 
-    /// Notes fields that could not be read, if any.
-    pub(crate) fn tell(&self, unread: Vec<FieldError>) {
+    pub(crate) fn add_unread(&self, unread: Vec<FieldError>) {
         self.unread.lock().extend(unread);
     }
 
-    /// The query's parameters, read as the route declares them.
+    /// Reads the query as the route declares it.
     pub(crate) fn query(&self) -> Result<QueryString<'_>, Failure> {
         QueryString::read(self.form.query, self.head.uri.query().unwrap_or_default())
     }
 
-    /// The body's fields, read as the route declares them.
+    /// Reads the body as the route declares it.
     pub(crate) fn fields(&self) -> Result<JsonBody, Failure> {
         JsonBody::read(self.form.body.unwrap_or_default(), &self.head.headers, &self.body)
     }
 
-    /// The idempotency key of a request that may carry one.
+    /// The idempotency key, if the route allows one.
     pub(crate) fn idempotency_key(&self) -> Result<Option<&HeaderValue>, Failure> {
         if !self.form.repeatable {
             return Ok(None);

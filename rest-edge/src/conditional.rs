@@ -7,23 +7,23 @@ use http::{
 use http_body_util::{Either, Full};
 use sha2::{Digest as _, Sha256};
 
-use crate::answer::{Body, whole};
+use crate::answer::{Body, take_bytes};
 
-/// Tags the state of a resource by its bytes, unless it has a tag, and leaves the body out where the client has that
-/// state already.
-pub(crate) async fn tag(response: &mut Response<Body>, asked: &HeaderMap) {
+/// Adds an `ETag` unless the response has one. If the client already has that state, the response becomes a 304 without
+/// a body.
+pub(crate) async fn add_tag(response: &mut Response<Body>, request_headers: &HeaderMap) {
     let Either::Left(body) = response.body_mut() else {
         return;
     };
-    let bytes = whole(body).await;
+    let bytes = take_bytes(body).await;
     let known = response.headers().get(ETAG).cloned();
     let tag = known.clone().unwrap_or_else(|| tag_of(&bytes));
-    let matches = is_in(&tag, asked);
+    let matches = is_in(&tag, request_headers);
     *response.body_mut() = Either::Left(Full::new(if matches { Default::default() } else { bytes }));
     let headers = response.headers_mut();
     if known.is_none() {
         headers.insert(ETAG, tag);
-        // An answer is for one key, and a cache must ask whether it is still valid.
+        // The response belongs to one key, and a cache must check that it is still valid.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
     if matches {
@@ -34,15 +34,15 @@ pub(crate) async fn tag(response: &mut Response<Body>, asked: &HeaderMap) {
     }
 }
 
-/// The tag of a state: a digest of its bytes. It is weak: compression changes the bytes, but not the state.
+/// The tag is a digest of the bytes. It is weak, because compression changes the bytes but not the state.
 pub(crate) fn tag_of(bytes: &[u8]) -> HeaderValue {
     let digest = hex::encode(&Sha256::digest(bytes)[..16]);
     HeaderValue::try_from(format!("W/\"{digest}\"")).expect("hexadecimal digits are printable")
 }
 
-fn is_in(tag: &HeaderValue, asked: &HeaderMap) -> bool {
+fn is_in(tag: &HeaderValue, request_headers: &HeaderMap) -> bool {
     let strong = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     let tag = strong(tag.to_str().unwrap_or_default());
-    let values = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let values = request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|text| text.split(',')).map(str::trim).any(|known| known == "*" || strong(known) == tag)
 }

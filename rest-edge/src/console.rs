@@ -1,14 +1,15 @@
-//! The console: pages in which people run their own access, rendered here from what core answers. It holds no data.
+//! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` tells who asks, `question` reads what is asked for, `form` guards what is posted, `view` renders. The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `view` renders. The other
+//! modules have the pages.
 
 mod administration;
 pub(crate) mod assets;
 mod form;
 mod identity;
 mod organizations;
+mod page_query;
 mod projects;
-mod question;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -42,18 +43,17 @@ use tower::ServiceExt as _;
 use crate::{
     answer::{Body, NO_SNIFF, NO_STORE},
     console::{
-        view::{Failed, Told},
+        view::{Failed, PageError},
         visit::{Cookies, Visit},
     },
 };
 
-/// Where the console begins.
 pub(crate) const HOME: &str = "/console";
-/// Where one-time links begin; their last part is a secret.
+/// The prefix of one-time links. Their last segment is a secret.
 const LINKS: &str = "/console/links/";
 
-/// Headers of every answer. `same-origin`, as with `no-referrer` browsers would post forms with `Origin: null`; other
-/// sites learn no address of a page from it either.
+/// Headers of every response. The referrer policy is `same-origin`: with `no-referrer` browsers would post forms with
+/// `Origin: null`. Other sites do not see the address of a page with `same-origin` either.
 pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -65,29 +65,24 @@ pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (X_CONTENT_TYPE_OPTIONS, NO_SNIFF),
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
 ];
-/// Tells a browser that has seen the console by https to go there by https alone, for a year.
+/// A browser that opened the console by https uses only https for it for a year.
 const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// The result of a page's handler.
 pub(crate) type Page = Result<Answered, Failed>;
 
-/// What the handlers of pages work with.
+/// The state that all page handlers share.
 pub(crate) struct Console {
-    /// Core's services.
     pub(crate) core: Services,
-    /// The URL at which people reach the service, without a slash at its end.
+    /// The public URL without a trailing slash.
     pub(crate) public_url: String,
-    /// Time.
     pub(crate) clock: SharedClock,
-    /// Whether people reach it by https.
+    /// True if the public URL is https.
     is_secure: bool,
-    /// Whether browsers may be told to take https alone for its host, whatever the port.
+    /// True if the console may send `Strict-Transport-Security`, which covers all ports of the host.
     is_secure_only: bool,
-    /// Randomness.
     ids: SharedIdSource,
 }
 
-/// All pages.
 pub(crate) fn router() -> Router<Arc<Console>> {
     Router::new()
         .merge(identity::routes())
@@ -105,7 +100,7 @@ pub(crate) fn router() -> Router<Arc<Console>> {
         })
 }
 
-/// Leads from an address with a slash at its end to the one without; at others there is no page.
+/// Redirects a path with a trailing slash to the path without it. Other paths are 404.
 async fn no_page(method: Method, uri: Uri) -> Page {
     let (path, query) = (uri.path(), uri.query().map(|query| format!("?{query}")).unwrap_or_default());
     let shorter = path.trim_end_matches('/');
@@ -115,33 +110,31 @@ async fn no_page(method: Method, uri: Uri) -> Page {
     Ok(view::moved(&format!("{shorter}{query}")))
 }
 
-/// Whether a path is the console's.
+/// True if the path belongs to the console.
 pub(crate) fn covers(path: &str) -> bool {
     path.strip_prefix(HOME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path as logs may show it: without the secret of a one-time link.
-pub(crate) fn shown(path: &str) -> &str {
+/// The path for logs: it leaves out the secret of a one-time link.
+pub(crate) fn loggable_path(path: &str) -> &str {
     if path.starts_with(LINKS) { LINKS } else { path }
 }
 
-/// Whether a request comes from a browser that looks for a page.
+/// True if the client accepts HTML with full quality, as browsers do.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let kinds = values.flat_map(|text| text.split(',')).map(str::trim);
-    // Programs that take a page too have it after what they want.
+    // Programs that accept HTML as a fallback give it a lower quality, such as `q=0.5`.
     let mut wanted = kinds.filter(|kind| !kind.contains(";q=0") && !kind.contains("; q=0"));
     wanted.any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/html")))
 }
 
-/// The console with its pages.
 pub(crate) struct Site {
     console: Arc<Console>,
     router: Router,
 }
 
 impl Site {
-    /// The console in front of a core.
     pub(crate) fn new(core: Services, public_url: &str, clock: SharedClock, ids: SharedIdSource) -> Self {
         let (is_secure, is_secure_only) = (public_url.starts_with("https://"), is_usual_https(public_url));
         let public_url = public_url.to_owned();
@@ -149,19 +142,19 @@ impl Site {
         Self { router: router().with_state(Arc::clone(&console)), console }
     }
 
-    /// Who asks.
+    /// Identifies the visitor of a request.
     pub(crate) fn visit(&self, address: IpAddr, request_id: &HeaderValue, trace: Trace, head: &Parts) -> Visit {
         Visit::new(&self.console, address, request_id, trace, head)
     }
 
-    /// A page's answer to a request whose body was read.
+    /// Routes a request with its complete body to its page.
     pub(crate) async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
         head.extensions.insert(visit);
         let request = Request::from_parts(head, axum::body::Body::from(body));
         self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 
-    /// The answer as it leaves: failures as pages, and the headers that all have.
+    /// Turns failures into pages and adds the headers that every response has.
     pub(crate) async fn finish(
         &self,
         visit: &Visit,
@@ -170,13 +163,12 @@ impl Site {
     ) -> Response<Body> {
         let mut answered = answered.unwrap_or_else(|error| Failed::from(error).into_response());
         if let Some(error) = failure_of(&mut answered) {
-            tell(visit, method, &error);
+            log_error(visit, method, &error);
             let allow = answered.headers_mut().remove(ALLOW);
             answered = view::failed(visit, &error);
             answered.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
         }
         let (mut head, body) = answered.into_parts();
-        // A page is whole already.
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         head.headers.extend(HEADERS);
         if self.console.is_secure_only {
@@ -197,14 +189,13 @@ impl Site {
     }
 }
 
-/// Whether a URL is one of https on its default port. If it names another port, the default one may be somebody else's.
+/// True for an https URL on the default port. With another port, the default port may belong to somebody else.
 fn is_usual_https(url: &str) -> bool {
     let is_usual = |url: Uri| url.scheme_str() == Some("https") && url.port_u16().is_none_or(|port| port == 443);
     url.parse().is_ok_and(is_usual)
 }
 
 impl Console {
-    /// How cookies are named and bound.
     pub(crate) const fn cookies(&self) -> Cookies {
         Cookies { is_secure: self.is_secure }
     }
@@ -214,22 +205,22 @@ pub(crate) fn is_page(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// The failure that an answer stands for, if it does.
+/// The failure that a response represents, if any.
 fn failure_of(answered: &mut Answered) -> Option<ApiError> {
-    if let Some(Told(error)) = answered.extensions_mut().remove::<Told>() {
+    if let Some(PageError(error)) = answered.extensions_mut().remove::<PageError>() {
         return Some(error);
     }
     let status = answered.status();
-    // A path or query that could not be read.
+    // axum could not read the path or the query.
     if status.is_client_error() && !is_page(answered.headers()) {
         return Some(view::not_found());
     }
     (status.is_server_error() && !is_page(answered.headers())).then(ApiError::internal)
 }
 
-fn tell(visit: &Visit, method: &Method, error: &ApiError) {
+fn log_error(visit: &Visit, method: &Method, error: &ApiError) {
     let path = visit.path.split('?').next().unwrap_or_default();
-    let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), shown(path), &visit.trace);
+    let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), loggable_path(path), &visit.trace);
     let (status, code) = (error.code.http_status(), error.code.as_str());
     if status < 500 {
         tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, "page refused");

@@ -1,4 +1,4 @@
-//! Pages of any origin may call the API. A key is no cookie, so no credentials of a browser are ever involved.
+//! Cross-origin requests: pages of any origin may call the API. A key is no cookie, so browsers send no credentials.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
@@ -11,7 +11,7 @@ use http_body_util::{Either, Full};
 
 use crate::answer::Body;
 
-/// `*` does not cover `Authorization`, and older browsers do not know it.
+/// The list is explicit: `*` does not cover `Authorization`, and older browsers do not know `*`.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, *",
 );
@@ -19,22 +19,22 @@ const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
     "X-Service-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, \
      Retry-After, Idempotent-Replayed, ETag, Allow",
 );
-/// Longest time until a browser asks again, in seconds.
+/// Browsers cache a preflight for this many seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 const ANY: HeaderValue = HeaderValue::from_static("*");
 
-/// Whether pages of other origins may call a path.
+/// True if pages of other origins may call the path.
 pub(crate) fn covers(path: &str) -> bool {
     path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Lets a page read an answer.
+/// Lets pages of other origins read a response.
 pub(crate) fn open(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
 }
 
-/// The answer to a browser that asks before a page's request. It needs no key: the browser sends none yet.
+/// The response to a preflight. It needs no key, because browsers send none with a preflight.
 pub(crate) fn preflight(allow: &HeaderValue) -> Response<Body> {
     const HEADERS: [(HeaderName, HeaderValue); 2] =
         [(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS), (ACCESS_CONTROL_MAX_AGE, MAX_AGE)];

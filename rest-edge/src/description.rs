@@ -1,4 +1,4 @@
-//! The API's description as it is served. Its examples have times of these days, so it is made anew on each.
+//! The served description of the API. Its examples have current times, so the edge builds it once a day.
 
 use std::sync::Arc;
 
@@ -12,33 +12,32 @@ use crate::{
     openapi::{DAY_MS, openapi},
 };
 
-/// The description of the day. All edges under one address have the same, and so its tag is the same at each.
+/// The description of the current day. All edges with the same public URL build the same text and thus the same tag.
 pub(crate) struct Description {
     public_url: String,
     clock: SharedClock,
-    /// The day for which it was made, and what was made.
+    /// The day, and the document of that day.
     kept: Mutex<(i64, Arc<Document>)>,
 }
 
 impl Description {
-    /// The description that an edge under this address serves.
     pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
         let now_ms = clock.now_ms();
-        let kept = Mutex::new((day_of(now_ms), made(public_url, now_ms)));
+        let kept = Mutex::new((day_of(now_ms), build_document(public_url, now_ms)));
         Self { public_url: public_url.to_owned(), clock, kept }
     }
 
-    /// The description in the form that a client likes best, with its tag.
-    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
+    /// Responds with the client's preferred encoding and a tag.
+    pub(crate) async fn answer(&self, request_headers: &HeaderMap) -> Response<Body> {
         let document = self.of_today();
-        document.answer(asked).await
+        document.answer(request_headers).await
     }
 
     fn of_today(&self) -> Arc<Document> {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
         if kept.0 != day_of(now_ms) {
-            *kept = (day_of(now_ms), made(&self.public_url, now_ms));
+            *kept = (day_of(now_ms), build_document(&self.public_url, now_ms));
         }
         Arc::clone(&kept.1)
     }
@@ -48,7 +47,7 @@ fn day_of(now_ms: i64) -> i64 {
     now_ms.div_euclid(DAY_MS)
 }
 
-fn made(public_url: &str, now_ms: i64) -> Arc<Document> {
+fn build_document(public_url: &str, now_ms: i64) -> Arc<Document> {
     Arc::new(Document::new(JSON, openapi(public_url, now_ms).to_string().into()))
 }
 

@@ -1,5 +1,5 @@
-//! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the reference in which requests can
-//! be tried. Everybody may read it. It is the same for all, so every page is rendered once, when the first one is asked for.
+//! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the interactive reference.
+//! Everybody may read it. All visitors see the same pages, so the first request renders them once.
 
 mod grpc;
 mod guides;
@@ -23,28 +23,25 @@ use crate::{
     document::Document,
 };
 
-/// Where the documentation begins.
 pub(crate) const HOME: &str = "/docs";
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Whether a path is the documentation's.
+/// True if the path belongs to the documentation.
 pub(crate) fn covers(path: &str) -> bool {
     path.strip_prefix(HOME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The documentation of a service that people reach under one address.
+/// The documentation of a service with one public URL.
 pub(crate) struct Docs {
     public_url: String,
-    /// The reference's content security policy.
     reference_policy: HeaderValue,
-    /// Every page and file by path, made when the first is asked for.
+    /// All pages and files by path. The first request builds them.
     documents: OnceCell<HashMap<String, Document>>,
     missing: Document,
 }
 
 impl Docs {
-    /// The documentation that names this address.
     pub(crate) fn new(public_url: &str) -> Self {
         Self {
             public_url: public_url.to_owned(),
@@ -54,7 +51,6 @@ impl Docs {
         }
     }
 
-    /// The answer to a request for a page.
     pub(crate) async fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer {
         if method != Method::GET && method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
@@ -68,7 +64,7 @@ impl Docs {
         let mut response = match self.documents().await?.get(path) {
             Some(found) => {
                 let mut response = found.answer(headers).await;
-                conditional::tag(&mut response, headers).await;
+                conditional::add_tag(&mut response, headers).await;
                 response
             }
             None => {
@@ -85,7 +81,7 @@ impl Docs {
         Ok(response)
     }
 
-    /// Every document. Making them takes too long for a thread of the runtime.
+    /// Returns all documents. A blocking thread builds them, because that takes too long for a thread of the runtime.
     async fn documents(&self) -> Result<&HashMap<String, Document>, Failure> {
         let public_url = self.public_url.clone();
         let make = async || spawn_blocking(move || documents(&public_url)).await;
@@ -97,7 +93,7 @@ fn document(page: &Page) -> Document {
     Document::new(HTML, page.html().into())
 }
 
-/// Every page and file, by path.
+/// Builds all pages and files, by path.
 fn documents(public_url: &str) -> HashMap<String, Document> {
     let mut pages = guides::pages(public_url);
     pages.extend(grpc::pages(public_url));

@@ -1,4 +1,4 @@
-//! A document that does not change while the edge runs: it is tagged once, and compressed once in each form that is asked for.
+//! A document that does not change while the edge runs. It computes its tag once, and compresses once per encoding.
 
 use bytes::Bytes;
 use http::{
@@ -13,25 +13,24 @@ use crate::{
     encoding::{Encoding, smaller},
 };
 
-/// A document in each form in which it is sent.
+/// A document in all its encodings.
 pub(crate) struct Document {
     kind: HeaderValue,
     tag: HeaderValue,
     bare: Bytes,
-    /// None inside where the compressed form is no smaller.
+    /// `Some(None)` if compression does not make it smaller.
     gzip: OnceCell<Option<Bytes>>,
     zstd: OnceCell<Option<Bytes>>,
 }
 
 impl Document {
-    /// A document of a media type.
     pub(crate) fn new(kind: HeaderValue, bare: Bytes) -> Self {
         Self { kind, tag: tag_of(&bare), bare, gzip: OnceCell::new(), zstd: OnceCell::new() }
     }
 
-    /// The document in the form that a client likes best, with its tag.
-    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
-        let encoding = Encoding::preferred(asked);
+    /// Responds with the client's preferred encoding and a tag.
+    pub(crate) async fn answer(&self, request_headers: &HeaderMap) -> Response<Body> {
+        let encoding = Encoding::preferred(request_headers);
         let compressed = match encoding {
             None => None,
             Some(encoding) => {

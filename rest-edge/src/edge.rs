@@ -1,4 +1,5 @@
-//! A request's steps: key in the query string, route and method, form, core. Failures become answers only here.
+//! The pipeline of a request: a key in the query string, route and method, form, core. Only this module turns failures
+//! into responses.
 
 use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
@@ -31,9 +32,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    access::Access,
+    access::AccessRecord,
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
-    call::{Call, Origin},
+    call::{Call, RequestOrigin},
     conditional,
     console::{self, Site},
     context::Context,
@@ -41,51 +42,45 @@ use crate::{
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
-    figures::{Requests, crowded},
     input::{all_errors, has_key, path_text},
-    paths::Paths,
+    paths::RoutePaths,
+    request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
 };
 
-/// Most bytes of a body.
+/// Limit for a request's body in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// Most bytes of bodies held at once, of all connections together.
+/// Limit for the bodies in memory of all connections together, in bytes.
 const MAX_BODIES: usize = 64 * 1024 * 1024;
-/// Most requests that wait for core at once. More are refused, so that the others are answered soon.
+/// Limit for concurrent calls of core. The edge refuses further requests, so that the others finish soon.
 const MAX_CALLS: usize = 1_024;
-/// Most streams that are being opened at once. Others wait: after a deploy all clients come at the same moment.
+/// Limit for streams that open concurrently. Others wait, because all clients reconnect at once after a deployment.
 const MAX_OPENINGS: usize = 128;
-/// Most bytes still read of a body that is too large, so that its sender can read the answer.
+/// Bytes that the edge still reads of a body that is too large, so that its sender can read the response.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Where people and programs come without a path.
 const ROOT: &str = "/";
-/// Longest wait for core's answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Edge {
-    /// What its handlers work with.
     pub(crate) context: Context,
-    /// The pages in which people run their access.
     console: Site,
-    /// The pages that people read.
     docs: Docs,
-    /// Room for requests that wait for core.
+    /// Permits for calls of core.
     calls: Semaphore,
-    /// Room for streams that are being opened.
+    /// Permits for streams that open.
     openings: Semaphore,
-    /// Room for bodies that are held.
+    /// Budget for bodies in memory.
     bodies: Bodies,
-    requests: Requests,
+    request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
-    paths: Paths,
+    paths: RoutePaths,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
 }
 
 impl Edge {
-    /// An edge in front of a core.
     pub(crate) fn new(
         core: Services,
         config: EdgeConfig,
@@ -109,15 +104,15 @@ impl Edge {
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
-            paths: Paths::new(&routes),
-            requests: Requests::new(&routes),
+            paths: RoutePaths::new(&routes),
+            request_metrics: RequestMetrics::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
             clock,
         }
     }
 
-    /// Answers a request, whatever it is.
+    /// Responds to any request.
     pub(crate) async fn respond<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -125,20 +120,21 @@ impl Edge {
     {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
-        let asked = self.requests.begin(&method, &path);
-        let access = Access::begin(request.headers(), asked.name(), self.context.ids.as_ref(), &self.clock);
+        let counted = self.request_metrics.begin(&method, &path);
+        let access = AccessRecord::begin(request.headers(), counted.name(), self.context.ids.as_ref(), &self.clock);
         let id = access.id.clone();
         let mut response = if console::covers(&path) {
-            self.show(peer, &id, access.trace, request).await
+            self.respond_page(peer, &id, access.trace, request).await
         } else {
-            self.call(peer, &access, request).await
+            self.respond_api(peer, &access, request).await
         };
         response.headers_mut().insert(REQUEST_ID, id);
         if cors::covers(&path) {
             cors::open(response.headers_mut());
             protect_answer(response.headers_mut());
         }
-        // A page has a token and texts that others may choose: its compressed length would tell of the token.
+        // Pages stay uncompressed: they contain a token and texts of other people, so their compressed length would
+        // leak the token.
         if !(console::covers(&path) && console::is_page(response.headers())) {
             encoding::encode(&mut response, encoding).await;
         }
@@ -149,12 +145,11 @@ impl Edge {
             *response.body_mut() = Either::Left(Default::default());
         }
         access.end(&response);
-        asked.answered(response.status());
+        counted.answered(response.status());
         response
     }
 
-    /// Answers a request for a page of the console.
-    async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
+    async fn respond_page<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -166,7 +161,7 @@ impl Edge {
         let answering = async {
             let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
             let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
-            let answering = timeout(PATIENCE, self.console.answer(visit.clone(), head, body));
+            let answering = timeout(CORE_CALL_TIMEOUT, self.console.answer(visit.clone(), head, body));
             answering.await.map_err(|_| ApiError::unavailable())
         };
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
@@ -174,27 +169,26 @@ impl Edge {
         self.console.finish(&visit, &method, answered).await
     }
 
-    /// Answers a request for the API.
-    async fn call<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Response<Body>
+    async fn respond_api<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
         let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
-        let taking = AssertUnwindSafe(self.take(peer, access, request)).catch_unwind();
-        let answer = taking.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
+        let routing = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
+        let answer = routing.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
         match answer {
             Ok(response) => response,
             Err(failure) => {
                 let (error, headers) = match failure {
-                    Failure::Told(error, headers) => (error, headers),
+                    Failure::Error(error, headers) => (error, headers),
                     Failure::Shape(_) => (Box::new(ApiError::internal()), Box::default()),
                 };
                 let id = id.to_str().unwrap_or_default();
                 let took_ms = self.clock.now_ms() - access.started_ms;
                 let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
                 let trace = access.trace;
-                // Never the query string: it may hold a secret.
+                // The log leaves out the query string, which may contain a secret.
                 if status < 500 {
                     tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, took_ms, "request refused");
                 } else {
@@ -207,7 +201,7 @@ impl Edge {
         }
     }
 
-    async fn take<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Answer
+    async fn route_request<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Answer
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -231,16 +225,16 @@ impl Edge {
         if head.method == Method::OPTIONS {
             return Ok(cors::preflight(found.value.allow()));
         }
-        let route = found.value.of(&head.method).map_err(method_not_allowed)?;
+        let route = found.value.for_method(&head.method).map_err(method_not_allowed)?;
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
         let (client_address, request_id) = (self.client_address(peer, &head.headers), access.id.clone());
-        let origin = Origin { client_address, request_id, trace: access.trace };
+        let origin = RequestOrigin { client_address, request_id, trace: access.trace };
         let mut call =
             Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
-        let answer = match self.read(route, &mut call, raw_id, body).await {
-            Ok(()) => match self.room(route).await {
-                Some(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
+        let answer = match self.read_call(route, &mut call, raw_id, body).await {
+            Ok(()) => match self.acquire_permit(route).await {
+                Some(_slot) => timeout(CORE_CALL_TIMEOUT, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
                 None => Err(crowded(if route.opens_stream() { "openings" } else { "calls" }).into()),
@@ -250,16 +244,16 @@ impl Edge {
         let unread = call.unread.get_mut();
         match answer {
             Err(Failure::Shape(error)) => Err(self.refuse(route, &call, *error).await),
-            other if !unread.is_empty() => Err(refused(route, unread, other)),
+            other if !unread.is_empty() => Err(merge_errors(route, unread, other)),
             Ok(mut response) if route.tagged => {
-                conditional::tag(&mut response, &call.head.headers).await;
+                conditional::add_tag(&mut response, &call.head.headers).await;
                 Ok(response)
             }
             other => other,
         }
     }
 
-    /// Leads people to the console, and programs to the description of all the rest.
+    /// Redirects browsers to the console. Programs get the discovery document.
     fn root(&self, head: &Parts) -> Answer {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
@@ -270,16 +264,16 @@ impl Edge {
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
     }
 
-    /// Room for a call, if there is any.
-    async fn room(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
+    /// Acquires the permit for a call; none if the limit is reached.
+    async fn acquire_permit(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
         if route.opens_stream() {
-            return timeout(PATIENCE, self.openings.acquire()).await.ok()?.ok();
+            return timeout(CORE_CALL_TIMEOUT, self.openings.acquire()).await.ok()?.ok();
         }
         self.calls.try_acquire().ok()
     }
 
-    /// Reads the path's parameter and the body, and checks the idempotency key.
-    async fn read<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
+    /// Reads the path parameter and the body, and checks the idempotency key.
+    async fn read_call<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -288,8 +282,8 @@ impl Edge {
         let id = path_text(raw_id).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
         call.id = id.into_owned();
         if route.query.is_empty() {
-            // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
-            call.tell(call.query()?.unread());
+            // The route declares no parameter. Unreadable queries and unknown parameters are faults on every route.
+            call.add_unread(call.query()?.unread());
         }
         if route.body.is_some() {
             call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;
@@ -297,14 +291,14 @@ impl Edge {
         call.idempotency_key().map(drop)
     }
 
-    /// Lets core decide whether the caller may learn what is wrong with a request's form.
+    /// Core decides whether the caller may learn the faults of a request's form.
     async fn refuse(&self, route: &Route, call: &Call, error: v1::RequestError) -> Failure {
         let Some(operation) = route.operation else {
             let code = ErrorCode::parse(&error.code).unwrap_or(ErrorCode::InvalidRequest);
             return ApiError::new(code, error.message).into();
         };
         let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
-        let refused = timeout(PATIENCE, self.context.core.gate.refuse(call.request(request))).await;
+        let refused = timeout(CORE_CALL_TIMEOUT, self.context.core.gate.refuse(call.request(request))).await;
         match refused {
             Ok(Err(status)) => status.into(),
             Ok(Ok(_)) => Failure::incomplete(),
@@ -317,17 +311,17 @@ impl Edge {
     }
 }
 
-/// The failure of a request with fields that could not be read.
-fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
+/// The failure of a request with unreadable fields.
+fn merge_errors(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     match answer {
-        Err(Failure::Told(error, headers)) if error.code == ErrorCode::ValidationFailed => {
+        Err(Failure::Error(error, headers)) if error.code == ErrorCode::ValidationFailed => {
             let params = route.body.unwrap_or(route.query);
             let errors = all_errors(params, unread, error.field_errors().collect());
-            Failure::Told(Box::new(ApiError::validation(&errors)), headers)
+            Failure::Error(Box::new(ApiError::validation(&errors)), headers)
         }
         Err(failure) => failure,
         Ok(_) if route.operation.is_none() => ApiError::validation(&all_errors(route.query, unread, Vec::new())).into(),
-        // Core took an incomplete request for a whole one.
+        // Core must not accept a request with unreadable fields.
         Ok(_) => Failure::incomplete(),
     }
 }
@@ -337,7 +331,6 @@ fn unread(error: BodyError) -> Failure {
     if error.code == ErrorCode::ServiceUnavailable { error.into() } else { Failure::shape(error.code, &error.message) }
 }
 
-/// Why a body was not read.
 fn body_error(error: BodyError) -> ApiError {
     let (code, message) = match error {
         BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most; send less"),
@@ -348,7 +341,7 @@ fn body_error(error: BodyError) -> ApiError {
     ApiError::new(code, message)
 }
 
-/// The error of a request whose answering panicked.
+/// The error of a request whose handler panicked.
 fn panicked(id: &HeaderValue, panic: &(dyn Any + Send)) -> ApiError {
     let panic = panics::text(panic);
     tracing::error!(request_id = id.to_str().unwrap_or_default(), panic, "a request panicked");

@@ -1,4 +1,4 @@
-//! Compression of whole answers, for clients that ask for it.
+//! Compression of complete responses for clients that accept it.
 
 use std::io::{self, Write as _};
 
@@ -12,27 +12,24 @@ use http_body_util::{Either, Full};
 use hyper::body::Body as _;
 use tokio::task::spawn_blocking;
 
-use crate::answer::{Body, whole};
+use crate::answer::{Body, take_bytes};
 
-/// Least bytes of a body to compress: a smaller one fits into one packet as it is.
+/// Bodies below this size in bytes stay uncompressed, because they fit into one packet.
 const MIN_BODY: u64 = 1024;
-/// Most bytes that are compressed on a thread of the runtime; more would keep other requests waiting.
+/// Bodies above this size in bytes are compressed on a blocking thread, so that other requests do not wait.
 const MAX_AT_ONCE: usize = 64 * 1024;
-/// Higher levels no longer make JSON much smaller.
+/// Higher levels hardly make JSON smaller.
 const GZIP_LEVEL: Compression = Compression::new(4);
 const ZSTD_LEVEL: i32 = 3;
 
-/// How a body may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// `gzip`
     Gzip,
-    /// `zstd`
     Zstd,
 }
 
 impl Encoding {
-    /// The encoding that a client likes best; none when it likes the bare body better.
+    /// The encoding that the client prefers; none if it prefers the plain body.
     pub(crate) fn preferred(headers: &HeaderMap) -> Option<Self> {
         let (mut gzip, mut zstd, mut bare, mut rest) = (None, None, None, None);
         let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
@@ -53,7 +50,6 @@ impl Encoding {
         (quality > 0.0 && quality >= bare.unwrap_or_default()).then_some(best)
     }
 
-    /// Its name in headers.
     pub(crate) fn name(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Gzip => "gzip",
@@ -61,7 +57,6 @@ impl Encoding {
         })
     }
 
-    /// Compresses a body.
     pub(crate) fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip => {
@@ -74,7 +69,7 @@ impl Encoding {
     }
 }
 
-/// Compresses an answer as asked, unless it is compressed. A stream stays as it is: its pieces must leave at once.
+/// Compresses a response unless it is compressed. Streams stay uncompressed, because their pieces must leave at once.
 pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encoding>) {
     let encoding = encoding.filter(|_| !response.headers().contains_key(CONTENT_ENCODING));
     let Either::Left(body) = response.body_mut() else {
@@ -82,7 +77,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
     };
     let mut encoded = None;
     if let Some(encoding) = encoding.filter(|_| body.size_hint().lower() >= MIN_BODY) {
-        let bare = whole(body).await;
+        let bare = take_bytes(body).await;
         let smaller = smaller(encoding, bare.clone()).await;
         encoded = smaller.as_ref().map(|smaller| (encoding.name(), smaller.len()));
         *body = Full::new(smaller.map_or(bare, Into::into));
@@ -95,7 +90,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
     }
 }
 
-/// A body's compressed form, if that is smaller.
+/// The compressed body, if it is smaller.
 pub(crate) async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
     let is_short = bare.len() <= MAX_AT_ONCE;
     let compress = move || encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
@@ -112,7 +107,7 @@ mod tests {
             let text = Bytes::from("0123456789abcdef".repeat(size / 16));
             let mut response = Response::new(Either::Left(Full::new(text.clone())));
             let mut encoding = Box::pin(encode(&mut response, Some(Encoding::Zstd)));
-            // A body that needs no other thread is ready at once.
+            // A body that needs no other thread is ready on the first poll.
             assert_eq!(futures::poll!(encoding.as_mut()).is_pending(), elsewhere, "{size}");
             if elsewhere {
                 encoding.as_mut().await;
@@ -120,7 +115,7 @@ mod tests {
             drop(encoding);
             assert_eq!(response.headers()[CONTENT_ENCODING], "zstd");
             let Either::Left(body) = response.body_mut() else { panic!("it is whole") };
-            assert_eq!(zstd::decode_all(&whole(body).await[..]).unwrap(), text);
+            assert_eq!(zstd::decode_all(&take_bytes(body).await[..]).unwrap(), text);
         }
     }
 

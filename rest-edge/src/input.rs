@@ -1,5 +1,5 @@
-//! The declared parameters and fields of requests, which also make the API's description, and their readers. The edge
-//! reads forms and types. Core judges ranges and lengths, which are only described here.
+//! The declared parameters and fields of requests, and their readers. The API's description uses the declarations too.
+//! The edge checks forms and types. Core checks ranges and lengths, which the declarations only describe.
 
 mod body;
 mod query;
@@ -11,110 +11,95 @@ pub(crate) use self::{
     query::{QueryString, has_key, path_text},
 };
 
-/// A declared query parameter, header or body field.
 #[derive(Debug)]
 pub(crate) struct Param {
-    /// Its name on the wire.
     pub(crate) name: &'static str,
-    /// Its form.
     pub(crate) kind: Kind,
-    /// Whether a request must have it.
     pub(crate) required: bool,
-    /// Its meaning.
+    /// The text of the description.
     pub(crate) about: &'static str,
-    /// A value that works, for those who try a request that cannot do without it.
+    /// A working value, for requests of the reference that need one.
     pub(crate) example: Option<&'static str>,
 }
 
-/// The form of a parameter or field.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Text, with its bounds in characters.
+    /// Text with its minimum and maximum length in characters.
     Text(usize, usize),
-    /// Text or null.
+    /// Text or null, with its maximum length in characters.
     NullableText(usize),
-    /// An ISO 8601 time.
     Time,
-    /// A whole number with its bounds and default.
+    /// A whole number with minimum, maximum and default.
     Integer(i32, i32, i32),
-    /// One of these texts.
     OneOf(fn() -> Vec<&'static str>),
-    /// Texts, comma-separated.
+    /// Comma-separated texts.
     Texts,
-    /// Several of these texts, comma-separated.
     SomeOf(fn() -> Vec<&'static str>),
-    /// Event types, with the bounds of their number.
+    /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),
-    /// The filters of an event.
     Filters,
 }
 
 impl Kind {
-    /// Whether several values may be given in a query, with commas between them.
+    /// True if a query may have several values, separated by commas.
     pub(crate) const fn is_list(&self) -> bool {
         matches!(self, Self::Texts | Self::SomeOf(_))
     }
 }
 
 impl Param {
-    /// An optional parameter.
     pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, required: false, about, example: None }
     }
 
-    /// A parameter that must be there.
     pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, required: true, about, example: None }
     }
 
-    /// The parameter with a value that works in the sandbox. Swagger UI sends every example, so that optional parameters
-    /// have one only where a request needs it.
+    /// Adds a value that works in the sandbox. Swagger UI sends every example, so optional parameters have one only if
+    /// a request needs it.
     pub(crate) const fn example(mut self, value: &'static str) -> Self {
         self.example = Some(value);
         self
     }
 
-    /// Page size.
     pub(crate) const LIMIT: Self = Self::new("limit", Kind::Integer(1, 100, 25), "Rows of a page");
 
-    /// Page cursor.
     pub(crate) const CURSOR: Self =
         Self::new("cursor", Kind::Text(1, 512), "`next_cursor` of the previous page; opaque");
 
-    /// Event types.
-    pub(crate) const TYPES: Self =
-        Self::new("types", Kind::SomeOf(|| texts(names::EVENT_TYPES)), "Comma-separated event types; all unless given");
+    pub(crate) const TYPES: Self = Self::new(
+        "types",
+        Kind::SomeOf(|| enum_texts(names::EVENT_TYPES)),
+        "Comma-separated event types; all unless given",
+    );
 
-    /// Tokens of events.
     pub(crate) const TOKENS: Self =
         Self::new("token", Kind::Texts, "Comma-separated tokens: `$SYMBOL`, address, `chain:address`, `tk_` id");
 
-    /// Handles of events.
     pub(crate) const HANDLES: Self = Self::new("handle", Kind::Texts, "Comma-separated handles");
 
-    /// Chains of events.
     pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
 }
 
-/// Most bad fields that one answer names.
-const MAX_TOLD: usize = 40;
+/// A response names at most this many bad fields.
+const MAX_REPORTED: usize = 40;
 
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
-/// Bad fields.
 #[derive(Debug, Default)]
-struct Errors(Vec<FieldError>);
+struct FieldErrors(Vec<FieldError>);
 
-impl Errors {
-    /// Notes a bad field and the first rule it breaks, as long as the answer has room for more.
+impl FieldErrors {
+    /// Adds a bad field with the first rule that it breaks, up to `MAX_REPORTED` fields.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         let error = FieldError::new(param, message);
-        if self.0.len() < MAX_TOLD && self.0.iter().all(|known| known.param != error.param) {
+        if self.0.len() < MAX_REPORTED && self.0.iter().all(|known| known.param != error.param) {
             self.0.push(error);
         }
     }
 
-    /// Notes a field that is not among the known ones, and which of them may be meant.
+    /// Adds an unknown field, with the most similar known one.
     fn add_unknown<'a>(&mut self, param: &str, known: impl IntoIterator<Item = &'a str>) {
         let rule = match near::nearest(param, known) {
             Some(meant) => format!("unknown; did you mean `{meant}`?"),
@@ -124,8 +109,8 @@ impl Errors {
     }
 }
 
-/// All bad fields of a request, found by core and by the edge, each once, in the order of their declaration. The path's
-/// parameter is first, undeclared names are last. Core's errors on fields that the edge could not read are left out.
+/// Merges the bad fields that core and the edge found, each once, in the order of their declaration. The path parameter
+/// comes first, undeclared names come last. Core's errors on fields that the edge could not read are left out.
 pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<FieldError>) -> Vec<FieldError> {
     let is_within =
         |name: &str, outer: &str| name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -136,22 +121,21 @@ pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<Fie
     let mut all: Vec<_> = found.chain(own).collect();
     all.sort_by_key(|(place, _)| *place);
     all.dedup_by(|(_, error), (_, first)| error.param == first.param);
-    all.truncate(MAX_TOLD);
+    all.truncate(MAX_REPORTED);
     all.into_iter().map(|(_, error)| error).collect()
 }
 
-/// The names in an enum's table.
-pub(crate) fn texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
+pub(crate) fn enum_texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
     table.iter().map(|(_, text)| *text).collect()
 }
 
-/// Reads values of an enum; other texts are noted as errors.
+/// Reads values of an enum. Other texts become errors.
 fn some_of<'a, E: Into<i32>>(
     name: &str,
     given: impl Iterator<Item = &'a str>,
     parse: impl Fn(&str) -> Option<E>,
     known: fn() -> Vec<&'static str>,
-    errors: &mut Errors,
+    errors: &mut FieldErrors,
 ) -> Vec<i32> {
     let mut values = Vec::new();
     for text in given {
@@ -163,12 +147,12 @@ fn some_of<'a, E: Into<i32>>(
     values
 }
 
-/// The rule that a value breaks which is not among the known ones, and which of them may be meant.
+/// The rule that an unknown value breaks, with the most similar known value.
 fn no_value(rule: &str, given: &str, known: &[&str]) -> String {
     near::with_nearest(&format!("{rule}: {}", known.join(", ")), given, known.iter().copied())
 }
 
-/// Filters with nothing in them are none.
+/// Turns empty filters into none.
 fn some_filters(filters: v1::EventFilters) -> Option<v1::EventFilters> {
     (filters != v1::EventFilters::default()).then_some(filters)
 }

@@ -1,10 +1,9 @@
-//! The REST edge: translates JSON and Server-Sent Events to calls of core's services. It holds no data. Its only
-//! decision is which connections an event reaches by their filters.
+//! The REST edge: it translates JSON, Server-Sent Events and WebSockets to calls of core's services. It holds no data.
+//! Its only decision is which connections receive an event, by their filters.
 //!
-//! One REST request is one call. `server` accepts connections. `edge` takes a request through its fixed order of
-//! checks to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's answer into HTTP. `stream`
-//! feeds open connections. `console` has the pages
-//! in which people run their access, `docs` those that they read.
+//! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
+//! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
+//! open connections. `console` has the pages in which users manage their access, `docs` the documentation.
 
 mod access;
 mod answer;
@@ -18,11 +17,11 @@ mod docs;
 mod document;
 mod edge;
 mod encoding;
-mod figures;
 mod input;
 mod openapi;
 mod paths;
 mod refusal;
+mod request_metrics;
 mod route;
 mod server;
 mod stream;
@@ -38,13 +37,13 @@ pub use crate::{openapi::openapi, server::serve};
 /// The settings of an edge.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    /// The address that discovery and descriptions name, without a path or a slash at its end.
+    /// The public URL in discovery and descriptions, without a path or a trailing slash.
     pub public_url: String,
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// The edge trusts `X-Forwarded-For` from these networks.
     pub trusted_proxies: Vec<IpNet>,
-    /// Most connections served at once. When all are in use, idle ones give way, or else a new one gets 503.
+    /// Limit for concurrent connections. Beyond it the edge closes an idle connection, or refuses the new one with 503.
     pub max_connections: usize,
-    /// Makes connections speak TLS; none serves plain HTTP.
+    /// Accepts TLS connections. Without it the edge serves plain HTTP.
     pub tls: Option<Acceptor>,
 }
 

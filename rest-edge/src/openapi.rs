@@ -1,4 +1,4 @@
-//! The API's description in OpenAPI 3.1, written from the routes themselves.
+//! The API's description in OpenAPI 3.1, generated from the routes.
 
 mod details;
 mod errors;
@@ -16,14 +16,14 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use self::operation::TICKET;
 use crate::{
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
     v1,
 };
 
-/// A day. Examples have times that change once a day.
+/// The times of examples change once in this interval.
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What holds for all operations, in Markdown.
+/// The rules of all operations, in Markdown.
 const ABOUT: &str = "Trade theses, profiles, tokens and their events, over REST, streams and webhooks.\n\n\
     **Keys.** Every request carries `Authorization: Bearer <API_KEY>`. A test key (`svc_test_…`) sees sandbox data and \
     the project's own test data, a live key (`svc_live_…`) real data. A key in a query string is refused.\n\n\
@@ -40,7 +40,7 @@ const ABOUT: &str = "Trade theses, profiles, tokens and their events, over REST,
     **Changes.** The surface under `/v1` is not broken in place. New fields, event types and codes may come: ignore those \
     that you do not know.";
 
-/// The tags: name, description, and the guide under `/docs`, if there is one.
+/// Name, description, and the guide under `/docs`, if any.
 const TAGS: &[(&str, &str, Option<&str>)] = &[
     ("Service", "What everybody may read: addresses and this description.", Some("quick-start")),
     ("Me", "The calling key, and what its plan has left.", Some("keys-and-environments")),
@@ -54,7 +54,7 @@ const TAGS: &[(&str, &str, Option<&str>)] = &[
     ("Webhooks", "Events sent to an endpoint, signed, and the log of their deliveries.", Some("webhooks")),
 ];
 
-/// The description of the API that an edge under this address serves on the day of this time, in Unix milliseconds.
+/// Builds the description for a public URL and the day of a time in Unix milliseconds.
 #[must_use]
 pub fn openapi(public_url: &str, now_ms: i64) -> Value {
     let routes = v1::routes();
@@ -118,7 +118,7 @@ fn schemas(routes: &[Route], public_url: &str) -> Map<String, Value> {
     let mut errors = vec![(ErrorEnvelope::name().into_owned(), ErrorEnvelope::schema())];
     ErrorEnvelope::schemas(&mut errors);
     let resources = routes.iter().filter_map(|route| match &route.answers {
-        Answers::Resource(_, schemas) => Some(schemas),
+        SuccessResponse::Resource(_, schemas) => Some(schemas),
         _ => None,
     });
     let mut all = streams::schemas(public_url);

@@ -1,4 +1,4 @@
-//! The paths that the API has, and the one that an almost right path means.
+//! The paths of the API, and suggestions for similar paths.
 
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -7,19 +7,18 @@ use thesis_proto::{
 
 use crate::route::Route;
 
-/// Most segments of a path that is compared.
+/// Only this many segments of a path are compared.
 const MAX_SEGMENTS: usize = 16;
 
-/// The path of every route: one with several methods is there several times.
-pub(crate) struct Paths(Vec<&'static str>);
+/// The paths of all routes. A path with several methods occurs several times.
+pub(crate) struct RoutePaths(Vec<&'static str>);
 
-impl Paths {
-    /// The paths of these routes.
+impl RoutePaths {
     pub(crate) fn new(routes: &[Route]) -> Self {
         Self(routes.iter().map(|route| route.path).collect())
     }
 
-    /// The error for a path that is none of them.
+    /// The error for an unknown path.
     pub(crate) fn not_found(&self, given: &str) -> ApiError {
         let text = match self.nearest(given).or_else(|| self.ending_alike(given)) {
             Some(path) => format!("there is nothing under this path; did you mean {path}?"),
@@ -28,23 +27,23 @@ impl Paths {
         ApiError::new(ErrorCode::RouteNotFound, text)
     }
 
-    /// The path with the fewest slips, each segment near its own. A parameter is any text. Empty segments do not count,
-    /// and the version may be missing.
+    /// The path with the fewest slips, if each segment is similar. A parameter matches any text. Empty segments do not
+    /// count, and the version may be missing.
     fn nearest(&self, given: &str) -> Option<&'static str> {
         let given = segments(given);
         let slips = |path: &str| {
             let known = segments(path);
-            // A missing version is one slip.
+            // A missing version counts as one slip.
             let without = known.get(1..).filter(|rest| !rest.is_empty() && rest.len() == given.len());
-            let whole = (known.len() == given.len()).then(|| sum(&given, &known)).flatten();
-            whole.or_else(|| without.and_then(|rest| Some(sum(&given, rest)? + 1)))
+            let whole = (known.len() == given.len()).then(|| sum_slips(&given, &known)).flatten();
+            whole.or_else(|| without.and_then(|rest| Some(sum_slips(&given, rest)? + 1)))
         };
         let near = self.0.iter().filter_map(|path| Some((slips(path)?, *path)));
         near.min_by_key(|(slips, _)| *slips).map(|(_, path)| path)
     }
 
-    /// The path with the fewest segments more whose last segment has the given one as a part, or the other way round.
-    /// Before it, it has all other given segments, in their order.
+    /// The path with the fewest additional segments whose last segment contains the given one, or the reverse. The
+    /// other given segments must occur before it in their order.
     fn ending_alike(&self, given: &str) -> Option<&'static str> {
         let given = segments(given);
         let (last, before) = given.split_last()?;
@@ -59,19 +58,19 @@ impl Paths {
     }
 }
 
-/// The segments of a path that are not empty, as many as are compared.
+/// The first non-empty segments of a path.
 fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|segment| !segment.is_empty()).take(MAX_SEGMENTS).collect()
 }
 
-/// Whether one segment nearly is the other, or a word of it, such as `rotate` of `rotate-secret`.
+/// True if one segment is similar to the other, or is one of its words, such as `rotate` of `rotate-secret`.
 fn is_part(given: &str, known: &str) -> bool {
     let has = |whole: &str, part: &str| whole.split(['-', '_', '.']).any(|word| word.eq_ignore_ascii_case(part));
     !known.starts_with('{') && (near::slips(given, known).is_some() || has(known, given) || has(given, known))
 }
 
-/// The slips of all segments together; none when one is not near. A parameter is worse than a word.
-fn sum(given: &[&str], known: &[&str]) -> Option<usize> {
+/// The sum of slips of all segments; none if a segment is not similar. A word is a better match than a parameter.
+fn sum_slips(given: &[&str], known: &[&str]) -> Option<usize> {
     let slips = |(given, known): (&&str, &&str)| {
         let is_parameter = known.starts_with('{');
         if is_parameter { Some(1) } else { near::slips(given, known).map(|slips| 2 * slips) }
@@ -85,8 +84,8 @@ mod tests {
     use crate::v1;
 
     #[test]
-    fn an_almost_right_path_is_told() {
-        let paths = Paths::new(&v1::routes());
+    fn a_similar_path_is_suggested() {
+        let paths = RoutePaths::new(&v1::routes());
         for (given, meant) in [
             ("/v1/thesis", "/v1/theses"),
             ("/v1/theses/", "/v1/theses"),

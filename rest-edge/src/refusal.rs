@@ -1,5 +1,5 @@
-//! Heads that hyper refuses before there is a request: they are malformed or too large. On its way out, hyper's bare
-//! answer becomes the error envelope with a request id, which every answer has.
+//! Request heads that hyper refuses because they are malformed or too large. This module replaces hyper's bare response
+//! by the error envelope with a request id.
 
 use std::{
     io::{self, IoSlice},
@@ -15,16 +15,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::edge::Edge;
 
-/// A connection on which bare answers become the envelope.
-pub(crate) struct Enveloped<T> {
+/// A connection that replaces bare responses by the envelope.
+pub(crate) struct EnvelopedConnection<T> {
     stream: T,
     edge: Arc<Edge>,
-    /// The bytes left to write in place of a bare answer.
+    /// The remaining bytes that replace a bare response.
     instead: Bytes,
 }
 
-impl<T> Enveloped<T> {
-    /// Wraps a connection.
+impl<T> EnvelopedConnection<T> {
     pub(crate) fn new(stream: T, edge: Arc<Edge>) -> Self {
         Self { stream, edge, instead: Bytes::new() }
     }
@@ -41,13 +40,13 @@ impl<T> Enveloped<T> {
     }
 }
 
-impl From<Enveloped<Self>> for Socket {
-    fn from(enveloped: Enveloped<Self>) -> Self {
+impl From<EnvelopedConnection<Self>> for Socket {
+    fn from(enveloped: EnvelopedConnection<Self>) -> Self {
         enveloped.stream
     }
 }
 
-/// Whether these bytes are an answer of hyper's own: whole, without a body, and with none of this service's headers.
+/// True for a response of hyper itself: complete, without a body, and without this service's headers.
 fn is_bare(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.")
         && bytes.get(8..10) == Some(b" 4")
@@ -56,7 +55,7 @@ fn is_bare(bytes: &[u8]) -> bool {
             .is_ok_and(|text| text.contains("content-length: 0\r\n") && !text.contains("x-service-"))
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopedConnection<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         if this.instead.is_empty() {
@@ -65,7 +64,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
             }
             this.instead = this.envelope();
         }
-        // The caller repeats the same bytes until they count as written.
+        // The caller writes the same bytes again until this function reports them as written.
         while !this.instead.is_empty() {
             match ready!(Pin::new(&mut this.stream).poll_write(context, &this.instead))? {
                 0 => return Poll::Ready(Ok(0)),
@@ -99,7 +98,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Enveloped<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for EnvelopedConnection<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

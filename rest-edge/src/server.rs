@@ -1,4 +1,4 @@
-//! Lets the edge answer connections.
+//! Serves connections with the edge.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -23,24 +23,24 @@ use crate::{
     answer::{Body, REQUEST_ID},
     console, cors,
     edge::Edge,
-    figures,
-    refusal::Enveloped,
+    refusal::EnvelopedConnection,
+    request_metrics,
 };
 
-/// Most bytes of a request's head.
+/// Limit for a request's head in bytes.
 pub(crate) const MAX_HEAD: u32 = 16 * 1024;
-/// Most requests of one connection at once.
+/// Limit for concurrent requests of one connection.
 const MAX_REQUESTS: u32 = 128;
-/// Most requests that a connection may give up beyond those it lets end.
+/// Limit for the requests that a connection cancels beyond those that it lets finish.
 const MAX_GIVEN_UP: u32 = 200;
-/// Most bytes of answers that wait to be taken.
+/// Limit for response bytes that clients have not read yet, of all connections together.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
+/// Limit for the delay until the runtime polls a task. If the delay stays above it, the edge refuses new requests.
 const MAX_LAG: Duration = Duration::from_millis(300);
-/// Longest time for open requests to end once the edge stops.
+/// Open requests have this long to finish after the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);
 
-/// Serves the REST API until `shutdown`, then ends streams, finishes requests and returns.
+/// Serves the REST API until `shutdown`. Then it ends streams, finishes requests and returns.
 pub async fn serve(
     listener: TcpListener,
     core: Services,
@@ -50,7 +50,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let limits = Limits {
-        server: figures::SERVER,
+        server: request_metrics::SERVER,
         connections: config.max_connections,
         requests: MAX_REQUESTS,
         head: MAX_HEAD,
@@ -67,23 +67,23 @@ pub async fn serve(
 impl Answers for Edge {
     type Peer = IpAddr;
     type Body = Body;
-    type Io = Enveloped<Socket>;
+    type Io = EnvelopedConnection<Socket>;
 
     fn peer(&self, address: SocketAddr) -> IpAddr {
         address.ip()
     }
 
     fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io {
-        Enveloped::new(stream, Arc::clone(self))
+        EnvelopedConnection::new(stream, Arc::clone(self))
     }
 
     async fn answer(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
             tracing::info!(
-                path = console::shown(request.uri().path()),
+                path = console::loggable_path(request.uri().path()),
                 "request refused: it names no host, or several"
             );
-            return self.refused(&ApiError::new(
+            return self.refusal_response(&ApiError::new(
                 ErrorCode::InvalidRequest,
                 "a request must name one host; send one Host header",
             ));
@@ -92,7 +92,7 @@ impl Answers for Edge {
     }
 
     fn refusal(&self) -> Response<Body> {
-        self.refused(&ApiError::unavailable())
+        self.refusal_response(&ApiError::unavailable())
     }
 
     fn turned_away(&self) -> Bytes {
@@ -102,8 +102,8 @@ impl Answers for Edge {
 }
 
 impl Edge {
-    /// The envelope for a request that is not looked at further.
-    fn refused(&self, error: &ApiError) -> Response<Body> {
+    /// The envelope for a request that the edge refuses without reading it.
+    fn refusal_response(&self, error: &ApiError) -> Response<Body> {
         let id = self.context.request_id();
         let mut response = self.context.errors.answer(error, &Default::default(), id.to_str().unwrap_or_default());
         response.headers_mut().insert(REQUEST_ID, id);
@@ -112,7 +112,7 @@ impl Edge {
     }
 }
 
-/// Whether a request names its host, and no other: a request that passes one host's proxy must not mean another host.
+/// True if a request names exactly one host. A request that passes the proxy of one host must not name another host.
 fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
@@ -132,7 +132,7 @@ fn names_one_host<B>(request: &Request<B>) -> bool {
     }
 }
 
-/// Whether a text is a host, with or without a port, or is empty, as for a target without a host.
+/// True for a host with or without a port, and for the empty text, as in a target without a host.
 fn is_host(text: &[u8]) -> bool {
     text.is_empty() || (!text.contains(&b'@') && Authority::try_from(text).is_ok())
 }
@@ -149,13 +149,13 @@ mod tests {
 
     type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>);
 
-    /// A running edge whose streams stay open.
+    /// Starts an edge whose streams stay open.
     async fn start(max_connections: usize) -> Started {
         let core = FakeCore::plain();
         start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test") }).await
     }
 
-    /// A running edge in front of a core.
+    /// Starts an edge in front of a core.
     async fn start_with(core: Arc<FakeCore>, config: EdgeConfig) -> Started {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -211,12 +211,18 @@ mod tests {
             &long,
         ] {
             let mut stream = send(address, request).await;
-            let told = read_until(&mut stream, "}}").await;
+            let response = read_until(&mut stream, "}}").await;
             let start = &request[..request.len().min(40)];
-            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {told}");
-            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
-            assert!(told.contains("\r\nconnection: close\r\n"), "{told}");
-            assert!(told.contains("\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"), "{told}");
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {response}");
+            assert!(
+                response.contains("x-service-request-id: req_") && response.contains("INVALID_REQUEST"),
+                "{response}"
+            );
+            assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+            assert!(
+                response.contains("\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"),
+                "{response}"
+            );
         }
     }
 
@@ -227,10 +233,12 @@ mod tests {
             ["", "host: a\r\nhost: a\r\n", "host: a\r\nHost: b\r\n", "host: a, b\r\n", "host: a/b\r\n", "host: a@b\r\n"]
         {
             let mut stream = send(address, &format!("GET /v1 HTTP/1.1\r\n{wrong}\r\n")).await;
-            let told = read_until(&mut stream, "}}").await;
-            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {told}");
-            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
-            // The connection still works.
+            let response = read_until(&mut stream, "}}").await;
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {response}");
+            assert!(
+                response.contains("x-service-request-id: req_") && response.contains("INVALID_REQUEST"),
+                "{response}"
+            );
             stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
         }
@@ -263,10 +271,10 @@ mod tests {
         let config = EdgeConfig::new("http://edge.test");
         let (address, _shutdown, _serving) = start_with(core, config).await;
         let mut stream = send(address, "GET /v1/me HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        let told = read_until(&mut stream, "}}").await;
-        assert!(told.starts_with("HTTP/1.1 500 ") && told.contains("INTERNAL_ERROR"), "{told}");
-        let id = told.split("x-service-request-id: ").nth(1).unwrap().lines().next().unwrap();
-        assert!(told.contains(&format!("\"request_id\":\"{id}\"")) && !told.contains("broken"), "{told}");
+        let response = read_until(&mut stream, "}}").await;
+        assert!(response.starts_with("HTTP/1.1 500 ") && response.contains("INTERNAL_ERROR"), "{response}");
+        let id = response.split("x-service-request-id: ").nth(1).unwrap().lines().next().unwrap();
+        assert!(response.contains(&format!("\"request_id\":\"{id}\"")) && !response.contains("broken"), "{response}");
         stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
     }
@@ -295,8 +303,8 @@ mod tests {
         let mut first = send(address, "GET /v1/events/stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
         read_until(&mut first, "\r\n\r\n").await;
         let mut second = TcpStream::connect(address).await.unwrap();
-        let told = read_until(&mut second, "}}").await;
-        assert!(told.starts_with("HTTP/1.1 503") && told.contains("SERVICE_UNAVAILABLE"), "{told}");
-        assert!(told.contains("x-service-request-id: req_") && told.contains("retry-after: 1"), "{told}");
+        let response = read_until(&mut second, "}}").await;
+        assert!(response.starts_with("HTTP/1.1 503") && response.contains("SERVICE_UNAVAILABLE"), "{response}");
+        assert!(response.contains("x-service-request-id: req_") && response.contains("retry-after: 1"), "{response}");
     }
 }

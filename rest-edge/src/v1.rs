@@ -1,4 +1,4 @@
-//! The resources of `/v1`, one a file: what their routes read, call and answer.
+//! The resources of `/v1`, one in each file: their routes and handlers.
 
 mod discovery;
 mod events;
@@ -16,7 +16,7 @@ mod webhooks;
 pub(crate) use self::discovery::{VERSION, discovery_document};
 use crate::route::Route;
 
-/// Every route there is; those of one path stand together.
+/// All routes. The routes of one path are adjacent.
 pub(crate) fn routes() -> Vec<Route> {
     [
         discovery::routes(),

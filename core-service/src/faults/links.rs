@@ -177,8 +177,8 @@ impl PeerService for Link {
         Ok(Response::new(answers.boxed()))
     }
 
-    async fn lookup(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
-        self.links.far_end(&self.address)?.api.lookup(service(request.into_inner())).await
+    async fn look_up(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+        self.links.far_end(&self.address)?.api.look_up(service(request.into_inner())).await
     }
 
     async fn get_feed_status(

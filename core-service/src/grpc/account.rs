@@ -79,8 +79,8 @@ async fn create_key(
         expires_at: message.expires_at.as_ref(),
         seed: seed.as_deref(),
     };
-    let made = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
-    let (row, key) = made.await?;
+    let created = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
+    let (row, key) = created.await?;
     Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
 }
 

@@ -90,7 +90,7 @@ impl PeerService for Api {
         Ok(Response::new(received.chain(stream::once(written)).boxed()))
     }
 
-    async fn lookup(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+    async fn look_up(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         service_only(&self.core, &request)?;
         let v1::LookUpRequest { core, thing } = request.into_inner();
         let upstream = self.led(&core)?;

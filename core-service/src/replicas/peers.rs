@@ -167,7 +167,7 @@ impl Peers {
     pub async fn lookup(&self, dataset: &str, thing: Thing, patience: Duration) -> Option<v1::LookUpResponse> {
         let leader = self.way_to_leader(dataset)?;
         let request = v1::LookUpRequest { core: leader.replica.clone(), thing: Some(thing) };
-        let answer = timeout(patience + TAKEN_IN, leader.core.lookup(Request::new(request))).await.ok()?;
+        let answer = timeout(patience + TAKEN_IN, leader.core.look_up(Request::new(request))).await.ok()?;
         answer.map(tonic::Response::into_inner).inspect_err(|status| leader.failed(dataset, status)).ok()
     }
 

@@ -218,7 +218,7 @@ remote!(MetaService by MetaServiceClient {
     get_usage: GetUsageRequest -> GetUsageResponse;
 });
 remote!(PeerService by PeerServiceClient {
-    lookup: LookUpRequest -> LookUpResponse;
+    look_up: LookUpRequest -> LookUpResponse;
     get_feed_status: GetFeedStatusRequest -> GetFeedStatusResponse;
     count_theses: CountThesesRequest -> CountThesesResponse;
 } streaming {

@@ -1,4 +1,4 @@
-//! The error envelope, in every form in which it leaves. It names the page that explains its code.
+//! The error envelope in all its forms. It links to the page that explains its code.
 
 use std::sync::Arc;
 
@@ -11,30 +11,27 @@ use thesis_proto::{
 
 use super::{Body, bytes};
 
-/// Writes error envelopes of a service that people reach under one address.
+/// Writes error envelopes with links to one public URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelopes {
-    /// The page of the errors, to which a code's fragment is added.
+    /// The error page's URL, to which `doc_url` adds the fragment of a code.
     page: Arc<str>,
 }
 
 impl Envelopes {
-    /// Envelopes whose pages are under this address.
     pub(crate) fn new(public_url: &str) -> Self {
         Self { page: format!("{public_url}/docs/errors").into() }
     }
 
-    /// The address of the paragraph that explains a code.
+    /// The URL of the paragraph that explains a code.
     pub(crate) fn doc_url(&self, code: ErrorCode) -> String {
         format!("{}#{}", self.page, code.as_str().to_ascii_lowercase())
     }
 
-    /// An error as it is told for a request.
-    pub(crate) fn told<'a>(&self, error: &'a ApiError, request_id: &'a str) -> Error<'a> {
+    pub(crate) fn json_error<'a>(&self, error: &'a ApiError, request_id: &'a str) -> Error<'a> {
         Error { doc_url: Some(self.doc_url(error.code)), ..Error::new(error, request_id) }
     }
 
-    /// The answer to a request that failed.
     pub(crate) fn answer(&self, error: &ApiError, headers: &HeaderMap, request_id: &str) -> Response<Body> {
         let mut response = bytes(status_of(error), self.json(error, request_id).into());
         response.headers_mut().extend(headers.clone());
@@ -44,7 +41,7 @@ impl Envelopes {
         response
     }
 
-    /// A whole HTTP/1.1 answer, for when there is no request. The connection closes after it.
+    /// A complete HTTP/1.1 response for a connection without a readable request. The connection closes after it.
     pub(crate) fn raw(&self, error: &ApiError, request_id: &str) -> Bytes {
         let body = self.json(error, request_id);
         let status = status_of(error);
@@ -59,7 +56,7 @@ impl Envelopes {
     }
 
     fn json(&self, error: &ApiError, request_id: &str) -> Vec<u8> {
-        serde_json::to_vec(&ErrorEnvelope { error: self.told(error, request_id) }).unwrap_or_default()
+        serde_json::to_vec(&ErrorEnvelope { error: self.json_error(error, request_id) }).unwrap_or_default()
     }
 }
 

@@ -1,10 +1,11 @@
-//! The pages of administrators, the people who run this installation. Core decides by their session, as for everybody.
+//! The pages of administrators, who run this installation. Core authorizes each call by the session, as for other
+//! users.
 
 mod abuse;
 mod approvals;
-mod asked;
 mod audit;
 mod ingest;
+mod list_query;
 mod organizations;
 mod users;
 
@@ -24,16 +25,16 @@ const AUDIT: &str = "/console/administration/audit";
 const ABUSE: &str = "/console/administration/abuse";
 const INGEST: &str = "/console/administration/ingest";
 
-/// The entry of the layout's navigation under which all these pages are.
+/// The layout marks this entry of its navigation on all administration pages.
 const ACTIVE: &str = "administration";
 
-/// A page of administration in the navigation among them.
+/// An entry of the navigation between administration pages.
 struct Tab {
     path: &'static str,
     name: &'static str,
 }
 
-/// Every page of administration, in the navigation's order.
+/// All administration pages in the order of the navigation.
 const TABS: [Tab; 6] = [
     Tab { path: APPROVALS, name: "Approvals" },
     Tab { path: ORGANIZATIONS, name: "Organizations" },
@@ -61,7 +62,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route(INGEST, get(ingest::show))
 }
 
-// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+// The browser keeps the address of a form that failed. A reload redirects to the page with the form.
 
 async fn to_approvals(_: Administrator) -> Page {
     Ok(see_other(APPROVALS))

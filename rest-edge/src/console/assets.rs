@@ -1,4 +1,5 @@
-//! The style, the scripts and the icon of the pages. Their path has their hash, so browsers keep them for good.
+//! The style, the scripts and the icon of the pages. Their path contains their hash, so browsers cache them without
+//! limit.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,7 @@ use super::{Console, Page, view::Failed};
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
-/// Every file: name, media type and content.
+/// Name, media type and content of each file.
 const FILES: [(&str, &str, &[u8]); 7] = [
     ("console.css", CSS, include_bytes!("../../assets/console.css")),
     ("console.js", JAVASCRIPT, include_bytes!("../../assets/console.js")),
@@ -25,9 +26,10 @@ const FILES: [(&str, &str, &[u8]); 7] = [
     ("reference.js", JAVASCRIPT, include_bytes!("../../assets/reference.js")),
 ];
 
-/// For a path with the present hash.
+/// The cache policy of a path with the current hash.
 const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// For a path of another release, which a page of it asks for while this one starts.
+/// The cache policy of a path with the hash of another release. Pages of that release request it during a rolling
+/// update.
 const NOW: HeaderValue = HeaderValue::from_static("no-cache");
 
 static FOLDER: LazyLock<String> = LazyLock::new(|| {
@@ -35,7 +37,7 @@ static FOLDER: LazyLock<String> = LazyLock::new(|| {
     format!("/console/assets/{}", hex::encode(&hash[..8]))
 });
 
-/// The folder of the files.
+/// The path prefix of all files.
 pub(crate) fn folder() -> &'static str {
     &FOLDER
 }

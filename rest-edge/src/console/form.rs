@@ -1,4 +1,4 @@
-//! Forms: guarded when they are posted, and shown again with what is wrong.
+//! Forms: the guard that checks posted forms, and the faults that a page shows with a form.
 
 use std::sync::Arc;
 
@@ -15,18 +15,17 @@ use super::{
     visit::Visit,
 };
 
-/// The fields of a posted form. Who posts it was checked: a page of this service, for this browser. A list may be named
-/// several times; text that is missing is a fault of the form, unless the field has a `serde` default.
+/// The fields of a posted form. The guard has checked that a page of this service sent it from this browser. A list may
+/// occur several times. A missing text is a fault of the form, unless the field has a `serde` default.
 pub(crate) struct Posted<T>(pub(crate) T);
 
-/// A form with a button and no fields.
 #[derive(Deserialize)]
 pub(crate) struct NoFields {}
 
-/// A form with a button whose work is done once, however often it is sent.
+/// A form with a button. Core does its work once, even if the browser sends the form again.
 #[derive(Deserialize)]
 pub(crate) struct Once {
-    /// The page's token for it.
+    /// The idempotency token that the page put into the form.
     #[serde(default)]
     pub(crate) once: String,
 }
@@ -65,25 +64,25 @@ fn unreadable() -> Failed {
     ApiError::new(ErrorCode::ValidationFailed, message).into()
 }
 
-/// What is wrong with a form that was sent.
+/// The faults of a submitted form.
 #[derive(Default)]
 pub(crate) struct Faults {
     status: StatusCode,
     whole: Option<String>,
-    /// The fields, with sentences.
+    /// The faults of single fields, as sentences.
     fields: Vec<FieldError>,
 }
 
 impl Faults {
-    /// Nothing.
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// The faults that core tells.
+    /// Reads the faults from core's status.
     ///
     /// # Errors
-    /// When the form cannot be shown again: nobody is signed in, the thing is not there, or core failed.
+    /// Fails when the page cannot show the form again: nobody is signed in, the resource does not exist, or core
+    /// failed.
     pub(crate) fn of(status: &Status) -> Result<Self, Failed> {
         let error = ApiError::from_status(status);
         let http = error.code.http_status();
@@ -97,11 +96,11 @@ impl Faults {
         Ok(Self { whole, ..faults })
     }
 
-    /// The answer to what a page was asked for; an empty one with faults when the question was wrong.
+    /// Splits the result of a page's query: an empty response with faults if the query was wrong.
     ///
     /// # Errors
-    /// When asking for something else would not help.
-    pub(crate) fn asked<T: Default>(answer: Result<T, Status>) -> Result<(T, Self), Failed> {
+    /// Fails when another query would fail too.
+    pub(crate) fn of_query<T: Default>(answer: Result<T, Status>) -> Result<(T, Self), Failed> {
         let status = match answer {
             Ok(answer) => return Ok((answer, Self::none())),
             Err(status) => status,
@@ -117,39 +116,38 @@ impl Faults {
     }
 
     fn new(error: &ApiError) -> Self {
-        let (mut fields, mut told) = (Vec::new(), Vec::new());
+        let (mut fields, mut sentences) = (Vec::new(), Vec::new());
         for FieldError { param, message } in error.field_errors() {
-            // Not every fault has a field on the page.
-            told.push(sentence(&format!("{}: {message}", label(&param))));
+            // Not every fault has a field on the page, so the message of the whole form lists it too.
+            sentences.push(sentence(&format!("{}: {message}", label(&param))));
             fields.push(FieldError::new(param, sentence(&message)));
         }
-        let whole = if told.is_empty() { sentence(&error.message) } else { told.join(" ") };
+        let whole = if sentences.is_empty() { sentence(&error.message) } else { sentences.join(" ") };
         Self { status: status_of(error), whole: Some(whole), fields }
     }
 
-    /// What is wrong with a field.
+    /// The fault of a field.
     pub(crate) fn field(&self, param: &str) -> Option<&str> {
         self.fields.iter().find(|fault| fault.param == param).map(|fault| fault.message.as_str())
     }
 
-    /// What is wrong with the form as a whole.
+    /// The faults of the form as a whole.
     pub(crate) fn whole(&self) -> Option<&str> {
         self.whole.as_deref()
     }
 
-    /// The status of the page with the form.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 }
 
-/// A field's name for people: `created after` for `filters.created_after`.
+/// The readable name of a field: `created after` for `filters.created_after`.
 fn label(param: &str) -> String {
     param.rsplit('.').next().unwrap_or(param).replace('_', " ")
 }
 
-/// Seconds, as people say it.
-pub(super) fn span(seconds: u32) -> String {
+/// A number of seconds as a readable duration.
+pub(super) fn readable_duration(seconds: u32) -> String {
     match seconds {
         0 | 1 => "a second".to_owned(),
         2..=119 => format!("{seconds} seconds"),
@@ -169,22 +167,22 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_told_by_name() {
+    fn all_faults_are_listed_by_name() {
         let posted = Faults::of(&wrong()).unwrap();
-        let told = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
-        assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(told), Some("Must be known.")));
+        let sentences = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
+        assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(sentences), Some("Must be known.")));
     }
 
     #[test]
-    fn a_wrong_question_is_told_on_its_page() {
-        let ((), asked) = Faults::asked(Err(wrong())).unwrap();
-        assert_eq!(asked.whole(), Some("Cursor: must be shorter. Chain: must be known."));
-        assert_eq!(asked.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    fn a_wrong_query_is_reported_on_its_page() {
+        let ((), faults) = Faults::of_query(Err(wrong())).unwrap();
+        assert_eq!(faults.whole(), Some("Cursor: must be shorter. Chain: must be known."));
+        assert_eq!(faults.status(), StatusCode::UNPROCESSABLE_ENTITY);
         let cursor = ApiError::new(ErrorCode::InvalidCursor, "the cursor is wrong").to_status("");
-        let ((), asked) = Faults::asked(Err(cursor)).unwrap();
-        assert_eq!((asked.whole(), asked.status()), (Some("The cursor is wrong."), StatusCode::BAD_REQUEST));
+        let ((), faults) = Faults::of_query(Err(cursor)).unwrap();
+        assert_eq!((faults.whole(), faults.status()), (Some("The cursor is wrong."), StatusCode::BAD_REQUEST));
         let limited = ApiError::new(ErrorCode::RateLimited, "too many").to_status("");
-        assert!(Faults::asked::<()>(Err(limited)).is_err());
-        assert!(Faults::asked(Ok(1)).is_ok_and(|(answer, faults)| answer == 1 && faults.whole().is_none()));
+        assert!(Faults::of_query::<()>(Err(limited)).is_err());
+        assert!(Faults::of_query(Ok(1)).is_ok_and(|(answer, faults)| answer == 1 && faults.whole().is_none()));
     }
 }

@@ -1,4 +1,4 @@
-//! The pages of people themselves: sign-up, sign-in, one-time links, their account.
+//! The pages of a user's identity: sign-up, sign-in, one-time links and the account.
 
 mod account;
 mod forgot;
@@ -42,7 +42,7 @@ struct HomePage {
     layout: Layout,
 }
 
-/// Leads to where a user's work is, or lets them choose.
+/// Redirects to the only organization of a user, or shows the choice of several. Users without one create one.
 async fn home(signed_in: SignedIn) -> Page {
     let organizations: Vec<_> =
         signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref()).collect();
@@ -56,8 +56,8 @@ async fn home(signed_in: SignedIn) -> Page {
     }
 }
 
-/// The answer to somebody whose session has just begun: its cookie, that of the device, and where to look next.
-fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
+/// The response that starts a session: it sets the cookies of the session and of the device, and redirects to `next`.
+fn start_session(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
     let cookies = console.cookies();
     let cookie = session.and_then(|session| cookies.set(cookies.session(), &session.token));
     let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
@@ -70,20 +70,20 @@ fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Pag
     Ok(response)
 }
 
-/// The answer to somebody whose session has just ended. The browser stays known.
-fn ended(console: &Console, next: &str) -> Response {
+/// The response that ends a session. The device cookie stays.
+fn end_session(console: &Console, next: &str) -> Response {
     let mut response = see_other(next);
     response.headers_mut().insert(SET_COOKIE, console.cookies().end_session());
     response
 }
 
-/// Whether a path leads out of its folder.
+/// True if a path has a segment that leads upwards.
 fn leads_up(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default().to_ascii_lowercase().replace("%2e", ".");
     path.split('/').any(|part| part == "." || part == "..")
 }
 
-/// Where to go after signing in: a page of the console, whatever the link says.
+/// The path to open after the sign-in. It always is a page of the console, whatever the link contains.
 fn safe_next(next: Option<&str>) -> &str {
     let is_safe = |next: &&str| {
         let rest = next.strip_prefix(HOME);

@@ -1,11 +1,11 @@
 //! The pages of organizations: projects, members, invitations and the audit log.
 
+mod access;
 pub(super) mod audit;
-mod found;
+mod create;
 mod invitations;
 mod members;
 mod overview;
-mod place;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,10 +17,9 @@ use axum::{
 
 use super::{Console, Page, view::see_other, visit::SignedIn};
 
-/// The routes of organizations.
 pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
-        .route("/console/organizations/new", get(found::show).post(found::create))
+        .route("/console/organizations/new", get(create::show).post(create::create))
         .route("/console/organizations/{id}", get(overview::show))
         .route("/console/organizations/{id}/name", post(overview::rename).get(to_overview))
         .route("/console/organizations/{id}/members", get(members::show))
@@ -31,20 +30,18 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/console/organizations/{id}/audit", get(audit::show))
 }
 
-/// The parameters of an address. Of one that is given twice, the last counts.
+/// The query parameters. The last value of a repeated parameter counts.
 type Parameters = Query<HashMap<String, String>>;
 
-/// The page of an organization.
 fn overview_path(id: &str) -> String {
     format!("/console/organizations/{id}")
 }
 
-/// The page of an organization's members.
 fn members_path(id: &str) -> String {
     format!("/console/organizations/{id}/members")
 }
 
-// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+// The browser keeps the address of a form that failed. A reload redirects to the page with the form.
 
 async fn to_overview(signed_in: SignedIn, Path(id): Path<String>) -> Page {
     signed_in.membership(&id)?;
@@ -60,7 +57,7 @@ async fn to_members_of(signed_in: SignedIn, Path((id, _)): Path<(String, String)
     to_members(signed_in, Path(id)).await
 }
 
-/// Leads to where a user's work is, from the address of a form that tells no more.
+/// Redirects to the home page, for forms whose address names no page.
 pub(super) async fn to_console(_: SignedIn) -> Page {
     Ok(see_other("/console"))
 }

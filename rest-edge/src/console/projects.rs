@@ -27,7 +27,7 @@ use super::{
     visit::SignedIn,
 };
 
-/// What a project's page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("created", "The project is created."),
     ("renamed", "The project has its new name."),
@@ -36,7 +36,6 @@ const DONE: &[(&str, &str)] = &[
     ("revoked", "The key is revoked. It works no more."),
 ];
 
-/// The routes of projects.
 pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/organizations/{id}/projects", get(new_project).post(create))
@@ -49,67 +48,64 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/console/keys/{id}/revoke", post(keys::revoke).get(to_console))
 }
 
-/// A project, and what the user is in its organization.
-pub(super) struct Place {
+/// A project and the role of the user in its organization.
+pub(super) struct ProjectAccess {
     pub(super) project: v1::Project,
     pub(super) organization_name: String,
     role: v1::Role,
 }
 
-impl Place {
-    /// Whether the user may change the project.
+impl ProjectAccess {
     pub(super) fn may_change(&self) -> bool {
         !self.project.archived && self.role >= v1::Role::Developer
     }
 
-    /// The environment whose data the project's page leads to.
+    /// The project's page links to the data of this environment.
     fn environment(&self) -> &'static str {
         if self.project.live_approved { metadata::LIVE } else { metadata::TEST }
     }
 
-    /// Whether the user may revoke the project's keys, which archived projects have too.
+    /// Archived projects have keys too, which can be revoked.
     fn may_revoke(&self) -> bool {
         self.role >= v1::Role::Developer
     }
 
-    /// Whether the user may archive the project.
     fn may_archive(&self) -> bool {
         !self.project.archived && self.role == v1::Role::Owner
     }
 }
 
-/// The path of a project's page.
 fn path(id: &str) -> String {
     format!("/console/projects/{id}")
 }
 
-/// The project, if it is of the membership's organization.
+/// Finds a project in the organization of a membership.
 async fn find_in(
     console: &Console,
     signed_in: &SignedIn,
     membership: &v1::Membership,
     id: &str,
-) -> Result<Option<Place>, Failed> {
+) -> Result<Option<ProjectAccess>, Failed> {
     let organization = membership.organization.clone().unwrap_or_default();
     let message = v1::AccountServiceListProjectsRequest { organization_id: organization.id };
     let projects = match console.core.accounts.list_projects(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner().data,
-        // The user was a member a moment ago.
+        // The membership ended after the account was read.
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => Vec::new(),
         Err(status) => return Err(status.into()),
     };
     let found = projects.into_iter().find(|project| project.id == id);
-    Ok(found.map(|project| Place { project, organization_name: organization.name, role: membership.role() }))
+    Ok(found.map(|project| ProjectAccess { project, organization_name: organization.name, role: membership.role() }))
 }
 
-/// Finds a project of the user's organizations. Others are not there.
-pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
+/// Finds a project in the user's organizations. Projects of others count as missing.
+pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
 }
 
-/// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+/// The browser keeps the address of a form that failed. A reload redirects to the page with the form.
 async fn to_project(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
     Ok(see_other(&path(&find(&console, &signed_in, &id).await?.project.id)))
 }
@@ -172,46 +168,45 @@ async fn create(
     }
 }
 
-/// The page of a project.
 #[derive(Template)]
 #[template(path = "project.html")]
 struct ProjectPage {
     layout: Layout,
-    place: Place,
+    access: ProjectAccess,
     created: String,
-    /// Since when live access is asked for.
-    asked: Option<String>,
+    /// The time of the pending request for live access.
+    requested_at: Option<String>,
     keys: Vec<KeyRow>,
     revoked_keys: Vec<KeyRow>,
-    /// How many keys are revoked; the page shows the latest.
+    /// The page shows the latest of these revoked keys.
     revoked_count: usize,
-    /// What was typed, or else the project's name.
+    /// The typed name, or else the current one.
     typed_name: String,
     faults: Faults,
 }
 
-/// What a project's page shows beside the project.
-struct Shown<'a> {
+/// The state of the page's forms: a notice, or the typed text with its faults.
+struct FormState<'a> {
     done: Option<&'a str>,
     typed_name: Option<String>,
     faults: Faults,
 }
 
-async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, shown: Shown<'_>) -> Page {
-    let place = find(console, signed_in, id).await?;
-    let rows = keys::list(console, signed_in, &place).await?;
+async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Page {
+    let access = find(console, signed_in, id).await?;
+    let rows = keys::list(console, signed_in, &access).await?;
     let (revoked_keys, keys): (Vec<_>, Vec<_>) = rows.into_iter().partition(|key| key.revoked.is_some());
-    let status = shown.faults.status();
+    let status = form.faults.status();
     let page = ProjectPage {
-        layout: Layout::of(signed_in, &place.project.name, "organizations").with_notice(shown.done, DONE),
-        created: time(place.project.created_at.as_ref()),
-        asked: place.project.live_requested_at.as_ref().map(|at| time(Some(at))),
+        layout: Layout::of(signed_in, &access.project.name, "organizations").with_notice(form.done, DONE),
+        created: time(access.project.created_at.as_ref()),
+        requested_at: access.project.live_requested_at.as_ref().map(|at| time(Some(at))),
         keys,
         revoked_count: revoked_keys.len(),
         revoked_keys: revoked_keys.into_iter().take(keys::MAX_REVOKED).collect(),
-        typed_name: shown.typed_name.unwrap_or_else(|| place.project.name.clone()),
-        place,
-        faults: shown.faults,
+        typed_name: form.typed_name.unwrap_or_else(|| access.project.name.clone()),
+        access,
+        faults: form.faults,
     };
     render(status, &page)
 }
@@ -223,12 +218,12 @@ async fn show(
     Query(query): Query<HashMap<String, String>>,
 ) -> Page {
     let done = query.get("done").map(String::as_str);
-    show_project(&console, &signed_in, &id, Shown { done, typed_name: None, faults: Faults::none() }).await
+    show_project(&console, &signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
 }
 
-/// A project's new name, and the revision of the project that its page showed.
+/// The new name, and the revision of the project that the page showed.
 #[derive(Debug, Deserialize)]
-struct Renaming {
+struct RenameForm {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -239,21 +234,21 @@ async fn rename(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(renaming): Posted<Renaming>,
+    Posted(renaming): Posted<RenameForm>,
 ) -> Page {
     let revision = renaming.revision.parse().ok();
     let message = v1::UpdateProjectRequest { id: id.clone(), name: renaming.name.clone(), revision };
     match console.core.accounts.update_project(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", path(&id)))),
         Err(status) => {
-            let shown = Shown { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
-            show_project(&console, &signed_in, &id, shown).await
+            let form = FormState { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
+            show_project(&console, &signed_in, &id, form).await
         }
     }
 }
 
-/// Ends a button's change: back to the project's page, or the page with what was wrong.
-async fn after<T>(
+/// Redirects to the project's page after success, or shows it with the faults.
+async fn finish_form<T>(
     console: &Console,
     signed_in: &SignedIn,
     id: &str,
@@ -263,8 +258,8 @@ async fn after<T>(
     match outcome {
         Ok(_) => Ok(see_other(&format!("{}?done={done}", path(id)))),
         Err(status) => {
-            let shown = Shown { done: None, typed_name: None, faults: Faults::of(&status)? };
-            show_project(console, signed_in, id, shown).await
+            let form = FormState { done: None, typed_name: None, faults: Faults::of(&status)? };
+            show_project(console, signed_in, id, form).await
         }
     }
 }
@@ -277,7 +272,7 @@ async fn archive(
 ) -> Page {
     let message = v1::AccountServiceArchiveProjectRequest { id: id.clone() };
     let outcome = console.core.accounts.archive_project(signed_in.visit.request(message)).await;
-    after(&console, &signed_in, &id, outcome, "archived").await
+    finish_form(&console, &signed_in, &id, outcome, "archived").await
 }
 
 async fn ask_for_live_access(
@@ -288,5 +283,5 @@ async fn ask_for_live_access(
 ) -> Page {
     let message = v1::RequestLiveAccessRequest { project_id: id.clone() };
     let outcome = console.core.accounts.request_live_access(signed_in.visit.request(message)).await;
-    after(&console, &signed_in, &id, outcome, "asked").await
+    finish_form(&console, &signed_in, &id, outcome, "asked").await
 }

@@ -1,4 +1,4 @@
-//! The console's door: who may post a form, what every answer carries, and where people are led.
+//! The entrance of the console: the guard of forms, the headers of every response, and redirects.
 
 mod cookies;
 mod device;
@@ -25,7 +25,7 @@ use crate::{
 const SESSION: &str = "ses_usr_1_0123456789";
 const DEVICE: &str = "dev_0123456789";
 
-/// A core with one user, who may sign in with any password but `wrong`.
+/// A core with one user. Every password but `wrong` is right.
 fn core() -> Arc<FakeCore> {
     FakeCore::new(answer)
 }
@@ -112,7 +112,7 @@ async fn a_form_needs_the_token_of_its_browser() {
         assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
         assert!(page.contains("out of date"), "{page}");
     }
-    // Nor is it right for who has no cookie, or has a session.
+    // The token is wrong for visitors without the cookie, and for a session.
     for cookie in ["", "session=ses_usr_2_x"] {
         let body = format!("{fields}&csrf={token}");
         assert_eq!(ask(&edge, post("/console/sign-in", cookie, &body)).await.0, StatusCode::FORBIDDEN);
@@ -151,7 +151,7 @@ async fn a_form_of_another_site_is_refused() {
 }
 
 #[tokio::test]
-async fn a_form_that_cannot_be_read_is_told() {
+async fn an_unreadable_form_is_reported() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
     let (cookie, token) = visitor(&edge).await;
@@ -317,19 +317,19 @@ async fn the_root_leads_people_to_the_console() {
 
 #[test]
 fn logs_do_not_show_the_secret_of_a_link() {
-    assert_eq!(super::shown("/console/links/inv_1.secret"), "/console/links/");
-    assert_eq!(super::shown("/console/account"), "/console/account");
+    assert_eq!(super::loggable_path("/console/links/inv_1.secret"), "/console/links/");
+    assert_eq!(super::loggable_path("/console/account"), "/console/account");
 }
 
 #[tokio::test]
-async fn browsers_are_told_to_take_https_alone_where_the_whole_host_is_meant() {
-    for (public_url, told) in [
+async fn strict_transport_security_is_sent_only_for_https_on_the_default_port() {
+    for (public_url, is_sent) in [
         ("https://theses.example/", true),
         ("https://theses.example:443", true),
         ("https://theses.example:8443", false),
         ("http://theses.example", false),
     ] {
         let (_, headers, _) = get(&edge(&core(), public_url), "/console/sign-in", "").await;
-        assert_eq!(headers.contains_key("strict-transport-security"), told, "{public_url}");
+        assert_eq!(headers.contains_key("strict-transport-security"), is_sent, "{public_url}");
     }
 }

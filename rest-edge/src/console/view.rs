@@ -1,4 +1,4 @@
-//! Pages as answers.
+//! Renders pages, and formats values for them.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
@@ -16,46 +16,44 @@ use tonic::Status;
 
 use super::{
     HOME, Page,
-    form::span,
+    form::readable_duration,
     visit::{SignedIn, Visit},
 };
 
-/// An organization, as the head of a page leads to it.
+/// A link to an organization in the head of a page.
 pub(crate) struct OrganizationLink {
-    /// Its id.
     pub(crate) id: String,
-    /// Its name.
     pub(crate) name: String,
 }
 
-/// What `layout.html` shows around every page.
+/// The data of `layout.html`, the frame of every page.
 pub(crate) struct Layout {
-    /// The page's title in the browser.
+    /// The title in the browser.
     pub(crate) title: String,
-    /// Its one main heading.
+    /// The main heading of the page.
     pub(crate) heading: String,
-    /// The hidden field of every form.
+    /// The CSRF token, a hidden field of every form.
     pub(crate) csrf: String,
-    /// The hidden field of forms that must do their work once, however often they are sent.
+    /// The idempotency token, a hidden field of forms whose work core must do only once.
     pub(crate) once: String,
-    /// The e-mail of who is signed in.
+    /// The e-mail of the user who is signed in.
     pub(crate) user: Option<String>,
-    /// The organizations of theirs, by name.
+    /// The user's organizations, in core's order.
     pub(crate) organizations: Vec<OrganizationLink>,
-    /// Whether they administer the service.
+    /// True if the user administers the service.
     pub(crate) is_administrator: bool,
-    /// Their e-mail, while it is not confirmed.
+    /// The user's e-mail until it is confirmed.
     pub(crate) unconfirmed: Option<String>,
-    /// True if this installation mails the link that confirms it.
+    /// True if this installation sends the confirmation link by mail.
     pub(crate) sends_mail: bool,
-    /// What was just done.
+    /// The notice about the last change.
     pub(crate) notice: Option<String>,
-    /// The part of the console that the page is in: `organizations`, `administration` or `account`.
+    /// The active part of the console: `organizations`, `administration` or `account`.
     pub(crate) active: &'static str,
 }
 
 impl Layout {
-    /// Around a page of somebody who is signed in.
+    /// The layout for a user who is signed in.
     pub(crate) fn of(signed_in: &SignedIn, title: &str, active: &'static str) -> Self {
         let organizations = signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref());
         let link =
@@ -71,13 +69,13 @@ impl Layout {
         }
     }
 
-    /// Around a page of a visitor.
+    /// The layout for a visitor without a session.
     pub(crate) fn visitor(visit: &Visit, title: &str) -> Self {
         Self {
             title: title.to_owned(),
             heading: title.to_owned(),
             csrf: visit.csrf(),
-            // Every request has its own.
+            // The request id differs on every request.
             once: visit.request_id.to_str().unwrap_or_default().to_owned(),
             user: None,
             organizations: Vec::new(),
@@ -89,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// With the text for the word that a redirect left in `?done=`, if it is one of these.
+    /// Adds the notice for the word that a redirect put into `?done=`.
     pub(crate) fn with_notice(mut self, done: Option<&str>, texts: &[(&str, &str)]) -> Self {
         let found = texts.iter().find(|(word, _)| done == Some(*word));
         self.notice = found.map(|(_, text)| (*text).to_owned());
@@ -97,7 +95,6 @@ impl Layout {
     }
 }
 
-/// A page.
 pub(crate) fn render(status: StatusCode, template: &impl Template) -> Page {
     let text = template.render().map_err(|error| {
         tracing::error!(%error, "a page was not rendered");
@@ -106,25 +103,25 @@ pub(crate) fn render(status: StatusCode, template: &impl Template) -> Page {
     Ok((status, Html(text)).into_response())
 }
 
-/// The answer to a form that did its work: the page to look at next, by its path here.
+/// Redirects a browser after a successful form to the next page.
 pub(crate) fn see_other(path: &str) -> Response {
-    lead(StatusCode::SEE_OTHER, path)
+    redirect(StatusCode::SEE_OTHER, path)
 }
 
-/// The answer at an address that is another's: the path at which the page is.
+/// Redirects permanently to the right path of a page.
 pub(super) fn moved(path: &str) -> Response {
-    lead(StatusCode::PERMANENT_REDIRECT, path)
+    redirect(StatusCode::PERMANENT_REDIRECT, path)
 }
 
-fn lead(status: StatusCode, path: &str) -> Response {
+fn redirect(status: StatusCode, path: &str) -> Response {
     let mut response = status.into_response();
-    // Nobody's text gets into a path unencoded, so this holds.
+    // Paths encode all texts, so the conversion succeeds.
     let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(HOME));
     response.headers_mut().insert(LOCATION, location);
     response
 }
 
-/// The path of the sign-in page, which leads on to `next`.
+/// The path of the sign-in page, which redirects to `next` afterwards.
 pub(crate) fn sign_in_path(next: &str) -> String {
     if next.is_empty() || next == HOME {
         return "/console/sign-in".to_owned();
@@ -132,69 +129,66 @@ pub(crate) fn sign_in_path(next: &str) -> String {
     format!("/console/sign-in?next={}", utf8_percent_encode(next, NON_ALPHANUMERIC))
 }
 
-/// A time for people, in UTC to the minute; "never" when there is none.
+/// Formats a time in UTC to the minute; "never" if there is none.
 pub(crate) fn time(at: Option<&Timestamp>) -> String {
-    written(at, "YYYY-MM-DDTHH:MM".len())
+    format_time(at, "YYYY-MM-DDTHH:MM".len())
 }
 
-/// A time for people, in UTC to the millisecond; "never" when there is none.
+/// Formats a time in UTC to the millisecond; "never" if there is none.
 pub(crate) fn exact_time(at: Option<&Timestamp>) -> String {
-    written(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
+    format_time(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
 }
 
-fn written(at: Option<&Timestamp>, length: usize) -> String {
+fn format_time(at: Option<&Timestamp>, length: usize) -> String {
     let Some(at) = at else { return "never".to_owned() };
     let text = format_millis(to_millis(at));
     format!("{} {} UTC", &text[..10], &text[11..length])
 }
 
-/// A text, or its beginning when it has more characters than `most`.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Cuts a text that has more than `max_chars` characters.
+pub(crate) fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// A status as a word in a colour.
 #[derive(Clone, Copy)]
 pub(crate) struct Badge {
-    /// The word.
     pub(crate) word: &'static str,
-    /// The class of its colour.
+    /// The CSS class that gives the colour.
     pub(crate) class: &'static str,
 }
 
-/// A choice of a list.
 pub(crate) struct Choice {
-    /// As the form sends it.
+    /// The value that the form sends.
     pub(crate) value: &'static str,
-    /// For people.
+    /// The readable name.
     pub(crate) name: &'static str,
-    /// Whether it is the one that was taken.
+    /// True for the selected choice.
     pub(crate) is_taken: bool,
 }
 
-/// The choice of a list by which all rows are shown.
+/// The choice that selects all rows.
 pub(crate) const ALL: (&str, &str) = ("", "All");
 
-/// The choices of a list: values and names. Browsers take the first one when `taken` is none of them.
+/// Builds choices from values and names. Browsers select the first one if none has the value `taken`.
 pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)>, taken: &str) -> Vec<Choice> {
     all.into_iter().map(|(value, name)| Choice { value, name, is_taken: value == taken }).collect()
 }
 
-/// Length of the longest bar of a chart, in the drawing's own units.
+/// Length of the longest bar of a chart, in units of the drawing.
 pub(crate) const MAX_BAR: u64 = 200;
 
-/// The length of a bar in a chart whose longest is for `most`. The least number above zero can be seen.
-pub(crate) fn bar(number: u64, most: u64) -> u64 {
-    let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(most.max(1));
+/// The length of a bar if the longest bar shows `max`. A bar above zero stays visible.
+pub(crate) fn bar_length(number: u64, max: u64) -> u64 {
+    let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(max.max(1));
     let length = u64::try_from(share).unwrap_or(MAX_BAR).min(MAX_BAR);
     length.max(if number > 0 { 2 } else { 0 })
 }
 
-/// A number as people read it: `1,234,567`.
-pub(crate) fn grouped(number: impl ToString) -> String {
+/// Groups the digits of a number: `1,234,567`.
+pub(crate) fn group_digits(number: impl ToString) -> String {
     let digits = number.to_string();
     let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
     let mut text = sign.to_owned();
@@ -207,48 +201,47 @@ pub(crate) fn grouped(number: impl ToString) -> String {
     text
 }
 
-/// Most bytes of markup that a shown event or payload takes. Pages stay small; a thesis may have 10,000 characters.
+/// Limit for the markup of an event or payload in bytes, so that pages stay small. A thesis may have 10,000 characters.
 pub(crate) const MAX_SHOWN: usize = 40_000;
 
-/// The beginning of a text whose markup has `most` bytes at most, and whether that is the whole text.
-pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
+/// Cuts a text so that its markup has at most `max_bytes` bytes. Also returns true if the text is complete.
+pub(crate) fn cut_markup(text: &str, max_bytes: usize) -> (&str, bool) {
     let mut size = 0;
     for (at, letter) in text.char_indices() {
-        // Templates write what markup could be made of as `&#34;` and the like.
+        // Templates escape these characters, such as `&#34;`.
         size += if matches!(letter, '<' | '>' | '&' | '"' | '\'') { "&#34;".len() } else { letter.len_utf8() };
-        if size > most {
+        if size > max_bytes {
             return (&text[..at], false);
         }
     }
     (text, true)
 }
 
-/// A sentence of core's message, which begins small and has no full stop.
+/// Makes a sentence of core's message, which starts in lower case and has no full stop.
 pub(crate) fn sentence(message: &str) -> String {
-    let mut letters = message.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let mut chars = message.chars();
+    let first = chars.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
+    format!("{first}{}{stop}", chars.as_str())
 }
 
-/// The HTTP status of an error.
 pub(crate) fn status_of(error: &ApiError) -> StatusCode {
     StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// Why a page is not shown.
+/// The reason why a handler shows no page.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// An error, told on a page of its own.
-    Told(Box<ApiError>),
-    /// Nobody is signed in: the path to come back to, if there is one.
+    /// The console shows a page with this error.
+    Error(Box<ApiError>),
+    /// Nobody is signed in. The sign-in returns to this path unless it is empty.
     SignIn(String),
-    /// A page of its own says why.
+    /// This response explains the reason.
     Shown(Box<Response>),
 }
 
 impl Failed {
-    /// There is no such page, or not for this user.
+    /// The page does not exist, or this user may not see it.
     pub(crate) fn missing() -> Self {
         not_found().into()
     }
@@ -258,7 +251,7 @@ impl From<ApiError> for Failed {
     fn from(error: ApiError) -> Self {
         match error.code {
             ErrorCode::SignInRequired => Self::SignIn(String::new()),
-            _ => Self::Told(Box::new(error)),
+            _ => Self::Error(Box::new(error)),
         }
     }
 }
@@ -269,25 +262,24 @@ impl From<Status> for Failed {
     }
 }
 
-/// A failure inside an answer, until its page is rendered.
+/// The error of a response whose page is not rendered yet.
 #[derive(Clone)]
-pub(super) struct Told(pub(super) ApiError);
+pub(super) struct PageError(pub(super) ApiError);
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         match self {
             Self::SignIn(next) => see_other(&sign_in_path(&next)),
             Self::Shown(response) => *response,
-            Self::Told(error) => {
+            Self::Error(error) => {
                 let mut response = status_of(&error).into_response();
-                response.extensions_mut().insert(Told(*error));
+                response.extensions_mut().insert(PageError(*error));
                 response
             }
         }
     }
 }
 
-/// There is no such page.
 pub(super) fn not_found() -> ApiError {
     ApiError::new(ErrorCode::RouteNotFound, "there is no such page, or it is not yours to see")
 }
@@ -300,7 +292,7 @@ struct FailedPage<'a> {
     request_id: &'a str,
 }
 
-/// The page that tells a failure.
+/// Renders the page of an error.
 pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
     let status = status_of(error);
     let title = match status.as_u16() {
@@ -313,13 +305,13 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         400..=499 => "That did not work",
         _ => "Something went wrong",
     };
-    // What is not there and what is another's look the same.
+    // Missing resources and resources of others must look the same.
     let message = match (status, error.code) {
         (_, ErrorCode::LinkNotFound) => sentence(&error.message),
         (StatusCode::NOT_FOUND, _) => sentence(&not_found().message),
         _ => sentence(&error.message),
     };
-    let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", span(seconds)));
+    let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", readable_duration(seconds)));
     let page = FailedPage {
         layout: Layout::visitor(visit, title),
         message: message + &wait.unwrap_or_default(),
@@ -356,12 +348,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_between_letters() {
-        assert_eq!(beginning("{\"a\":1}", 100), ("{\"a\":1}", true));
-        assert_eq!(beginning("ab\"c", 7), ("ab\"", false));
-        assert_eq!(beginning("ab\"c", 6), ("ab", false));
-        assert_eq!(beginning("a🚀", 4), ("a", false));
-        assert_eq!(beginning("a🚀", 5), ("a🚀", true));
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut_markup("{\"a\":1}", 100), ("{\"a\":1}", true));
+        assert_eq!(cut_markup("ab\"c", 7), ("ab\"", false));
+        assert_eq!(cut_markup("ab\"c", 6), ("ab", false));
+        assert_eq!(cut_markup("a🚀", 4), ("a", false));
+        assert_eq!(cut_markup("a🚀", 5), ("a🚀", true));
     }
 
     #[test]
@@ -369,20 +361,20 @@ mod tests {
         let markup = |text: &str| escape(text, Html).expect("it cannot fail").to_string();
         for letter in ["a", "é", "🚀", "\"", "'", "<", ">", "&", "\\", "\n", "\u{1}"] {
             let json = serde_json::to_string(&letter.repeat(300)).expect("texts always serialise");
-            let most = markup(&json).len();
-            assert_eq!(beginning(&json, most), (&*json, true), "{letter:?}");
-            let (shown, is_whole) = beginning(&json, most - 1);
+            let max_bytes = markup(&json).len();
+            assert_eq!(cut_markup(&json, max_bytes), (&*json, true), "{letter:?}");
+            let (shown, is_whole) = cut_markup(&json, max_bytes - 1);
             let size = markup(shown).len();
-            assert!(!is_whole && size < most && size + 5 >= most, "{letter:?}: {size} of {most}");
+            assert!(!is_whole && size < max_bytes && size + 5 >= max_bytes, "{letter:?}: {size} of {max_bytes}");
         }
     }
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(-1_234_567), "-1,234,567");
-        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(group_digits(0), "0");
+        assert_eq!(group_digits(999), "999");
+        assert_eq!(group_digits(1_000), "1,000");
+        assert_eq!(group_digits(-1_234_567), "-1,234,567");
+        assert_eq!(group_digits(u64::MAX), "18,446,744,073,709,551,615");
     }
 }

@@ -1,4 +1,4 @@
-//! Who asks for a page.
+//! The visitor of a page: cookies, session and CSRF tokens.
 
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
@@ -20,35 +20,33 @@ use tonic::{Request, metadata::MetadataMap};
 use super::{Console, HOME, view::Failed};
 
 const SESSION: HeaderName = HeaderName::from_static(metadata::SESSION);
-/// Most characters of a browser's name that core is told.
+/// Limit in characters for the browser's name in calls of core.
 const MAX_USER_AGENT: usize = 300;
-/// Most bytes of a session's token.
 const MAX_SESSION: usize = 256;
-/// Seconds for which a browser keeps the token by which core knows it: 90 days, as core does.
+/// Lifetime of the device cookie: 90 days, as long as core keeps the token.
 const DEVICE_SECONDS: u32 = 7_776_000;
-/// Characters of the cookie that guards the forms of visitors.
+/// Length in characters of the cookie that guards the forms of visitors.
 const FORM_LENGTH: usize = 32;
 
-/// How the console's cookies are named and bound. With https their names begin with `__Host-`: a browser then takes them
-/// from this very host by https alone, so no other host of the domain can plant one. The prefix demands the path `/`.
+/// Names and attributes of the console's cookies. With https their names begin with `__Host-`: a browser then accepts
+/// them only from this host and by https, so no other host of the domain can plant one. The prefix demands the path
+/// `/`.
 #[derive(Clone, Copy)]
 pub(crate) struct Cookies {
-    /// Whether browsers send them by https only.
+    /// True if browsers send the cookies only by https.
     pub(super) is_secure: bool,
 }
 
 impl Cookies {
-    /// The name of the cookie with the session's token.
     pub(crate) const fn session(self) -> &'static str {
         if self.is_secure { "__Host-session" } else { "session" }
     }
 
-    /// The name of the cookie that guards the forms of visitors without a session.
     const fn form(self) -> &'static str {
         if self.is_secure { "__Host-form" } else { "form" }
     }
 
-    /// The header that sets a cookie until the browser closes; none when the value cannot travel in one.
+    /// The header that sets a cookie until the browser closes; none if a cookie cannot carry the value.
     pub(crate) fn set(self, name: &str, value: &str) -> Option<HeaderValue> {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
@@ -57,12 +55,12 @@ impl Cookies {
         Some(header)
     }
 
-    /// The name of the cookie by which core knows a browser where its user has signed in before.
+    /// The cookie by which core recognizes a browser in which the user has signed in before.
     pub(crate) const fn device(self) -> &'static str {
         if self.is_secure { "__Host-device" } else { "device" }
     }
 
-    /// The header that keeps the device's token beyond the session; none when it cannot travel in a cookie.
+    /// The header that keeps the device's token beyond the session; none if a cookie cannot carry the token.
     pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
         let until_closed = self.set(self.device(), token)?;
         let text = format!("{}; Max-Age={DEVICE_SECONDS}", until_closed.to_str().ok()?);
@@ -71,7 +69,7 @@ impl Cookies {
         Some(header)
     }
 
-    /// The header that takes the session's cookie away.
+    /// The header that deletes the session's cookie.
     pub(crate) fn end_session(self) -> HeaderValue {
         let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
         let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
@@ -79,28 +77,23 @@ impl Cookies {
     }
 }
 
-/// A request for a page: who asks, from where.
+/// The visitor and the origin of a request for a page.
 #[derive(Clone)]
 pub(crate) struct Visit {
-    /// The session's token, if the browser sent one. It may have ended.
+    /// The session's token, if the browser sent one. The session may have ended.
     pub(crate) session: Option<String>,
-    /// The token of the device, if the browser sent one. Only core knows whether it is good.
+    /// The device's token, if the browser sent one. Only core can validate it.
     pub(crate) device: Option<String>,
-    /// The address of the client.
     pub(crate) address: IpAddr,
-    /// The request's id.
     pub(crate) request_id: HeaderValue,
-    /// Where the request stands in its trace.
     pub(crate) trace: Trace,
-    /// The browser.
     pub(crate) user_agent: Option<String>,
-    /// The path and query of the request.
     pub(crate) path: String,
-    /// The cookie that guards the forms of visitors.
+    /// The value of the cookie that guards the forms of visitors.
     form: String,
-    /// Whether the browser does not have that cookie yet.
+    /// True if the browser does not have that cookie yet.
     is_new: bool,
-    /// Whether a page of this service sent it, as far as it tells.
+    /// False if the request names another site as its origin.
     pub(super) is_own: bool,
 }
 
@@ -133,14 +126,14 @@ impl Visit {
         }
     }
 
-    /// The token that every form must carry: its pages know it, those of other sites do not.
+    /// The token that every form must carry. Pages of other sites do not know it.
     pub(crate) fn csrf(&self) -> String {
         hex::encode(self.mac().finalize().into_bytes())
     }
 
-    /// Whether a form's token is right, in a time that does not tell how wrong it is.
+    /// Checks a form's token in constant time.
     pub(super) fn accepts(&self, csrf: &str) -> bool {
-        hex::decode(csrf).is_ok_and(|told| self.mac().verify_slice(&told).is_ok())
+        hex::decode(csrf).is_ok_and(|tag| self.mac().verify_slice(&tag).is_ok())
     }
 
     /// Names a form that does its work once, by the token in it; none for a form without one. Tokens are request ids, which
@@ -149,8 +142,8 @@ impl Visit {
         (!token.is_empty()).then(|| format!("{token}/{}", self.csrf()))
     }
 
-    /// The session's token keys it, also that of a session that has ended. So a token from before a sign-in is worth
-    /// nothing after it. Only visitors without a session have the key of their form cookie.
+    /// The key is the session's token, even of a session that has ended. So a sign-in invalidates earlier form tokens.
+    /// Visitors without a session use their form cookie as the key.
     fn mac(&self) -> Hmac<Sha256> {
         let key = self.session.as_deref().unwrap_or(&self.form);
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
@@ -158,8 +151,8 @@ impl Visit {
         mac
     }
 
-    /// A call of core in the name of the session's user. Without a session it has an empty one, which core refuses: a call
-    /// with none at all would be an operator's.
+    /// A call of core on behalf of the session's user. A visitor without a session sends an empty token, which core
+    /// refuses: a call without any token would count as an operator's.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let token = self.session.as_deref().unwrap_or_default();
         let mut token = HeaderValue::try_from(token).expect("a token is printable");
@@ -169,12 +162,12 @@ impl Visit {
         request
     }
 
-    /// A call of core in nobody's name, for methods that need no session.
+    /// A call of core for methods that need no session.
     pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
         self.trusted(message, None)
     }
 
-    /// A call of a public service in the name of the session's user, in an environment of a project.
+    /// A call of a public service on behalf of the session's user, in an environment of a project.
     pub(crate) fn request_in<T>(&self, project_id: &str, live: bool, message: T) -> Request<T> {
         let token = self.session.clone().unwrap_or_default().into();
         self.trusted(message, Some(MemberSession { token, project_id: project_id.to_owned(), live }))
@@ -192,20 +185,20 @@ impl Visit {
         Request::from_parts(MetadataMap::new(), extensions, message)
     }
 
-    /// The header that gives a new visitor the cookie that guards forms.
+    /// Sets the cookie that guards forms for a new visitor.
     pub(super) fn new_form_cookie(&self, cookies: Cookies) -> Option<HeaderValue> {
         cookies.set(cookies.form(), &self.form).filter(|_| self.is_new)
     }
 }
 
-/// The first value of a cookie that can be one. Those of other applications beside it may be anything.
+/// The first acceptable value of a cookie. Other applications of the host may set cookies of the same name.
 fn cookie<'a>(headers: &'a HeaderMap, name: &str, is_one: impl Fn(&str) -> bool) -> Option<&'a str> {
     let pairs = headers.get_all(COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
     let mut texts = pairs.filter_map(|pair| std::str::from_utf8(pair.trim_ascii()).ok()?.split_once('='));
     texts.find_map(|(key, value)| (key == name && is_one(value)).then_some(value))
 }
 
-/// Whether a cookie's value may be a token.
+/// True if a cookie's value can be a token.
 fn is_token(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=MAX_SESSION).contains(&text.len()) && text.bytes().all(is_letter)
@@ -217,7 +210,7 @@ fn random(console: &Console) -> String {
     hex::encode(bytes)
 }
 
-/// Whether a request that names its origin names this service.
+/// False if the request names an origin other than this service.
 fn is_own(head: &Parts, console: &Console) -> bool {
     let host = head.uri.authority().map(|authority| authority.as_str());
     let host = host.or_else(|| head.headers.get(HOST).and_then(|value| value.to_str().ok()));
@@ -226,7 +219,6 @@ fn is_own(head: &Parts, console: &Console) -> bool {
         let named = origin.strip_prefix("https://").or_else(plain);
         named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
     };
-    // The public URL has no path.
     let own = console.public_url.as_str();
     let mut origins = head.headers.get_all(ORIGIN).iter();
     origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
@@ -240,16 +232,14 @@ impl<S: Sync> FromRequestParts<S> for Visit {
     }
 }
 
-/// A visit of somebody who is signed in.
+/// A visit with a valid session.
 pub(crate) struct SignedIn {
-    /// The visit.
     pub(crate) visit: Visit,
-    /// Who it is.
     pub(crate) account: v1::GetAccountResponse,
 }
 
 impl SignedIn {
-    /// Who visits, if somebody is signed in.
+    /// Finds the user of a visit; none if nobody is signed in.
     pub(crate) async fn find(console: &Console, visit: Visit) -> Result<Option<Self>, Failed> {
         if visit.session.is_none() {
             return Ok(None);
@@ -263,23 +253,20 @@ impl SignedIn {
         }
     }
 
-    /// The user's membership of an organization. To others it does not exist.
+    /// The user's membership of an organization. For others the organization counts as missing.
     pub(crate) fn membership(&self, organization_id: &str) -> Result<&v1::Membership, Failed> {
         let is_it = |row: &&v1::Membership| row.organization.as_ref().is_some_and(|found| found.id == organization_id);
         self.account.memberships.iter().find(is_it).ok_or_else(Failed::missing)
     }
 
-    /// Whether the user administers the service.
     pub(crate) fn is_administrator(&self) -> bool {
         self.account.user.as_ref().is_some_and(|user| user.administrator)
     }
 
-    /// True if the user's e-mail is confirmed.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.account.user.as_ref().is_some_and(|user| user.email_confirmed_at.is_some())
     }
 
-    /// The user's e-mail.
     pub(crate) fn email(&self) -> &str {
         self.account.user.as_ref().map_or("", |user| &user.email)
     }
@@ -290,13 +277,13 @@ impl FromRequestParts<Arc<Console>> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
         let Ok(visit) = Visit::from_request_parts(parts, console).await;
-        // A form that was posted is no page to come back to.
+        // The sign-in cannot return to a posted form.
         let next = if parts.method.is_safe() { visit.path.clone() } else { String::new() };
         Self::find(console, visit).await?.ok_or(Failed::SignIn(next))
     }
 }
 
-/// A visit of an administrator. To others the page does not exist.
+/// A visit of an administrator. For others the page counts as missing.
 pub(crate) struct Administrator(pub(crate) SignedIn);
 
 impl FromRequestParts<Arc<Console>> for Administrator {

@@ -1,4 +1,4 @@
-//! A project's data in one of its environments: webhooks, events, and what its keys read.
+//! A project's data in one environment: webhooks, events, and the resources that its keys can read.
 
 mod deliveries;
 mod events;
@@ -21,56 +21,54 @@ use tonic::Request;
 
 use super::{
     Console,
-    projects::{self, Place},
+    projects::{self, ProjectAccess},
     view::{Failed, Layout, render},
     visit::SignedIn,
 };
 
-/// The routes of all workspaces.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
 }
 
-/// The parts of a workspace, with the first part of the path of their pages.
+/// The tabs of a workspace, with the path prefix of their pages.
 const TABS: [(&str, &str); 3] = [("Webhooks", "/webhooks"), ("Events", "/events"), ("Explore", "/explore")];
 
-/// A project in one of its environments, and the member who looks at it. Taken from paths that begin with
+/// A project in one environment, and the member who visits it. The extractor reads paths that begin with
 /// `/console/projects/{id}/{environment}`.
 struct Workspace {
     signed_in: SignedIn,
-    place: Place,
+    access: ProjectAccess,
     live: bool,
 }
 
 impl Workspace {
-    /// The name of the environment.
     fn environment(&self) -> &'static str {
         if self.live { metadata::LIVE } else { metadata::TEST }
     }
 
-    /// The path of one of its pages, such as `/webhooks`.
+    /// The path of a page of the workspace, such as `/webhooks`.
     fn path(&self, page: &str) -> String {
         self.path_in(self.environment(), page)
     }
 
-    /// The path of a page of the same project in an environment.
+    /// The path of a page in another environment of the project.
     fn path_in(&self, environment: &str, page: &str) -> String {
-        format!("/console/projects/{}/{environment}{page}", self.place.project.id)
+        format!("/console/projects/{}/{environment}{page}", self.access.project.id)
     }
 
-    /// A call of a public service in the name of the member.
+    /// A call of a public service on behalf of the member.
     fn request<T>(&self, message: T) -> Request<T> {
-        self.signed_in.visit.request_in(&self.place.project.id, self.live, message)
+        self.signed_in.visit.request_in(&self.access.project.id, self.live, message)
     }
 
-    /// A call that does its work once, however often a form with this `once` and these values is sent.
+    /// A call whose work core does once, even if the browser sends the form with this `once` and these values again.
     fn request_once<M: Message>(&self, once: &str, message: M) -> Request<M> {
-        // Who goes back, changes the form and sends it again means another thing.
+        // A changed form needs a new key, so the key contains a hash of the values.
         let hash =
             Sha256::new().chain_update(once).chain_update(type_name::<M>()).chain_update(message.encode_to_vec());
         let key = format!("console:{}", hex::encode(hash.finalize()));
         let mut request = self.request(message);
-        // A form without it is none of ours.
+        // The pages of this console always send the token.
         if !once.is_empty() {
             let key = HeaderValue::try_from(key).expect("it is ASCII");
             request.metadata_mut().as_mut().insert(metadata::IDEMPOTENCY_KEY, key);
@@ -78,17 +76,17 @@ impl Workspace {
         request
     }
 
-    /// Its parts, by their names.
+    /// Name and path of each tab.
     fn tabs(&self) -> [(&'static str, &'static str); 3] {
         TABS
     }
 
-    /// Whether nobody sees its data: the project is archived, or has no live access.
+    /// True if nobody may see the data: the project is archived, or has no live access.
     fn is_closed(&self) -> bool {
-        self.place.project.archived || (self.live && !self.place.project.live_approved)
+        self.access.project.archived || (self.live && !self.access.project.live_approved)
     }
 
-    /// The answer to all requests for pages of a workspace that is closed.
+    /// The response of all pages of a closed workspace.
     fn closed(self, path: &str) -> Failed {
         let page = path.split('/').nth(5).unwrap_or_default();
         let tab = TABS.into_iter().find(|(_, tab)| tab[1..] == *page).map_or(TABS[0].1, |(_, tab)| tab);
@@ -99,10 +97,10 @@ impl Workspace {
         }
     }
 
-    /// Around one of its pages. Its title in the browser also says the project and the environment.
+    /// The layout of a page. The title in the browser also names the project and the environment.
     fn layout(&self, title: &str) -> Layout {
         let heading = title.to_owned();
-        let title = format!("{title} · {}, {}", self.place.project.name, self.environment());
+        let title = format!("{title} · {}, {}", self.access.project.name, self.environment());
         Layout { heading, ..Layout::of(&self.signed_in, &title, "organizations") }
     }
 }
@@ -120,13 +118,12 @@ impl FromRequestParts<Arc<Console>> for Workspace {
             _ => return Err(Failed::missing()),
         };
         let signed_in = SignedIn::from_request_parts(parts, console).await?;
-        let place = projects::find(console, &signed_in, named("id")).await?;
-        let workspace = Self { signed_in, place, live };
+        let access = projects::find(console, &signed_in, named("id")).await?;
+        let workspace = Self { signed_in, access, live };
         if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
     }
 }
 
-/// The page of a workspace whose data nobody sees.
 #[derive(Template)]
 #[template(path = "workspace_closed.html")]
 struct ClosedPage {

@@ -1,5 +1,5 @@
-//! The gRPC interface at `/docs/grpc`: a guide, and a page for each proto file, made of the compiled descriptors and their comments.
-//! The files themselves are there too.
+//! The gRPC interface at `/docs/grpc`: a guide, and a page for each proto file, built from the compiled descriptors and
+//! their comments. The proto files themselves are served too.
 
 mod comments;
 mod file;
@@ -15,35 +15,35 @@ use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use thesis_proto::v1;
 
 use super::{
-    markdown::{self, Source},
-    page::{Page, Part, cards},
+    markdown::{self, GuideSource},
+    page::{Page, PagePart, cards},
 };
 
-/// The guide's path. The pages of the files are under it.
+/// The guide's path, and the prefix of the files' pages.
 pub(super) const PATH: &str = "/docs/grpc";
-/// The folder of the proto files, as they import each other.
+/// The import path of the proto files.
 const FOLDER: &str = "thesis/v1/";
 
 static DESCRIPTORS: LazyLock<FileDescriptorSet> =
     LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
 
-/// For whom a proto file is.
+/// The audience of a proto file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
-    /// Customers.
+    /// Customers call it with a key.
     Key,
-    /// Those who use any of the services.
+    /// All users of the services need it.
     Shared,
-    /// Operators and front ends.
+    /// Operators and front ends call it.
     Operator,
-    /// The roles of the service.
+    /// Only the roles of the service call it.
     Internal,
 }
 
 impl Audience {
     const ALL: [Self; 4] = [Self::Key, Self::Shared, Self::Operator, Self::Internal];
 
-    /// The heading of its files, and a fragment.
+    /// The heading of the files' group, and its fragment.
     const fn title(self) -> (&'static str, &'static str) {
         match self {
             Self::Key => ("Services for API keys", "services-for-api-keys"),
@@ -53,7 +53,7 @@ impl Audience {
         }
     }
 
-    /// Who may call them.
+    /// The rule that says which callers are allowed.
     const fn rule(self) -> &'static str {
         match self {
             Self::Key => "Each call needs an API key in the metadata `authorization`.",
@@ -70,18 +70,16 @@ impl Audience {
     }
 }
 
-/// A proto file.
 struct ProtoFile {
-    /// Its name without `.proto`.
+    /// The name without `.proto`.
     name: &'static str,
-    /// Its text.
     text: &'static str,
     audience: Audience,
 }
 
 macro_rules! proto_files {
     ($($audience:ident $name:literal;)+) => {
-        /// Every proto file, in the order of the lists.
+        /// All proto files in the order of the lists.
         const FILES: &[ProtoFile] = &[$(ProtoFile {
             name: $name,
             text: include_str!(concat!("../../../proto/thesis/v1/", $name, ".proto")),
@@ -111,12 +109,10 @@ proto_files! {
 }
 
 impl ProtoFile {
-    /// The path of its page.
     fn path(&self) -> String {
         format!("{PATH}/{}", self.name)
     }
 
-    /// The path of its text.
     fn text_path(&self) -> String {
         format!("{PATH}/{FOLDER}{}.proto", self.name)
     }
@@ -127,16 +123,15 @@ impl ProtoFile {
     }
 }
 
-/// The guide and the pages of all files.
 pub(super) fn pages(public_url: &str) -> Vec<Page> {
-    let types = types::Types::new();
+    let types = types::TypePages::new();
     let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
     let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
-    let source = Source { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
+    let source = GuideSource { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
     let mut guide = markdown::page(&source, public_url);
     for audience in Audience::ALL {
         let (title, id) = audience.title();
-        guide.parts.push(Part { id: id.to_owned(), text: title.to_owned() });
+        guide.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
         let rule = comments::html(audience.rule());
         let of = files.iter().filter(|(of, _)| *of == audience);
         let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));
@@ -145,7 +140,6 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
     std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
 }
 
-/// The path and the text of each proto file.
 pub(super) fn files() -> impl Iterator<Item = (String, &'static str)> {
     FILES.iter().map(|proto| (proto.text_path(), proto.text))
 }

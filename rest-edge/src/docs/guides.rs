@@ -1,61 +1,60 @@
-//! The guides, and the list of everything there is to read.
+//! The guides, and the list of all pages.
 
 use super::{
     HOME, grpc,
-    markdown::{self, Source},
-    page::{Group, Link, Page, cards},
+    markdown::{self, GuideSource},
+    page::{Page, PageGroup, PageLink, cards},
     reference,
 };
 
-/// Every page in the order in which the list shows them.
-pub(super) const GROUPS: &[Group] = &[
-    Group {
+/// All pages in the order of the list.
+pub(super) const GROUPS: &[PageGroup] = &[
+    PageGroup {
         title: "Begin",
         links: &[
-            Link { path: "/docs/quick-start", title: "Quick start" },
-            Link { path: "/docs/keys-and-environments", title: "Keys and environments" },
-            Link { path: "/docs/sandbox", title: "Sandbox" },
+            PageLink { path: "/docs/quick-start", title: "Quick start" },
+            PageLink { path: "/docs/keys-and-environments", title: "Keys and environments" },
+            PageLink { path: "/docs/sandbox", title: "Sandbox" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Use",
         links: &[
-            Link { path: "/docs/pagination", title: "Pagination" },
-            Link { path: "/docs/filters-and-references", title: "Filters and references" },
-            Link { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
-            Link { path: "/docs/streams", title: "Streams" },
-            Link { path: "/docs/webhooks", title: "Webhooks" },
-            Link { path: "/docs/errors-and-limits", title: "Errors and limits" },
-            Link { path: "/docs/going-live", title: "Going live" },
+            PageLink { path: "/docs/pagination", title: "Pagination" },
+            PageLink { path: "/docs/filters-and-references", title: "Filters and references" },
+            PageLink { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
+            PageLink { path: "/docs/streams", title: "Streams" },
+            PageLink { path: "/docs/webhooks", title: "Webhooks" },
+            PageLink { path: "/docs/errors-and-limits", title: "Errors and limits" },
+            PageLink { path: "/docs/going-live", title: "Going live" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Look up",
         links: &[
-            Link { path: reference::PATH, title: "API reference" },
-            Link { path: grpc::PATH, title: "gRPC" },
-            Link { path: "/docs/errors", title: "Errors" },
+            PageLink { path: reference::PATH, title: "API reference" },
+            PageLink { path: grpc::PATH, title: "gRPC" },
+            PageLink { path: "/docs/errors", title: "Errors" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Run it",
         links: &[
-            Link { path: "/docs/operators", title: "For operators" },
-            Link { path: "/docs/deploy", title: "Deploy and upgrade" },
-            Link { path: "/docs/data", title: "Data and backups" },
-            Link { path: "/docs/observability", title: "Observability" },
-            Link { path: "/docs/upstream", title: "The upstream" },
-            Link { path: "/docs/capacity", title: "Capacity" },
-            Link { path: "/docs/measurements", title: "Measurements" },
+            PageLink { path: "/docs/operators", title: "For operators" },
+            PageLink { path: "/docs/deploy", title: "Deploy and upgrade" },
+            PageLink { path: "/docs/data", title: "Data and backups" },
+            PageLink { path: "/docs/observability", title: "Observability" },
+            PageLink { path: "/docs/upstream", title: "The upstream" },
+            PageLink { path: "/docs/capacity", title: "Capacity" },
+            PageLink { path: "/docs/measurements", title: "Measurements" },
         ],
     },
 ];
 
 macro_rules! sources {
     ($($name:literal $file:literal;)+) => {
-        /// The Markdown of each guide.
-        const SOURCES: &[Source] =
-            &[$(Source { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
+        const SOURCES: &[GuideSource] =
+            &[$(GuideSource { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
     };
 }
 
@@ -80,12 +79,11 @@ sources! {
     "upstream" "upstream.md";
 }
 
-/// The guides of a service that people reach under this address.
 pub(super) fn pages(public_url: &str) -> Vec<Page> {
     SOURCES.iter().map(|source| markdown::page(source, public_url)).collect()
 }
 
-/// The page that leads to all others.
+/// The index of all pages.
 pub(super) fn index(pages: &[Page]) -> Page {
     let mut body = String::new();
     for group in GROUPS {
@@ -105,7 +103,7 @@ pub(super) fn index(pages: &[Page]) -> Page {
     }
 }
 
-/// The page that stands where there is none.
+/// The page for paths without a document.
 pub(super) fn missing() -> Page {
     let body = "<p>There is no page here. The list of all pages may have the one that is meant.</p>".to_owned();
     Page { title: "Page not found".to_owned(), body, ..Page::default() }

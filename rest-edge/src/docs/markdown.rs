@@ -1,5 +1,5 @@
-//! Markdown as a page: headings get fragments, links between files lead to pages, blocks of code in several languages become one
-//! block with a choice, and the headings of error codes get the facts of the code.
+//! Renders Markdown as a page: headings get fragments, links between files become links between pages, blocks of code
+//! in several languages become one block with a choice, and the headings of error codes get the facts of the code.
 
 use std::collections::HashMap;
 
@@ -9,34 +9,32 @@ use thesis_proto::error::ErrorCode;
 
 use super::{
     HOME,
-    page::{Page, Part},
+    page::{Page, PagePart},
 };
 
-/// A guide's file.
-pub(super) struct Source {
-    /// The last part of its path.
+/// The Markdown file of a guide.
+pub(super) struct GuideSource {
+    /// The last segment of the page's path.
     pub(super) name: &'static str,
-    /// Its Markdown.
     pub(super) text: &'static str,
 }
 
-/// Languages of code that readers choose between, and their names for people.
+/// Readers choose between these languages of code. Each has a readable name.
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("js", "Node"), ("go", "Go")];
 
-/// A language's name for people; none of what is no program, such as JSON.
+/// The readable name of a programming language; none for other formats, such as JSON.
 fn name_of(language: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == language).map(|(_, name)| *name)
 }
 
-/// A text that may stand between tags and in attributes.
+/// Escapes a text for HTML content and attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_html(&mut out, text).expect("memory takes every text");
     out
 }
 
-/// A guide's page.
-pub(super) fn page(source: &Source, public_url: &str) -> Page {
+pub(super) fn page(source: &GuideSource, public_url: &str) -> Page {
     let text = source.text.replace("{{api_url}}", public_url);
     let mut writer = Writer::default();
     let parser = Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
@@ -54,32 +52,32 @@ pub(super) fn page(source: &Source, public_url: &str) -> Page {
     }
 }
 
-/// A heading that is being read.
+/// The heading that the writer reads.
 struct Heading<'a> {
     level: HeadingLevel,
     text: String,
     events: Vec<Event<'a>>,
 }
 
-/// Turns the events of Markdown into HTML.
+/// Turns Markdown events into HTML.
 #[derive(Default)]
 struct Writer<'a> {
     out: String,
     title: String,
     summary: String,
-    parts: Vec<Part>,
+    parts: Vec<PagePart>,
     heading: Option<Heading<'a>>,
-    /// The table that is being read.
+    /// The table that the writer reads.
     table: Option<Vec<Event<'a>>>,
-    /// Whether the first paragraph is being read.
+    /// True while the writer reads the first paragraph.
     in_summary: bool,
-    /// The block of code that is being read: its language and text.
+    /// Language and text of the code block that the writer reads.
     code: Option<(String, String)>,
-    /// Blocks of code without text between them.
+    /// Adjacent code blocks.
     codes: Vec<(String, String)>,
-    /// How many choices of languages there are.
+    /// Number of language choices so far.
     choices: usize,
-    /// How often a fragment is in use.
+    /// Number of uses of each fragment.
     ids: HashMap<String, usize>,
 }
 
@@ -131,7 +129,7 @@ impl<'a> Writer<'a> {
                 self.put(event);
                 self.end_table();
             }
-            // Guides are Markdown alone.
+            // Guides contain no HTML.
             Event::Html(text) | Event::InlineHtml(text) => self.put(Event::Text(text)),
             event => self.put(event),
         }
@@ -150,8 +148,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a table, which scrolls by itself where it is too wide. Pages may hold no style, so a column's side is a class; and the
-    /// corner above row headings heads nothing.
+    /// Writes a table in a scrollable element. The content security policy forbids inline styles, so the alignment of a
+    /// column is a class. The corner above row headings is no heading.
     fn end_table(&mut self) {
         let mut html = String::new();
         push_html(&mut html, self.table.take().into_iter().flatten());
@@ -180,20 +178,21 @@ impl<'a> Writer<'a> {
             ));
         }
         if level == HeadingLevel::H2 {
-            self.parts.push(Part { id, text });
+            self.parts.push(PagePart { id, text });
         }
     }
 
-    /// A heading's fragment, as code hosts make it too.
+    /// Builds the fragment of a heading by the rule of code hosts.
     fn fragment(&mut self, text: &str) -> String {
-        let letters = text.to_lowercase().replace(' ', "-");
-        let id: String = letters.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect();
+        let lowercase = text.to_lowercase().replace(' ', "-");
+        let id: String =
+            lowercase.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect();
         let count = self.ids.entry(id.clone()).or_default();
         *count += 1;
         if *count == 1 { id } else { format!("{id}-{}", *count - 1) }
     }
 
-    /// Writes the blocks of code that stand together.
+    /// Writes the adjacent code blocks.
     fn end_code(&mut self) {
         let codes = std::mem::take(&mut self.codes);
         for codes in codes.chunk_by(|(one, _), (other, _)| name_of(one).is_some() && name_of(other).is_some()) {
@@ -205,7 +204,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes one piece of code in several languages.
     fn choice(&mut self, codes: &[(String, String)]) {
         self.choices += 1;
         let group = format!("language-{}", self.choices);
@@ -228,7 +226,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Where a link of a file leads on a page: other files of the documentation are pages.
+/// Translates a link between Markdown files into a link between pages.
 fn linked(target: &str) -> String {
     let (file, fragment) =
         target.split_once('#').map_or((target, String::new()), |(file, id)| (file, format!("#{id}")));

@@ -1,62 +1,50 @@
-//! A page of the documentation, with the frame that all have.
+//! A page of the documentation, with the frame of all pages.
 
 use askama::Template;
 
 use super::markdown::escaped;
 
-/// A heading of the second level, for the list of a page's parts.
+/// A heading of the second level, for the page's table of contents.
 #[derive(Debug)]
-pub(super) struct Part {
-    /// Its fragment.
+pub(super) struct PagePart {
     pub(super) id: String,
-    /// Its text.
     pub(super) text: String,
 }
 
-/// A page of the documentation.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// Its path.
     pub(super) path: String,
-    /// Its heading.
     pub(super) title: String,
-    /// What it is about, as text.
+    /// One sentence about its content, as text.
     pub(super) summary: String,
-    /// Its parts.
-    pub(super) parts: Vec<Part>,
-    /// All below the heading, as HTML.
+    pub(super) parts: Vec<PagePart>,
+    /// The HTML below the heading.
     pub(super) body: String,
-    /// Whether it needs the width of the lists beside it.
+    /// True if the page uses the width of the lists at its sides.
     pub(super) is_wide: bool,
-    /// Files that its head loads.
+    /// Paths of the scripts that its head loads.
     pub(super) scripts: Vec<String>,
     pub(super) styles: Vec<String>,
 }
 
-/// An entry of the list of all pages.
-pub(super) struct Link {
-    /// Where it leads.
+pub(super) struct PageLink {
     pub(super) path: &'static str,
-    /// Its text.
     pub(super) title: &'static str,
 }
 
-/// A group of the list of all pages.
-pub(super) struct Group {
-    /// Its heading.
+pub(super) struct PageGroup {
     pub(super) title: &'static str,
-    /// Its pages.
-    pub(super) links: &'static [Link],
+    pub(super) links: &'static [PageLink],
 }
 
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct Frame<'a> {
     page: &'a Page,
-    groups: &'static [Group],
+    groups: &'static [PageGroup],
 }
 
-/// A list of pages: path, title and summary of each.
+/// Renders path, title and summary of several pages.
 pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
     let card = |(path, title, summary): (&str, &str, &str)| {
         let (title, summary) = (escaped(title), escaped(summary));
@@ -66,7 +54,7 @@ pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>
 }
 
 impl Page {
-    /// The whole page.
+    /// The complete HTML.
     pub(super) fn html(&self) -> String {
         let frame = Frame { page: self, groups: super::guides::GROUPS };
         frame.render().expect("texts always render")

@@ -1,4 +1,4 @@
-//! The API's reference in which requests can be tried: Swagger UI, served from the program.
+//! The interactive API reference: Swagger UI, served from the program.
 
 use std::sync::Arc;
 
@@ -8,15 +8,12 @@ use utoipa_swagger_ui::{Config, serve};
 use super::page::Page;
 use crate::{console::assets, document::Document};
 
-/// The reference's path.
 pub(super) const PATH: &str = "/docs/reference";
-/// What it is, for the list of all pages.
+/// The summary for the list of all pages.
 pub(super) const SUMMARY: &str =
     "Every operation with its parameters, answers and errors, to try out with your own key.";
-/// The files of Swagger UI that the page loads.
 const FILES: &[&str] = &["swagger-ui.css", "swagger-ui-bundle.js"];
 
-/// The files of Swagger UI, by path.
 pub(super) fn files() -> impl Iterator<Item = (String, Document)> {
     let config = Arc::new(Config::default());
     FILES.iter().filter_map(move |name| {
@@ -26,7 +23,6 @@ pub(super) fn files() -> impl Iterator<Item = (String, Document)> {
     })
 }
 
-/// The page around it.
 pub(super) fn page() -> Page {
     let body = "<p>Press <em>Authorize</em> and paste a key to send requests from this page. The description itself is at \
                 <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</p>\
@@ -44,8 +40,8 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// The content security policy of the page: Swagger UI writes styles into its elements and has its pictures in data URLs, and its
-/// requests go to the address that the description names.
+/// The content security policy of the page. Swagger UI writes inline styles, has its images in data URLs, and sends
+/// requests to the public URL.
 pub(super) fn policy(public_url: &str) -> HeaderValue {
     let text = format!(
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \

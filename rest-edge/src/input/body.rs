@@ -1,5 +1,3 @@
-//! JSON bodies.
-
 use std::fmt;
 
 use bytes::Bytes;
@@ -17,20 +15,19 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
+use super::{FieldErrors, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
-/// The declared fields of a JSON object.
 pub(crate) struct JsonBody {
     params: &'static [Param],
     fields: Map<String, Value>,
-    errors: Errors,
+    errors: FieldErrors,
 }
 
 impl JsonBody {
-    /// Reads a body; no body counts as an empty object.
+    /// Reads a body. No body counts as an empty object.
     pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
-        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        let mut read = Self { params, fields: Map::new(), errors: FieldErrors::default() };
         if body.is_empty() {
             return Ok(read);
         }
@@ -41,7 +38,7 @@ impl JsonBody {
             ));
         }
         match serde_json::from_slice(body) {
-            Ok(Members(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
+            Ok(ObjectMembers(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
             Err(error) if error.is_data() => {
                 return Err(Failure::fields(vec![FieldError::new("body", "must be a JSON object")]));
             }
@@ -55,10 +52,10 @@ impl JsonBody {
         Ok(read)
     }
 
-    /// Reads a JSON object; none if the text is something else.
+    /// Reads a JSON object; none if the text is no object.
     pub(crate) fn object(params: &'static [Param], text: &[u8]) -> Option<Self> {
-        let Members(members) = serde_json::from_slice(text).ok()?;
-        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        let ObjectMembers(members) = serde_json::from_slice(text).ok()?;
+        let mut read = Self { params, fields: Map::new(), errors: FieldErrors::default() };
         members.into_iter().for_each(|(name, value)| read.add(name, value));
         Some(read)
     }
@@ -76,25 +73,25 @@ impl JsonBody {
         self.fields.remove(name)
     }
 
-    /// A field's value; null counts as absent.
+    /// Takes a field's value. Null counts as absent.
     fn given(&mut self, name: &'static str) -> Option<Value> {
         self.take(name).filter(|value| !value.is_null())
     }
 
-    /// The declared fields that are there, null included.
+    /// The names of the declared fields that are present, even with null.
     pub(crate) fn names(&self) -> Vec<String> {
         let given = self.params.iter().filter(|param| self.fields.contains_key(param.name));
         given.map(|param| param.name.to_owned()).collect()
     }
 
-    /// Notes that a field must not be null, if it is.
+    /// Adds an error if the field is null.
     pub(crate) fn refuse_null(&mut self, name: &'static str) {
         if self.fields.get(name).is_some_and(Value::is_null) {
             self.errors.add(name, "must not be null");
         }
     }
 
-    /// A text. Another value becomes an empty text, so that core does not take it for absent.
+    /// Reads a text. Another value becomes an empty text, so that core does not count it as absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.given(name)? {
             Value::String(text) => Some(text),
@@ -102,7 +99,7 @@ impl JsonBody {
         }
     }
 
-    /// A text or null.
+    /// Reads a text or null.
     pub(crate) fn nullable_text(&mut self, name: &'static str) -> Option<String> {
         match self.take(name)? {
             Value::String(text) => Some(text),
@@ -111,7 +108,6 @@ impl JsonBody {
         }
     }
 
-    /// A time.
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let time = self.given(name)?.as_str().and_then(parse_iso8601);
         if time.is_none() {
@@ -120,7 +116,7 @@ impl JsonBody {
         time
     }
 
-    /// A whole number. One beyond its type's bounds becomes the nearest bound, which no range of core allows.
+    /// Reads a whole number. A number outside the type becomes the nearest bound, which core's ranges exclude.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
         match self.given(name)?.as_f64() {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
@@ -128,7 +124,6 @@ impl JsonBody {
         }
     }
 
-    /// One of these texts.
     pub(crate) fn one_of<E: Into<i32>>(
         &mut self,
         name: &'static str,
@@ -140,17 +135,15 @@ impl JsonBody {
         some_of(name, [text.as_str()].into_iter(), parse_known, known, &mut self.errors).pop()
     }
 
-    /// An array of event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
         let Some(value) = self.given(name) else {
             return Vec::new();
         };
         let texts = self.texts(name, value);
-        let known = || super::texts(names::EVENT_TYPES);
+        let known = || super::enum_texts(names::EVENT_TYPES);
         some_of(name, texts.iter().map(String::as_str), names::parse_event_type, known, &mut self.errors)
     }
 
-    /// Filters of events.
     pub(crate) fn filters(&mut self, name: &'static str) -> Option<v1::EventFilters> {
         let Value::Object(dimensions) = self.given(name)? else {
             return self.wrong(name, "must be an object");
@@ -195,7 +188,7 @@ impl JsonBody {
         None
     }
 
-    /// Ends the reading, and gives the bad fields, unknown ones included.
+    /// Returns the bad fields, unknown ones included.
     pub(crate) fn unread(mut self) -> Vec<FieldError> {
         for name in self.fields.keys() {
             self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
@@ -204,26 +197,25 @@ impl JsonBody {
     }
 }
 
-/// The members of an object, repeated ones included.
-struct Members(Vec<(String, Value)>);
+struct ObjectMembers(Vec<(String, Value)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ObjectMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OfObject;
 
         impl<'de> Visitor<'de> for OfObject {
-            type Value = Members;
+            type Value = ObjectMembers;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
 
@@ -257,7 +249,7 @@ mod tests {
         JsonBody::read(PARAMS, &headers, &Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    fn told(text: &str) -> Vec<String> {
+    fn bad_fields(text: &str) -> Vec<String> {
         let mut body = read("application/json", text).unwrap();
         body.text("url");
         body.event_types("events");
@@ -267,23 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_field_is_told_in_the_declared_order() {
+    fn every_bad_field_is_reported_in_the_declared_order() {
         let bad =
             r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
-        let mut params = told(bad);
+        let mut params = bad_fields(bad);
         params[2..4].sort();
         assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
-        assert_eq!(told(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
+        assert_eq!(bad_fields(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
     }
 
     #[test]
     fn good_and_missing_fields_pass() {
-        assert!(told("").is_empty());
+        assert!(bad_fields("").is_empty());
         let good = r#"{"url": "u", "events": ["thesis.created"], "filters": {"token": ["$RUN"]}, "description": null}"#;
-        assert!(told(good).is_empty());
+        assert!(bad_fields(good).is_empty());
         // Null counts as absent.
-        assert!(told(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
-        assert_eq!(told(r#"{"zzz": null}"#), ["zzz"]);
+        assert!(bad_fields(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
+        assert_eq!(bad_fields(r#"{"zzz": null}"#), ["zzz"]);
     }
 
     #[test]

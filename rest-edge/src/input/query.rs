@@ -1,4 +1,4 @@
-//! QueryString strings.
+//! The query string of a request.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Errors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
+use super::{FieldErrors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
 use crate::answer::Failure;
 
-/// Whether a query string carries an API key, which is refused before anything else.
+/// True if the query contains an API key. The edge refuses it before any other check.
 pub(crate) fn has_key(query: &str) -> bool {
     query.split('&').any(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
@@ -22,7 +22,6 @@ pub(crate) fn has_key(query: &str) -> bool {
     })
 }
 
-/// Decodes a name or value; `None` for a broken escape or bytes that are not UTF-8.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Some(Cow::Borrowed(raw));
@@ -31,7 +30,7 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
     path_text(&spaced).map(|text| Cow::Owned(text.into_owned()))
 }
 
-/// Decodes a part of a path, in which `+` stays `+`.
+/// Decodes a segment of a path, in which `+` stays `+`.
 pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
     let broken = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
@@ -43,19 +42,17 @@ pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
     percent_decode(raw.as_bytes()).decode_utf8().ok()
 }
 
-/// The declared parameters of a query string.
 pub(crate) struct QueryString<'a> {
     params: &'static [Param],
     values: Vec<(&'static str, Cow<'a, str>)>,
-    /// Names that are not declared.
+    /// Undeclared names.
     unknown: Vec<Cow<'a, str>>,
-    errors: Errors,
+    errors: FieldErrors,
 }
 
 impl<'a> QueryString<'a> {
-    /// Reads a query string.
     pub(crate) fn read(params: &'static [Param], raw: &'a str) -> Result<Self, Failure> {
-        let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: Errors::default() };
+        let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: FieldErrors::default() };
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {
@@ -84,12 +81,10 @@ impl<'a> QueryString<'a> {
         Some(self.values.swap_remove(index).1)
     }
 
-    /// A text.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.take(name).map(Cow::into_owned)
     }
 
-    /// A time.
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let text = self.take(name)?;
         let time = parse_iso8601(&text);
@@ -99,7 +94,7 @@ impl<'a> QueryString<'a> {
         time
     }
 
-    /// A whole number. One beyond its type's bounds becomes the nearest bound, which no range of core allows.
+    /// Reads a whole number. A number outside the type becomes the nearest bound, which core's ranges exclude.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
         let text = self.take(name)?;
         let digits = text.strip_prefix('-').unwrap_or(&text);
@@ -111,7 +106,7 @@ impl<'a> QueryString<'a> {
         Some(text.parse().unwrap_or(furthest))
     }
 
-    /// One of the declared values, or nothing.
+    /// Reads one of the declared values.
     pub(crate) fn one_of<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.take(name)?;
         let value = parse(&text);
@@ -121,7 +116,7 @@ impl<'a> QueryString<'a> {
         value
     }
 
-    /// Some of the declared values, comma-separated.
+    /// Reads several of the declared values, separated by commas.
     pub(crate) fn some_of<E: Into<i32>>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<E>) -> Vec<i32> {
         let Some(text) = self.take(name) else {
             return Vec::new();
@@ -129,7 +124,6 @@ impl<'a> QueryString<'a> {
         some_of(name, text.split(','), parse, self.known(name), &mut self.errors)
     }
 
-    /// The function that lists a parameter's declared values.
     fn known(&self, name: &str) -> fn() -> Vec<&'static str> {
         match self.params.iter().find(|param| param.name == name).map(|param| &param.kind) {
             Some(Kind::OneOf(values) | Kind::SomeOf(values)) => *values,
@@ -137,19 +131,18 @@ impl<'a> QueryString<'a> {
         }
     }
 
-    /// Comma-separated event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
         self.some_of(name, names::parse_event_type)
     }
 
-    /// The filters `token`, `handle` and `chain`, each comma-separated.
+    /// Reads the filters `token`, `handle` and `chain`, each comma-separated.
     pub(crate) fn filters(&mut self) -> Option<v1::EventFilters> {
         let mut texts =
             |name| self.take(name).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default();
         some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
     }
 
-    /// Ends the reading, and gives the bad parameters, unknown ones included.
+    /// Returns the bad parameters, unknown ones included.
     pub(crate) fn unread(mut self) -> Vec<FieldError> {
         for name in &self.unknown {
             self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
@@ -170,15 +163,15 @@ mod tests {
         Param::TYPES,
     ];
 
-    fn told(raw: &str) -> Vec<(String, String)> {
+    fn bad_params(raw: &str) -> Vec<(String, String)> {
         let mut query = QueryString::read(PARAMS, raw).unwrap();
         query.text("q");
         query.integer("limit");
         query.event_types("types");
         query.time("after");
         query.one_of("sort", |text| (text == "up").then_some(()));
-        let told = all_errors(PARAMS, &query.unread(), Vec::new());
-        told.into_iter().map(|error| (error.param, error.message)).collect()
+        let errors = all_errors(PARAMS, &query.unread(), Vec::new());
+        errors.into_iter().map(|error| (error.param, error.message)).collect()
     }
 
     #[test]
@@ -214,17 +207,17 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_parameter_is_told_in_the_declared_order() {
-        let params = |raw| told(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
+    fn every_bad_parameter_is_reported_in_the_declared_order() {
+        let params = |raw| bad_params(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
         assert_eq!(
             params("types=a,b,thesis.created&sort=left&after=yesterday&limit=1.5&q=1&q=2&q=3"),
             ["q", "limit", "after", "sort", "types"]
         );
         assert_eq!(params("limit=&sort="), ["limit", "sort"]);
-        assert_eq!(told("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
+        assert_eq!(bad_params("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
         let near = "must be one of: up, down; did you mean `down`?".to_owned();
-        assert_eq!(told("sort=Dwon"), [("sort".to_owned(), near)]);
-        let unknown = told("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
+        assert_eq!(bad_params("sort=Dwon"), [("sort".to_owned(), near)]);
+        let unknown = bad_params("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
         let said = |param: &str, message: &str| (param.to_owned(), message.to_owned());
         let expected = [
             said("limit", "must be a whole number"),
@@ -234,7 +227,7 @@ mod tests {
         ];
         assert_eq!(unknown, expected);
         let many: Vec<String> = (0..999).map(|number| format!("x{number}")).collect();
-        assert_eq!(told(&format!("{}&limit=x", many.join("&"))).len(), 40);
+        assert_eq!(bad_params(&format!("{}&limit=x", many.join("&"))).len(), 40);
         assert!(params("limit=5&sort=up&types=thesis.created&after=2026-01-01T00:00:00Z").is_empty());
     }
 }

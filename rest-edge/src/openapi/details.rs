@@ -1,17 +1,17 @@
-//! What errors hold, in the description: their codes, their classes and the details of each code.
+//! The schemas of errors: codes, classes, and the details of each code.
 
 use serde_json::{Map, Value, json};
 use thesis_proto::error::ErrorCode as Code;
 
 use super::schema::reference;
 
-/// Details that the schema of errors refers to, by their names.
+/// The schema of errors refers to these schemas.
 const CODE: &str = "ErrorCode";
 const TYPE: &str = "ErrorType";
 const DETAILS: &str = "ErrorDetails";
 const FIELD: &str = "FieldError";
 
-/// Names what the schema of errors holds; these are the codes that there are.
+/// Adds the named schemas to which the schema of errors refers, with all codes.
 pub(super) fn name(all: &mut Map<String, Value>, codes: impl Iterator<Item = Code>) {
     let (mut names, mut types) = (Vec::new(), Vec::new());
     for code in codes {

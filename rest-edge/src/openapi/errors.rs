@@ -1,4 +1,4 @@
-//! Failures: which codes an operation can have, and an answer of each.
+//! Failures: the codes of an operation, and an example response of each.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use thesis_proto::error::ErrorCode as Code;
 use super::headers::{GENERAL_HEADERS, RATE_HEADERS, header_refs};
 use crate::{
     answer::Envelopes,
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
 };
 
-/// A code with the reason for it, the message of its example, and the other fields of its example in JSON.
-type Told = (Code, &'static str, &'static str, &'static str);
+/// A code, its reason, the message of its example, and the other fields of the example in JSON.
+type ErrorExample = (Code, &'static str, &'static str, &'static str);
 
-/// Every code that an operation of the API can have. A system test holds the examples against real answers.
+/// All codes of the API's operations. A system test compares the examples with real responses.
 #[rustfmt::skip]
-const TOLD: &[Told] = &[
+const ERROR_EXAMPLES: &[ErrorExample] = &[
     (Code::InvalidRequest, "the request is malformed, or holds a key in its query string", "the body is not valid JSON; send one JSON object in UTF-8", "{}"),
     (Code::InvalidCursor, "the cursor was not made by this service for this list and these filters", "this cursor was not made by this service for this list and these filters; take the last page's next_cursor, or leave it out", r#"{"param":"cursor"}"#),
     (Code::MissingApiKey, "there is no `Authorization` header, or it holds no Bearer token", "send the API key as `Authorization: Bearer <API_KEY>`", "{}"),
@@ -53,7 +53,7 @@ const TOLD: &[Told] = &[
     (Code::ServiceUnavailable, "the service cannot answer right now", "the service cannot answer right now; try again", "{}"),
 ];
 
-/// Codes that an operation with a key can always have, and those of every operation.
+/// The codes of all operations that need a key.
 const KEYED: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
@@ -66,17 +66,16 @@ const KEYED: &[Code] = &[
     Code::InternalError,
     Code::ServiceUnavailable,
 ];
+/// The codes of all operations.
 const ALWAYS: &[Code] = &[Code::InvalidRequest, Code::MethodNotAllowed, Code::ValidationFailed];
 
-/// The status of another version of the WebSocket protocol, which has no code of its own.
+/// The status for another version of the WebSocket protocol. It has no separate code.
 const UPGRADE_REQUIRED: u16 = 426;
 
-/// Every code that an operation can have.
 pub(super) fn all_codes() -> impl Iterator<Item = Code> {
-    TOLD.iter().map(|(code, ..)| *code)
+    ERROR_EXAMPLES.iter().map(|(code, ..)| *code)
 }
 
-/// The codes with which an operation can fail.
 fn codes(route: &Route) -> Vec<Code> {
     let has = |name: &str| route.query.iter().any(|param| param.name == name);
     let mut codes = ALWAYS.to_vec();
@@ -103,26 +102,26 @@ fn codes(route: &Route) -> Vec<Code> {
     codes
 }
 
-/// The statuses with which an operation can fail, and the codes of each.
+/// The statuses of an operation's failures, and the codes of each.
 pub(super) fn by_status(route: &Route) -> BTreeMap<u16, Vec<Code>> {
     let mut statuses = BTreeMap::<u16, Vec<Code>>::new();
     for code in codes(route) {
         statuses.entry(code.http_status()).or_default().push(code);
     }
-    if matches!(route.answers, Answers::Upgrade) {
+    if matches!(route.answers, SuccessResponse::Upgrade) {
         statuses.insert(UPGRADE_REQUIRED, vec![Code::InvalidRequest]);
     }
     statuses
 }
 
-/// The name of the answer with these codes among the document's components.
+/// The component name of the response with these codes.
 pub(super) fn name(route: &Route, status: u16, codes: &[Code]) -> String {
     let special = codes.iter().filter(|code| !KEYED.contains(code) && !ALWAYS.contains(code));
     let public = if route.operation.is_none() { "Public" } else { "" };
     special.fold(format!("{public}Error{status}"), |name, code| name + "_" + code.as_str())
 }
 
-/// Every answer of failure that these routes have.
+/// All failure responses of these routes.
 pub(super) fn responses(routes: &[Route]) -> Value {
     let mut responses = Map::new();
     for route in routes {
@@ -142,7 +141,7 @@ fn response(route: &Route, status: u16, codes: &[Code]) -> Value {
         UPGRADE_REQUIRED => Some("Sec-WebSocket-Version"),
         _ => None,
     });
-    // They are sent once the key is accepted.
+    // Core sends them after it accepts the key.
     if route.operation.is_some() && ![401, 405].contains(&status) {
         headers.extend(RATE_HEADERS);
     }
@@ -165,17 +164,17 @@ fn response(route: &Route, status: u16, codes: &[Code]) -> Value {
 }
 
 fn reason(code: Code, status: u16) -> &'static str {
-    let told = TOLD.iter().find(|(told, ..)| *told == code).map(|(_, reason, ..)| *reason);
+    let reason = ERROR_EXAMPLES.iter().find(|(known, ..)| *known == code).map(|(_, reason, ..)| *reason);
     match status {
         UPGRADE_REQUIRED => "the version of the WebSocket protocol is not 13",
-        _ => told.unwrap_or_default(),
+        _ => reason.unwrap_or_default(),
     }
 }
 
-/// An example of the answer with each code.
+/// An example response for each code.
 pub(super) fn examples(public_url: &str) -> Map<String, Value> {
     let envelopes = Envelopes::new(public_url);
-    let each = TOLD.iter().map(|(code, reason, message, more)| {
+    let each = ERROR_EXAMPLES.iter().map(|(code, reason, message, more)| {
         let name = code.as_str();
         let mut error: Value = serde_json::from_str(more).expect("the table holds JSON");
         error["type"] = json!(code.error_type());

@@ -1,11 +1,11 @@
-//! Events in the description: a schema for each type, and `Event`, which is one of them.
+//! The schemas of events: one for each type, and `Event`, the union of them.
 
 use serde_json::{Map, Value, json};
 use thesis_proto::names;
 
 use super::schema::reference;
 
-/// The name of a type of event in the names of schemas: `thesis.created` is `ThesisCreated`.
+/// The schema name of an event type: `thesis.created` becomes `ThesisCreated`.
 pub(super) fn pascal(event_type: &str) -> String {
     let words = event_type.split(['.', '_']).filter_map(|word| {
         let (first, rest) = word.split_at_checked(1)?;
@@ -14,12 +14,11 @@ pub(super) fn pascal(event_type: &str) -> String {
     words.collect()
 }
 
-/// The name of the schema of a type of event.
 pub(super) fn name(event_type: &str) -> String {
     pascal(event_type) + "Event"
 }
 
-/// Parts the one schema of events, whose data may be of any type, into one for each type.
+/// Splits the common schema of events into one schema for each type.
 pub(super) fn part(all: &mut Map<String, Value>) {
     all.remove("EventData");
     let any = all.remove("Event").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests and answers of a running service, as examples. A system test holds them against real answers.
+//! Examples recorded from a running service. A system test compares them with real responses.
 
 use serde_json::Value;
 use thesis_proto::time::format_millis;
@@ -7,7 +7,7 @@ use super::DAY_MS;
 
 macro_rules! examples {
     ($($name:literal)+) => {
-        /// The examples by name: an operation's id, or `event_` and the event's type.
+        /// The examples by operation id, or by `event_` and the event's type.
         const EXAMPLES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../examples/", $name, ".json")))),+];
     };
@@ -22,18 +22,17 @@ examples! {
     "updateWebhook" "verifyThesis"
 }
 
-/// A stream's text: its first cursor, a gap, an event and a ping.
+/// The text of a stream: its first cursor, a gap, an event and a ping.
 pub(super) const STREAM: &str = include_str!("../../examples/streamEvents.txt");
 
-/// A request's body, or null, and the body of its answer.
+/// The body of a request, or null, and the body of its response.
 pub(super) struct Example {
     pub(super) request: Value,
     pub(super) response: Value,
 }
 
-/// The example of a name, with this service's address in it, and with times of these days where old ones would not work:
-/// a claim that is tried must begin within the history of every plan. They change once a day, so that the description
-/// does too.
+/// The example of a name, with the public URL. Requests that old times would break have current times: the window of a
+/// verification must start within the history of every plan. They change once a day, as the description does.
 pub(super) fn example(name: &str, public_url: &str, now_ms: i64) -> Option<Example> {
     let (_, text) = EXAMPLES.iter().find(|(known, _)| *known == name)?;
     let text = text.replace("{{api_url}}", public_url).replace("{{ws_url}}", &public_url.replacen("http", "ws", 1));

@@ -1,15 +1,15 @@
-//! Headers of answers.
+//! Headers of responses.
 
 use serde_json::{Value, json};
 
-/// The headers that tell what is left of the rate window.
+/// The headers that report the rate window.
 pub(super) const RATE_HEADERS: [&str; 5] =
     ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"];
 
-/// The headers of every answer.
+/// The headers of every response.
 pub(super) const GENERAL_HEADERS: [&str; 3] = ["X-Service-Request-Id", "Cache-Control", "X-Content-Type-Options"];
 
-/// Every header that an answer may carry.
+/// All headers of responses.
 pub(super) fn headers() -> Value {
     let header = |about: &str, schema: Value, example: Value| json!({"description": about, "schema": schema, "example": example});
     let text = || json!({"type": "string"});

@@ -1,5 +1,3 @@
-//! One operation of the description.
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -13,13 +11,12 @@ use super::{
 };
 use crate::{
     input::{Kind, Param},
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
 };
 
-/// The name under which a stream's ticket travels.
+/// The query parameter of a stream's ticket.
 pub(super) const TICKET: &str = "ticket";
 
-/// The description of a route.
 pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     let example = example(route.id, public_url, now_ms);
     let mut operation = json!({
@@ -31,7 +28,7 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
         "security": security(route),
         "responses": {},
     });
-    // A body without fields need not be sent, and generated clients had nothing to put into it.
+    // A body without fields is optional, and generated clients would have nothing to put into it.
     if let Some(fields) = route.body.filter(|fields| !fields.is_empty()) {
         let required = fields.iter().any(|field| field.required);
         let mut content = json!({"schema": reference(route.body_name)});
@@ -57,14 +54,14 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
         operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
     }
     match route.answers {
-        Answers::Events => operation["x-event-stream"] = streams::frames(),
-        Answers::Upgrade => operation["x-websocket-messages"] = streams::messages(),
-        Answers::Resource(..) | Answers::Object => {}
+        SuccessResponse::Events => operation["x-event-stream"] = streams::frames(),
+        SuccessResponse::Upgrade => operation["x-websocket-messages"] = streams::messages(),
+        SuccessResponse::Resource(..) | SuccessResponse::Object => {}
     }
     operation
 }
 
-/// The rules, and what they have in common with those of other operations.
+/// The rules of the operation, with the rules that it shares with others.
 fn text(route: &Route) -> String {
     let mut text = route.about.to_owned();
     if route.operation.is_some() {
@@ -80,13 +77,13 @@ fn text(route: &Route) -> String {
     text
 }
 
-/// The ways to show who calls: each alone suffices.
+/// The alternative ways to authenticate.
 fn security(route: &Route) -> Value {
     match (&route.operation, &route.answers) {
         (None, _) => json!([]),
-        (_, Answers::Events) => json!([{"bearer": []}, {TICKET: []}]),
-        // Its key may come as the first message.
-        (_, Answers::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
+        (_, SuccessResponse::Events) => json!([{"bearer": []}, {TICKET: []}]),
+        // A WebSocket's first message may contain the key.
+        (_, SuccessResponse::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
         _ => json!([{"bearer": []}]),
     }
 }
@@ -102,7 +99,7 @@ fn headers(route: &Route) -> Vec<&'static str> {
     if route.tagged {
         headers.push("ETag");
     }
-    if matches!(route.answers, Answers::Upgrade) {
+    if matches!(route.answers, SuccessResponse::Upgrade) {
         headers.push("Sec-WebSocket-Accept");
     }
     headers
@@ -118,14 +115,14 @@ fn content(route: &Route, example: Option<Example>) -> Option<Value> {
         Some(json!({"application/json": content}))
     };
     match &route.answers {
-        Answers::Resource(name, _) => json(reference(name)),
-        Answers::Object => json(reference("Description")),
-        Answers::Events => {
+        SuccessResponse::Resource(name, _) => json(reference(name)),
+        SuccessResponse::Object => json(reference("Description")),
+        SuccessResponse::Events => {
             let about = "Server-Sent Events; `x-event-stream` names the schema of each type's `data`.";
             let schema = json!({"type": "string", "description": about});
             Some(json!({"text/event-stream": {"schema": schema, "example": examples::STREAM}}))
         }
-        Answers::Upgrade => None,
+        SuccessResponse::Upgrade => None,
     }
 }
 
@@ -161,7 +158,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         give_example(&mut parameter, param.example);
         parameters.push(parameter);
     };
-    // A ticket shows who calls: it is among the security schemes.
+    // The ticket is a security scheme, not a parameter.
     let query = route.query.iter().filter(|param| !(route.opens_stream() && param.name == TICKET));
     query.for_each(|param| declare("query", param));
     route.headers.iter().for_each(|param| declare("header", param));

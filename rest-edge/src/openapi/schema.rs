@@ -12,12 +12,11 @@ use crate::{
     route::Route,
 };
 
-/// A reference to a schema among the document's components.
 pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// The schemas that requests refer to: enums, filters, and the bodies of these routes.
+/// The schemas of requests: enums, filters, and the bodies of these routes.
 pub(super) fn schemas(routes: &[Route]) -> Map<String, Value> {
     let bodies = routes.iter().filter(|route| !route.body_name.is_empty()).map(|route| {
         let mut body = object(route.body.unwrap_or_default());
@@ -27,7 +26,6 @@ pub(super) fn schemas(routes: &[Route]) -> Map<String, Value> {
     enums().into_iter().chain([filters()]).chain(bodies).collect()
 }
 
-/// The schema of a body with these fields.
 fn object(fields: &[Param]) -> Value {
     let mut properties = Map::new();
     for field in fields {
@@ -39,12 +37,11 @@ fn object(fields: &[Param]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A schema with its name.
 fn named<T: ToSchema>() -> (String, Value) {
     (T::name().into_owned(), serde_json::to_value(T::schema()).unwrap_or_default())
 }
 
-/// The enums whose values requests may give.
+/// The enums of requests.
 fn enums() -> [(String, Value); 5] {
     [
         named::<EventType>(),
@@ -55,7 +52,7 @@ fn enums() -> [(String, Value); 5] {
     ]
 }
 
-/// Filters, which are answered as they were given.
+/// Responses contain filters unchanged, so the schema is the same.
 fn filters() -> (String, Value) {
     let (name, mut filters) = named::<WebhookFilters<'_>>();
     for values in filters["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -70,19 +67,18 @@ fn filter_value() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": filter::MAX_VALUE_CHARS})
 }
 
-/// The schema of one of these texts: the enum that has just these, if there is one.
+/// The schema of an enumeration: a reference if an enum has exactly these values.
 fn one_of(values: &[&str]) -> Value {
     let named = enums().into_iter().find(|(_, schema)| schema["enum"] == json!(values));
     named.map_or_else(|| json!({"type": "string", "enum": values}), |(name, _)| reference(&name))
 }
 
-/// The schema of values with commas between them, each of one pattern, after the first one as often as told. It is no array: many
-/// generators of clients write an array as a parameter that is repeated, whatever the description says of it.
+/// The schema of comma-separated values with one pattern each; `more` says how often the pattern repeats. It is no
+/// array, because many client generators write an array as a repeated parameter, whatever the description says.
 fn separated(value: &str, more: &str) -> Value {
     json!({"type": "string", "minLength": 1, "pattern": format!("^{value}(,{value}){more}$")})
 }
 
-/// The schema of a form.
 pub(super) fn schema(kind: &Kind) -> Value {
     match kind {
         Kind::Text(0, usize::MAX) => json!({"type": "string"}),
@@ -111,7 +107,7 @@ pub(super) fn schema(kind: &Kind) -> Value {
     }
 }
 
-/// Writes each enum of a single value as a constant, of which generators of clients make more.
+/// Turns each enum with a single value into a constant, which client generators support better.
 pub(super) fn with_constants(value: &mut Value) {
     match value {
         Value::Object(fields) => {

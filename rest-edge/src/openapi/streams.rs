@@ -1,4 +1,4 @@
-//! What streams carry: the types of Server-Sent Events, and the messages of WebSockets.
+//! The schemas of streams: the types of Server-Sent Events, and the messages of WebSockets.
 
 use serde_json::{Map, Value, json};
 use thesis_proto::{
@@ -12,10 +12,10 @@ use utoipa::{
 
 use super::{events, schema::reference};
 
-/// The schemas of the messages, as a JSON object.
+/// The schemas of the WebSocket messages, as a JSON object.
 const MESSAGES: &str = include_str!("messages.json");
 
-/// The schema of each type's `data`, by the type of the frame.
+/// The schema of `data` by the type of the event.
 pub(super) fn frames() -> Value {
     let types = names::EVENT_TYPES.iter().map(|(_, name)| ((*name).to_owned(), reference(&events::name(name))));
     let mut frames: Map<String, Value> = types.collect();
@@ -24,12 +24,12 @@ pub(super) fn frames() -> Value {
     frames.into()
 }
 
-/// The schemas of the messages of both sides.
+/// The schemas of the messages of client and server.
 pub(super) fn messages() -> Value {
     json!({"client": reference("WebSocketRequest"), "server": reference("WebSocketMessage")})
 }
 
-/// The schemas that only streams use, with this service's address in their examples.
+/// The schemas that only streams use, with the public URL in their examples.
 pub(super) fn schemas(public_url: &str) -> Map<String, Value> {
     let messages = MESSAGES.replace("{{api_url}}", public_url);
     let mut schemas: Map<String, Value> = serde_json::from_str(&messages).expect("the file holds JSON");

@@ -1,4 +1,4 @@
-//! The requests that webhooks get.
+//! The requests that webhooks receive.
 
 use serde_json::{Map, Value, json};
 use thesis_proto::{json::EventType, names, v1, webhook};
@@ -10,10 +10,10 @@ use super::{
     schema::reference,
 };
 
-/// A test send, which has the form of an event but a page of its own.
+/// The type of a test delivery. It looks like an event but has a separate description.
 const TEST: &str = "webhook.test";
 
-/// Every webhook by its type of event, and the test send.
+/// The webhooks by event type, and the test delivery.
 pub(super) fn webhooks(public_url: &str, now_ms: i64) -> Value {
     let mut webhooks = Map::new();
     for (event_type, name) in names::EVENT_TYPES {
@@ -94,7 +94,7 @@ fn parameters() -> Vec<Value> {
     parameters.collect()
 }
 
-/// A header's name as people write it: `service-event-id` is `Service-Event-Id`.
+/// The common spelling of a header's name: `service-event-id` becomes `Service-Event-Id`.
 fn title(name: &str) -> String {
     name.split('-').map(pascal).collect::<Vec<_>>().join("-")
 }

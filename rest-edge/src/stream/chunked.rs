@@ -1,5 +1,5 @@
-//! Server-Sent Events on a connection of their own, in the chunks of HTTP/1.1. HTTP/1.0, which some proxies speak, has no
-//! chunks: the connection's end is the answer's.
+//! Server-Sent Events on a dedicated connection, in chunks of HTTP/1.1. Some proxies use HTTP/1.0, which has no chunks:
+//! there the end of the connection ends the response.
 
 use std::{
     future::poll_fn,
@@ -15,46 +15,45 @@ use tokio::{
     time::timeout,
 };
 
-use super::{GOODBYE, sse_events::Events};
+use super::{GOODBYE, sse_events::EventPieces};
 
-/// Room for a chunk's size, in hexadecimal digits and a line's end.
+/// Bytes for a chunk's size: hexadecimal digits and a line end.
 const HEAD: usize = 10;
-/// The chunk that ends the answer (RFC 9112, 7.1).
+/// The chunk that ends the response (RFC 9112, 7.1).
 const LAST: &[u8] = b"0\r\n\r\n";
 
-/// Writes the events of one stream.
-pub(super) struct Chunked {
+pub(super) struct ChunkedWriter {
     socket: Socket,
-    events: Events,
+    events: EventPieces,
     has_chunks: bool,
     chunk: Vec<u8>,
-    /// Number of the chunk's bytes that are written.
+    /// Number of bytes of the chunk that are already written.
     written: usize,
-    /// Room for a chunk that the client does not take at once.
+    /// The reserved memory for a chunk that the client has not read yet.
     room: Option<Room>,
-    /// The last chunk is on its way.
+    /// True while the last chunk is being written.
     is_last: bool,
 }
 
-impl Chunked {
-    pub(super) fn new(socket: Socket, events: Events, has_chunks: bool) -> Self {
+impl ChunkedWriter {
+    pub(super) fn new(socket: Socket, events: EventPieces, has_chunks: bool) -> Self {
         Self { socket, events, has_chunks, chunk: Vec::new(), written: 0, room: None, is_last: false }
     }
 
-    /// Writes until the stream ends or the client goes.
+    /// Writes until the stream ends or the client disconnects.
     pub(super) async fn run(mut self) {
         if let Err(error) = poll_fn(|task| self.poll(task)).await {
             tracing::debug!(%error, "the client of a stream is gone");
         }
-        // In a box: an open stream keeps no room for its end.
+        // The box keeps the future small: an open stream reserves no memory for its end.
         Box::pin(self.close()).await;
     }
 
     async fn close(self) {
         let Self { mut socket, events, .. } = self;
-        // The place is free at once, however slowly the client goes.
+        // This frees the stream's slot at once, even if the client disconnects slowly.
         drop(events);
-        // Best effort: the connection closes either way.
+        // The result does not matter, because the connection closes anyway.
         let _closed = timeout(GOODBYE, socket.shutdown()).await;
     }
 
@@ -69,7 +68,7 @@ impl Chunked {
                     return Poll::Ready(Ok(()));
                 }
             } else if self.events.is_withdrawn(task) {
-                // A chunk that has begun cannot be cut and ended well.
+                // A chunk that is partly written cannot end properly.
                 return Poll::Ready(Ok(()));
             }
             match Pin::new(&mut self.socket).poll_write(task, &self.chunk[self.written..])? {
@@ -89,7 +88,7 @@ impl Chunked {
         self.poll_gone(task)
     }
 
-    /// Makes the next chunk; false when there is nothing to write yet.
+    /// Builds the next chunk; false if there is nothing to write yet.
     fn fill(&mut self, task: &mut Task<'_>) -> bool {
         let mut chunk = std::mem::take(&mut self.chunk);
         self.written = 0;
@@ -114,7 +113,7 @@ impl Chunked {
         true
     }
 
-    /// Ready when the client has closed the connection. What else it sends is no request any more.
+    /// Ready when the client has closed the connection. Other bytes of the client are ignored.
     fn poll_gone(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [MaybeUninit::uninit(); 512];
         loop {

@@ -1,4 +1,4 @@
-//! The client of a WebSocket, as its edge knows it.
+//! The client of a WebSocket.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use tonic::Request as Asking;
 
 use crate::{answer::Envelopes, call::Call, context::Context};
 
-/// What a socket knows of its client and its edge.
+/// The data of a socket about its client and its edge.
 pub(super) struct Client {
     pub(super) hub: Arc<Hub>,
     pub(super) errors: Envelopes,
@@ -18,7 +18,7 @@ pub(super) struct Client {
     address: IpAddr,
     /// The id of the request that opened the socket, and of the connection.
     pub(super) id: HeaderValue,
-    /// The trace in which the stream was opened. Later calls in it are not sampled: a connection may last for days.
+    /// The trace that opened the stream. Its later calls are not sampled, because a connection may last for days.
     trace: Trace,
 }
 
@@ -29,7 +29,7 @@ impl Client {
         Self { hub, errors, ids, address, id, trace: Trace { sampled: false, ..call.origin.trace } }
     }
 
-    /// A request to core for this client, with an id of its own.
+    /// A request to core for this client, with a new request id.
     pub(super) fn request(&self, message: v1::OpenRequest) -> (Asking<v1::OpenRequest>, String) {
         let id = crate::context::request_id(self.ids.as_ref());
         let text = id.to_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Why this side closes a WebSocket.
+//! The reasons for which the edge closes a WebSocket.
 
 use thesis_proto::error::ErrorCode;
 use thesis_streams::End;
@@ -8,7 +8,7 @@ use tungstenite::{
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-/// Why this side closes a socket, with the code that tells the client.
+/// The reason for which the edge closes a socket. Each has a close code.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Closing {
     ShuttingDown,
@@ -17,7 +17,7 @@ pub(super) enum Closing {
     Revoked,
     NoObject,
     NoText,
-    /// A frame that RFC 6455 forbids.
+    /// The client sent a frame that RFC 6455 forbids.
     BadFrame(ProtocolError),
     NoAuth,
     MissingScope,
@@ -29,7 +29,7 @@ pub(super) enum Closing {
 }
 
 impl Closing {
-    /// The frame that tells the client.
+    /// The close frame for the client.
     pub(super) fn frame(&self) -> CloseFrame {
         let (code, reason): (u16, _) = match self {
             Self::ShuttingDown => (4001, "shutting down"),
@@ -52,8 +52,8 @@ impl Closing {
         CloseFrame { code: code.into(), reason: Utf8Bytes::from_static(reason) }
     }
 
-    /// The reason in metrics, if this side ends the stream and not core.
-    pub(super) const fn why(&self) -> Option<&'static str> {
+    /// The reason label of metrics, if the edge and not core ends the stream.
+    pub(super) const fn metric_reason(&self) -> Option<&'static str> {
         match self {
             Self::TooSlow => Some("too_slow"),
             Self::NoPong => Some("no_pong"),
@@ -62,7 +62,7 @@ impl Closing {
         }
     }
 
-    /// The closing for an error of reading; none when the client has closed the socket or is gone.
+    /// The reason for a read error; none if the client closed the socket or disconnected.
     pub(super) fn of_error(error: Error) -> Option<Self> {
         match error {
             Error::Capacity(_) => Some(Self::TooBig),
@@ -73,7 +73,7 @@ impl Closing {
         }
     }
 
-    /// The closing for an authentication that failed.
+    /// The reason for a failed authentication.
     pub(super) fn of_failure(code: ErrorCode) -> Self {
         match code {
             ErrorCode::InsufficientScope => Self::MissingScope,

@@ -25,29 +25,28 @@ const SUBSCRIBE: &[Param] = &[
 const UNSUBSCRIBE: &[Param] = &[OP, RID, SUB];
 const PING: &[Param] = &[OP, RID];
 
-/// The names of the messages that clients send, and their fields.
-const OPS: [(&str, &[Param]); 4] =
+/// The operations of clients, and the fields of their messages.
+const OPERATIONS: [(&str, &[Param]); 4] =
     [("auth", AUTH), ("subscribe", SUBSCRIBE), ("unsubscribe", UNSUBSCRIBE), ("ping", PING)];
 
-/// A message of a client. It may hold a key, so it has no `Debug`.
-pub(super) enum Asked {
+/// An operation that a client requests. It may contain a key, so it has no `Debug`.
+pub(super) enum Operation {
     Auth { key: String },
     Subscribe { sub: String, types: Vec<i32>, filters: Option<thesis_proto::v1::EventFilters>, cursor: Option<String> },
     Unsubscribe { sub: String },
     Ping,
 }
 
-/// A client's message that can be answered.
-pub(super) struct Request {
+/// A client's message with its request id.
+pub(super) struct ClientRequest {
     pub(super) rid: Option<String>,
-    pub(super) asked: Result<Asked, ApiError>,
+    pub(super) operation: Result<Operation, ApiError>,
 }
 
-impl Request {
-    /// Reads a message; none if it is no JSON object.
+impl ClientRequest {
     pub(super) fn read(text: &Bytes) -> Option<Self> {
         let op = JsonBody::object(PING, text)?.text("op");
-        let fields = OPS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
+        let fields = OPERATIONS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
         let mut read = JsonBody::object(fields.unwrap_or(PING), text)?;
         let (_, rid) = (read.text("op"), read.text("rid"));
         let mut missing = Vec::new();
@@ -61,21 +60,21 @@ impl Request {
             }
             value
         };
-        let asked = match op.as_deref() {
-            Some("auth") => Asked::Auth { key: required("key", read.text("key")) },
-            Some("subscribe") => Asked::Subscribe {
+        let operation = match op.as_deref() {
+            Some("auth") => Operation::Auth { key: required("key", read.text("key")) },
+            Some("subscribe") => Operation::Subscribe {
                 sub: required("sub", read.text("sub")),
                 types: read.event_types("types"),
                 filters: read.filters("filters"),
                 cursor: read.text("cursor"),
             },
-            Some("unsubscribe") => Asked::Unsubscribe { sub: required("sub", read.text("sub")) },
-            Some("ping") => Asked::Ping,
+            Some("unsubscribe") => Operation::Unsubscribe { sub: required("sub", read.text("sub")) },
+            Some("ping") => Operation::Ping,
             given => {
-                let known = OPS.iter().map(|(name, _)| *name);
+                let known = OPERATIONS.iter().map(|(name, _)| *name);
                 let rule = "must be auth, subscribe, unsubscribe or ping";
                 let rule = near::with_nearest(rule, given.unwrap_or_default(), known);
-                return Some(Self { rid, asked: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
+                return Some(Self { rid, operation: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
             }
         };
         let mut errors = read.unread();
@@ -85,14 +84,17 @@ impl Request {
             errors.push(FieldError::new("rid", "must have 64 characters at most"));
         }
         let rid = rid.filter(|_| errors.iter().all(|error| error.param != "rid"));
-        Some(Self { rid, asked: if errors.is_empty() { Ok(asked) } else { Err(ApiError::validation(&errors)) } })
+        Some(Self {
+            rid,
+            operation: if errors.is_empty() { Ok(operation) } else { Err(ApiError::validation(&errors)) },
+        })
     }
 }
 
-/// A message of this service.
+/// A message from the service to the client.
 #[derive(Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum Told<'a> {
+pub(super) enum ServerMessage<'a> {
     Welcome {
         connection_id: &'a str,
         heartbeat_s: u64,
@@ -131,19 +133,19 @@ pub(super) enum Told<'a> {
     },
 }
 
-impl Told<'_> {
+impl ServerMessage<'_> {
     pub(super) fn text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts always serialise")
     }
 }
 
-/// The answer to a request that failed.
-pub(super) fn failure(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
-    Told::Error { rid, error }.text()
+/// The response to a failed request.
+pub(super) fn error_message(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
+    ServerMessage::Error { rid, error }.text()
 }
 
-/// An event of a subscription.
-pub(super) fn event(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
+/// The message with an event of a subscription.
+pub(super) fn event_message(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
     let sub = serde_json::to_vec(sub).expect("texts always serialise");
     let mut text = Vec::with_capacity(sub.len() + cursor.len() + event.len() + 48);
     let parts: [&[u8]; 7] =

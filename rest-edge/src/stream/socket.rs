@@ -1,4 +1,4 @@
-//! One WebSocket: messages in, events and answers out.
+//! One WebSocket: it receives messages and sends events and responses.
 
 mod frames;
 mod requests;
@@ -22,70 +22,68 @@ use tokio::{
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tungstenite::Message;
 
-use self::{frames::Frames, requests::Working};
+use self::{frames::Frames, requests::CoreCall};
 use super::{
     FAR_BEHIND, GOODBYE, SLOW_READER_TIMEOUT,
     client::Client,
     closing::Closing,
-    message::{Told, event},
+    message::{ServerMessage, event_message},
 };
 
-/// Longest time until the first message of a client that has not yet shown its key.
+/// A client without a key must send its first message within this time.
 const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time without any frame of the client.
+/// The client must send a frame within this time.
 const PONG_TIMEOUT: Duration = Duration::from_secs(45);
-/// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
+/// Bytes that the edge still reads from a client that broke the protocol, so that the client can read the close frame.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Events are written in pieces of about this size.
+/// The socket writes events in pieces of about this size in bytes.
 const PIECE: usize = 16 * 1024;
 
-struct Named {
+struct NamedSubscription {
     name: String,
     subscription: Subscription,
 }
 
-/// What happens next on a socket.
-enum Step {
-    Heard(Message),
-    /// The client has closed the socket; it was told so.
+/// The next event of a socket.
+enum SocketEvent {
+    Received(Message),
+    /// The client has closed the socket and got the close frame.
     Gone,
-    Done(Working),
+    Done(CoreCall),
     Heartbeat,
     Close(Closing),
-    /// There may be events to read.
+    /// Subscriptions may have events.
     More,
 }
 
-/// One WebSocket.
 pub(super) struct Socket {
     frames: Frames<server::Socket>,
     client: Client,
-    /// None until the client has shown its key.
+    /// None until the client is authenticated.
     stream: Option<Arc<OpenStream>>,
-    subscriptions: Vec<Named>,
-    working: Option<(Option<String>, String, BoxFuture<'static, Working>)>,
-    /// Wakes the socket for the next heartbeat, or when the client has had its time.
+    subscriptions: Vec<NamedSubscription>,
+    working: Option<(Option<String>, String, BoxFuture<'static, CoreCall>)>,
+    /// Wakes the socket for the next heartbeat or the client's next deadline.
     timer: Pin<Box<Sleep>>,
     beat_at: Instant,
     opened_at: Instant,
-    /// When the last frame came.
+    /// The time of the last received frame.
     received_at: Instant,
-    /// Since when the client takes nothing.
+    /// The time since which the client reads nothing.
     blocked_at: Option<Instant>,
-    /// Room for what the client does not take at once.
+    /// The reserved memory for bytes that the client has not read yet.
     room: Option<Room>,
-    /// A heartbeat is due.
     beat_due: bool,
-    /// The client broke the protocol.
+    /// True after the client broke the protocol.
     broken: bool,
-    /// The place of the subscription that is served first.
+    /// Index of the subscription that is read first.
     first: usize,
-    /// Ends when the edge stops; only until the client has shown its key: then its stream ends.
+    /// Ready when the edge stops. Only a client without a key needs it: later the stream's end closes the socket.
     stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Socket {
-    /// A socket whose stream may be open already.
+    /// Creates a socket. A client that authenticated in the request already has a stream.
     pub(super) fn new(socket: server::Socket, client: Client, stream: Option<OpenStream>) -> Self {
         let stopping = stream.is_none().then(|| Box::pin(client.hub.stopping().cancelled_owned()));
         let now = Instant::now();
@@ -109,21 +107,20 @@ impl Socket {
         }
     }
 
-    /// Serves the socket until it closes.
     pub(super) async fn run(mut self) {
         if self.stream.is_some() {
-            self.welcome();
+            self.send_welcome();
         }
         loop {
-            let done = match poll_fn(|task| self.poll_step(task)).await {
-                Step::Heard(message) => self.hear(message),
-                Step::Done(working) => self.finish(working),
-                Step::Heartbeat => self.beat(),
-                Step::More => self.write_events(),
-                Step::Close(closing) => Err(closing),
-                // In boxes: an open socket keeps no room for its end.
-                Step::Gone if self.broken => return Box::pin(self.linger()).await,
-                Step::Gone => return,
+            let done = match poll_fn(|task| self.poll_event(task)).await {
+                SocketEvent::Received(message) => self.handle_message(message),
+                SocketEvent::Done(working) => self.handle_result(working),
+                SocketEvent::Heartbeat => self.send_heartbeat(),
+                SocketEvent::More => self.write_events(),
+                SocketEvent::Close(closing) => Err(closing),
+                // The boxes keep the future small: an open socket reserves no memory for its end.
+                SocketEvent::Gone if self.broken => return Box::pin(self.linger()).await,
+                SocketEvent::Gone => return,
             };
             if let Err(closing) = done {
                 return Box::pin(self.close(closing)).await;
@@ -131,34 +128,34 @@ impl Socket {
         }
     }
 
-    /// The next step. Its end and the clock come before everything; nothing is read or made while the client does not
-    /// take what waits for it.
-    fn poll_step(&mut self, task: &mut Task<'_>) -> Poll<Step> {
+    /// Waits for the next event. The stream's end and the deadlines come first. While the client does not read, the
+    /// socket neither reads messages nor produces events.
+    fn poll_event(&mut self, task: &mut Task<'_>) -> Poll<SocketEvent> {
         if let Some(stream) = &self.stream {
             stream.register(task);
             if let Some(end) = stream.ended() {
-                return Poll::Ready(Step::Close(end.into()));
+                return Poll::Ready(SocketEvent::Close(end.into()));
             }
         }
         if let Some(stopping) = &mut self.stopping
             && stopping.poll_unpin(task).is_ready()
         {
-            return Poll::Ready(Step::Close(Closing::ShuttingDown));
+            return Poll::Ready(SocketEvent::Close(Closing::ShuttingDown));
         }
-        if let Some(closing) = self.look_at_clock(task) {
-            return Poll::Ready(Step::Close(closing));
+        if let Some(closing) = self.check_deadlines(task) {
+            return Poll::Ready(SocketEvent::Close(closing));
         }
         match self.frames.poll_flush(task) {
             Poll::Ready(Ok(())) => {
                 if self.blocked_at.take().is_some() {
                     self.room = None;
-                    // It could not be heard while nothing was read.
+                    // The socket read nothing meanwhile, so it could not receive a frame.
                     self.received_at = Instant::now();
                 }
             }
-            Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
+            Poll::Ready(Err(_)) => return Poll::Ready(SocketEvent::Gone),
             Poll::Pending => {
-                // Every byte that the client takes is progress.
+                // Every byte that the client reads is progress.
                 self.blocked_at = self.frames.connection().blocked_since();
                 if self.room.is_none() {
                     self.room = self.frames.connection().hold(PIECE);
@@ -167,20 +164,20 @@ impl Socket {
             }
         }
         if std::mem::take(&mut self.beat_due) {
-            return Poll::Ready(Step::Heartbeat);
+            return Poll::Ready(SocketEvent::Heartbeat);
         }
         if let Some((_, _, working)) = &mut self.working {
             if let Poll::Ready(done) = working.poll_unpin(task) {
-                return Poll::Ready(Step::Done(done));
+                return Poll::Ready(SocketEvent::Done(done));
             }
         } else {
-            // One request at a time, so that answers come in their order.
+            // The socket handles one request at a time, so that responses keep the order.
             match self.frames.poll_next(task) {
-                Poll::Ready(Ok(message)) => return Poll::Ready(Step::Heard(message)),
+                Poll::Ready(Ok(message)) => return Poll::Ready(SocketEvent::Received(message)),
                 Poll::Ready(Err(error)) => {
-                    let Some(closing) = Closing::of_error(error) else { return Poll::Ready(Step::Gone) };
+                    let Some(closing) = Closing::of_error(error) else { return Poll::Ready(SocketEvent::Gone) };
                     self.broken = true;
-                    return Poll::Ready(Step::Close(closing));
+                    return Poll::Ready(SocketEvent::Close(closing));
                 }
                 Poll::Pending => {}
             }
@@ -188,23 +185,23 @@ impl Socket {
         let mut more = Poll::Pending;
         for named in &mut self.subscriptions {
             match named.subscription.poll_more(task) {
-                Poll::Ready(Ok(())) => more = Poll::Ready(Step::More),
-                Poll::Ready(Err(_)) => return Poll::Ready(Step::Close(Closing::ShuttingDown)),
+                Poll::Ready(Ok(())) => more = Poll::Ready(SocketEvent::More),
+                Poll::Ready(Err(_)) => return Poll::Ready(SocketEvent::Close(Closing::ShuttingDown)),
                 Poll::Pending => {}
             }
         }
         more
     }
 
-    /// Notes a heartbeat that is due, and has the socket woken for what time brings next. Tells why the client has had its
-    /// time, if it has.
-    fn look_at_clock(&mut self, task: &mut Task<'_>) -> Option<Closing> {
+    /// Marks a due heartbeat and sets the timer. Returns the reason to close the socket if a deadline of the client has
+    /// passed.
+    fn check_deadlines(&mut self, task: &mut Task<'_>) -> Option<Closing> {
         let now = Instant::now();
         if now >= self.beat_at {
             (self.beat_due, self.beat_at) = (true, now + HEARTBEAT);
         }
         let mut wake_at = self.beat_at;
-        if let Some((until, closing)) = self.patience() {
+        if let Some((until, closing)) = self.next_deadline() {
             if until > now {
                 wake_at = wake_at.min(until);
             } else if !matches!(closing, Closing::TooSlow) || self.is_far_behind() {
@@ -214,21 +211,21 @@ impl Socket {
         if self.timer.deadline() != wake_at {
             self.timer.as_mut().reset(wake_at);
         }
-        // It is ready only if the time has come meanwhile: then at once again.
+        // The timer is ready only if the deadline has just passed: then the task polls again.
         if self.timer.as_mut().poll(task).is_ready() {
             task.waker().wake_by_ref();
         }
         None
     }
 
-    /// Until when the client has time, and why it is closed then.
-    fn patience(&self) -> Option<(Instant, Closing)> {
+    /// The client's next deadline, and the reason to close the socket then.
+    fn next_deadline(&self) -> Option<(Instant, Closing)> {
         if self.stream.is_none() && self.working.is_none() {
             return Some((self.opened_at + AUTH_TIMEOUT, Closing::NoAuth));
         }
         match self.blocked_at {
             Some(since) => Some((since + SLOW_READER_TIMEOUT, Closing::TooSlow)),
-            // Nothing is read while core works.
+            // The socket reads nothing while core works.
             None if self.working.is_some() => None,
             None => Some((self.received_at + PONG_TIMEOUT, Closing::NoPong)),
         }
@@ -238,66 +235,67 @@ impl Socket {
         self.subscriptions.iter().map(|named| named.subscription.behind()).sum::<u64>() > FAR_BEHIND
     }
 
-    fn welcome(&mut self) {
+    fn send_welcome(&mut self) {
         let id = self.client.id.to_str().unwrap_or_default();
-        let text = Told::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
-        self.frames.text(&text);
+        let text = ServerMessage::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
+        self.frames.queue_text(&text);
     }
 
-    fn beat(&mut self) -> Result<(), Closing> {
-        // The positions move over what does not match only when it is read.
+    fn send_heartbeat(&mut self) -> Result<(), Closing> {
+        // Reading moves the positions past events that do not match.
         self.write_events()?;
         let cursor = Subscription::common_cursor(self.subscriptions.iter().map(|named| &named.subscription));
         if self.stream.is_some() {
-            self.frames.text(&Told::Heartbeat { cursor: cursor.as_deref() }.text());
+            self.frames.queue_text(&ServerMessage::Heartbeat { cursor: cursor.as_deref() }.text());
         }
-        // Browsers answer it by themselves, and so show that they are there.
-        self.frames.ping();
+        // Browsers answer a ping automatically, which proves that the client is alive.
+        self.frames.queue_ping();
         Ok(())
     }
 
-    /// Queues a piece of the events that are there.
+    /// Queues a piece of the available events.
     fn write_events(&mut self) -> Result<(), Closing> {
         let Self { frames, subscriptions, .. } = self;
         let mut bytes = 0;
-        // Each time another is first, so that a busy one does not starve the others.
+        // Another subscription is first each time, so that a busy one does not starve the others.
         self.first = (self.first + 1) % subscriptions.len().max(1);
         let (late, early) = subscriptions.split_at_mut(self.first);
-        for Named { name, subscription } in early.iter_mut().chain(late) {
+        for NamedSubscription { name, subscription } in early.iter_mut().chain(late) {
             subscription.read(|cursor, entry| {
-                let text = event(name, cursor, &entry.body);
+                let text = event_message(name, cursor, &entry.body);
                 bytes += text.len();
-                frames.text(&text);
+                frames.queue_text(&text);
                 bytes < PIECE
             });
         }
         Ok(())
     }
 
-    /// Tells the client why, waits a moment for its answer, and goes.
+    /// Sends the close frame and waits a moment for the client's close frame.
     async fn close(mut self, closing: Closing) {
-        // The place is free at once, however slowly the client goes.
+        // This frees the stream's slot at once, even if the client disconnects slowly.
         self.subscriptions.clear();
-        if let (Some(stream), Some(why)) = (&self.stream, closing.why()) {
+        if let (Some(stream), Some(why)) = (&self.stream, closing.metric_reason()) {
             stream.ends_for(why);
         }
         self.stream = None;
         self.working = None;
-        self.frames.close(closing.frame());
+        self.frames.queue_close(closing.frame());
         let goodbye = async {
             poll_fn(|task| self.frames.poll_flush(task)).await?;
-            // After a broken frame nobody knows where the next one begins.
+            // After an invalid frame the start of the next one is unknown.
             while !self.broken && poll_fn(|task| self.frames.poll_next(task)).await.is_ok() {}
             Ok::<_, io::Error>(())
         };
-        // Best effort: a client that takes nothing is cut off.
+        // A client that reads nothing is disconnected.
         let _late = timeout(GOODBYE, goodbye).await;
         if self.broken {
             self.linger().await;
         }
     }
 
-    /// Reads on for a moment after the end: bytes that nobody read would make the system withdraw what was written.
+    /// Reads for a moment after the end. With unread bytes the operating system would reset the connection, and the
+    /// client would lose the close frame.
     async fn linger(mut self) {
         let socket = self.frames.connection();
         let reading = async {

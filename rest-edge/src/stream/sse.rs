@@ -20,7 +20,7 @@ use thesis_proto::{
 };
 use tonic::metadata::MetadataMap;
 
-use super::{chunked::Chunked, sse_events::Events};
+use super::{chunked::ChunkedWriter, sse_events::EventPieces};
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
     call::Call,
@@ -29,7 +29,7 @@ use crate::{
     route::Route,
 };
 
-/// Shortest and longest time that a client is told to wait before it opens a stream again.
+/// Clients wait a random time in this range before they reconnect.
 const RECONNECT_MS: RangeInclusive<u32> = 500..=5_000;
 
 const QUERY: &[Param] = &[
@@ -44,7 +44,6 @@ const QUERY: &[Param] = &[
 const HEADERS: &[Param] =
     &[Param::new("Last-Event-ID", Kind::Text(0, 512), "Resumes after this cursor; wins over `from_cursor`")];
 
-/// The route of the stream.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/events/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
@@ -81,7 +80,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let from_cursor = query.text("from_cursor");
     let last_event_id = last_event_id(call)?;
     let cursor_name = if last_event_id.is_some() { "Last-Event-ID" } else { "from_cursor" };
-    let failure = |status| named(Failure::from(status), cursor_name);
+    let failure = |status| name_cursor(Failure::from(status), cursor_name);
     let mut request = v1::OpenRequest {
         types: query.event_types("types"),
         filters: query.filters(),
@@ -89,23 +88,25 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         ticket: query.text("ticket"),
         ..v1::OpenRequest::default()
     };
-    call.tell(query.unread());
+    call.add_unread(query.unread());
     super::one_credential(call, request.ticket.as_ref())?;
     if call.head.method == Method::HEAD {
         request.set_kind(OpenKind::Check);
-        let (told, ..) = edge.core.streams.open(call.request(request)).await.map_err(failure)?.into_parts();
-        return Ok(response(&told, Either::Left(Default::default())));
+        let (metadata, ..) = edge.core.streams.open(call.request(request)).await.map_err(failure)?.into_parts();
+        return Ok(response(&metadata, Either::Left(Default::default())));
     }
     let (types, filters) = (request.types.clone(), request.filters.clone());
     let (opened, stream) = edge.hub.open("sse", call.request(request)).await.map_err(failure)?;
     let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
-    // Core has accepted the same filter.
+    // Core has validated the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;
-    let mut events = Events::new(stream, subscription, &opened.begin, reconnect_ms(edge));
+    let mut events = EventPieces::new(stream, subscription, &opened.begin, reconnect_ms(edge));
     if call.head.version != Version::HTTP_2 {
         let mut response = response(&opened.metadata, Either::Right(StreamBody::new(pending()).boxed_unsync()));
         let has_chunks = call.head.version == Version::HTTP_11;
-        response.extensions_mut().insert(Takeover::new(move |socket| Chunked::new(socket, events, has_chunks).run()));
+        response
+            .extensions_mut()
+            .insert(Takeover::new(move |socket| ChunkedWriter::new(socket, events, has_chunks).run()));
         return Ok(response);
     }
     let pieces = poll_fn(move |task| {
@@ -116,20 +117,20 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     Ok(response(&opened.metadata, Either::Right(StreamBody::new(pieces).boxed_unsync())))
 }
 
-/// An answer that streams. Proxies must neither keep nor gather nor change its pieces.
-fn response(told: &MetadataMap, body: Body) -> Response<Body> {
+/// A streaming response. Proxies must not store, buffer or change its pieces.
+fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    copy_headers(told, headers);
+    copy_headers(metadata, headers);
     response
 }
 
-/// A failure that calls the cursor by the name under which it came.
-fn named(mut failure: Failure, cursor_name: &str) -> Failure {
-    if let Failure::Told(error, _) = &mut failure
+/// Names the cursor in a failure as the client named it.
+fn name_cursor(mut failure: Failure, cursor_name: &str) -> Failure {
+    if let Failure::Error(error, _) = &mut failure
         && error.param.as_deref() == Some("cursor")
     {
         error.param = Some(cursor_name.to_owned());
@@ -137,7 +138,7 @@ fn named(mut failure: Failure, cursor_name: &str) -> Failure {
     failure
 }
 
-/// `Last-Event-ID`. Clients that have seen no event send an empty one, which counts as none.
+/// Reads `Last-Event-ID`. Clients without any event send an empty value, which counts as none.
 fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
     let Some(value) = values.next() else {
@@ -148,7 +149,7 @@ fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     text.map(|text| Some(text.to_owned())).ok_or_else(unreadable)
 }
 
-/// Milliseconds until this client opens a stream again: random, so that not all clients come at once.
+/// Milliseconds until the client reconnects. They are random, so that not all clients reconnect at once.
 fn reconnect_ms(edge: &Context) -> u32 {
     let mut random = [0; 4];
     edge.ids.fill(&mut random);

@@ -1,4 +1,4 @@
-//! An open stream as the pieces of Server-Sent Events that its client gets.
+//! An open stream as pieces of Server-Sent Events.
 
 use std::task::{Context as Task, Poll, ready};
 
@@ -8,22 +8,20 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{FAR_BEHIND, SLOW_READER_TIMEOUT};
 
-/// Frames are written in pieces of about this size.
+/// The stream writes events in pieces of about this size in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// One open stream, as the pieces that its client gets.
-pub(super) struct Events {
-    /// None once the stream has ended.
+pub(super) struct EventPieces {
+    /// None after the stream has ended.
     stream: Option<OpenStream>,
     subscription: Subscription,
-    /// The piece to write before any other.
     first: Option<Box<[u8]>>,
     ping: Interval,
     reconnect_ms: u32,
 }
 
-impl Events {
-    /// The pieces of a stream that was just opened; `begin` says where it begins.
+impl EventPieces {
+    /// The pieces of a new stream that starts at `begin`.
     pub(super) fn new(
         stream: OpenStream,
         subscription: Subscription,
@@ -34,8 +32,8 @@ impl Events {
         Self { stream: Some(stream), subscription, first, ping: pings(), reconnect_ms }
     }
 
-    /// Adds the next piece to write; without one, the stream has ended. It first checks whether the stream must end,
-    /// however slowly the client reads.
+    /// Appends the next piece; false after the stream has ended. It checks first whether the stream must end, so that
+    /// slow clients do not delay the end.
     pub(super) fn poll_piece(&mut self, task: &mut Task<'_>, piece: &mut Vec<u8>) -> Poll<bool> {
         loop {
             let Some(stream) = &self.stream else { return Poll::Ready(false) };
@@ -53,7 +51,7 @@ impl Events {
             }
             let step = ready!(step);
             let before = piece.len();
-            // Before a cursor too, which moves over what does not match only when it is read.
+            // Also needed before a cursor: reading moves the cursor past events that do not match.
             self.subscription.read(|cursor, entry| {
                 write_event(piece, cursor, event_type_name(entry.keys.event_type), &entry.body);
                 piece.len() < PIECE
@@ -68,7 +66,7 @@ impl Events {
         }
     }
 
-    /// Whether the client must get no more of a piece. If it may, the task is woken when that changes.
+    /// True if the client must not receive more of a piece. Otherwise the task wakes when that changes.
     pub(super) fn is_withdrawn(&self, task: &Task<'_>) -> bool {
         self.stream.as_ref().is_some_and(|stream| {
             stream.register(task);
@@ -76,10 +74,10 @@ impl Events {
         })
     }
 
-    /// Whether a client that takes nothing of a piece has to go, since it is far behind as well. If it may stay, the task
-    /// is woken to ask again.
+    /// True if the client reads nothing and is far behind, so that the edge disconnects it. Otherwise the task wakes
+    /// for the next check.
     pub(super) fn is_too_slow(&mut self, task: &mut Task<'_>, blocked_since: Option<Instant>) -> bool {
-        // A ping would only wait as well.
+        // A ping would only wait too.
         while self.ping.poll_tick(task).is_ready() {}
         let is_too_slow = blocked_since.is_some_and(|since| since.elapsed() >= SLOW_READER_TIMEOUT)
             && self.subscription.behind() > FAR_BEHIND;
@@ -96,7 +94,7 @@ fn pings() -> Interval {
     pings
 }
 
-/// The piece right after the head: a cursor to resume with, and the gap of missed events that are not replayed.
+/// The first piece: a cursor to resume with, and the gap of missed events that are not replayed.
 fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
     let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
     let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
@@ -116,8 +114,8 @@ fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
     piece.into()
 }
 
-/// Writes the stream's cursor as an event of its own type. Clients do not keep the id of a frame without data.
-/// Listeners for messages do not get this type.
+/// Writes the stream's cursor as an event of a separate type. It has data, because clients do not store the id of an
+/// event without data. Listeners for messages do not receive this type.
 fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
     let data = serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise");
     write_event(piece, cursor, "stream.cursor", &data);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::tests::fake::{FakeCore, Reply, begin, event, reply};
 
-/// A dataset's log: which of its entries are events, the first at position 1.
+/// The log of a dataset. True entries are events. The first entry has position 1.
 pub(super) struct Log {
     entries: Mutex<Vec<bool>>,
     head: watch::Sender<u64>,
@@ -31,7 +31,6 @@ impl Log {
         self.head.send_replace(all.len() as u64);
     }
 
-    /// The events after a position up to another.
     fn events(&self, after: u64, upto: u64) -> Vec<v1::TailEvent> {
         let entries = self.entries.lock();
         let positions = (1..).zip(entries.iter()).filter(|(position, is_event)| **is_event && *position > after);
@@ -39,7 +38,7 @@ impl Log {
         positions.map(|position| v1::TailEvent { position, event: Some(event(position)) }).collect()
     }
 
-    /// Answers `Tail` of this one dataset.
+    /// Serves `Tail` of this dataset.
     fn tail(self: &Arc<Self>, request: &[u8]) -> Reply {
         let from = v1::TailRequest::decode(request).unwrap().after.remove(0);
         let start = (Arc::clone(self), self.head.subscribe(), from);
@@ -53,7 +52,7 @@ impl Log {
         Ok(messages.boxed())
     }
 
-    /// Answers `Read`.
+    /// Serves `Read`.
     fn read(&self, request: &[u8]) -> Reply {
         let after = v1::ReadRequest::decode(request).unwrap().after;
         let position = *self.head.borrow();
@@ -61,7 +60,7 @@ impl Log {
     }
 }
 
-/// A core whose streams begin after `from` in the dataset `sandbox`, which is at `live`.
+/// A core whose streams start after `from` in the dataset `sandbox`, whose head is `live`.
 pub(super) fn core(log: &Arc<Log>, from: u64, live: u64, gap: Option<v1::StreamGap>) -> Arc<FakeCore> {
     let log = Arc::clone(log);
     FakeCore::new(move |operation, request| match operation {

@@ -28,7 +28,7 @@ use crate::{
     route::Route,
 };
 
-/// Keys are random, and some clients leave bits in their last character that mean nothing, as RFC 6455 (4.1) does.
+/// The keys of some clients have unused bits in the last character, as the example in RFC 6455 (4.1) does.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -37,7 +37,6 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const QUERY: &[Param] = &[super::TICKET];
 
-/// The route of WebSockets.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
@@ -67,29 +66,29 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Whether a header lists a token.
-fn lists(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+/// True if the header lists the token.
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(token))
 }
 
-/// The answer to a client's key (RFC 6455, 4.2.2).
-fn accept(key: &HeaderValue) -> HeaderValue {
+/// The response to a client's key (RFC 6455, 4.2.2).
+fn accept_key(key: &HeaderValue) -> HeaderValue {
     let hash = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
     HeaderValue::try_from(BASE64.encode(hash)).expect("Base64 is printable")
 }
 
-/// The key of a request that asks for a WebSocket.
-fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
+/// The key of a WebSocket request.
+fn handshake_key(call: &Call) -> Result<&HeaderValue, Failure> {
     let headers = &call.head.headers;
     let asks = call.head.version == Version::HTTP_11
-        && lists(headers, CONNECTION, "upgrade")
-        && lists(headers, UPGRADE, "websocket");
+        && has_token(headers, CONNECTION, "upgrade")
+        && has_token(headers, UPGRADE, "websocket");
     if !asks {
         let message = "this path answers WebSockets only: send Upgrade: websocket over HTTP/1.1";
         return Err(Failure::shape(ErrorCode::InvalidRequest, message));
     }
-    // Its bytes would be taken for frames.
+    // A body's bytes would count as frames.
     if headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
         return Err(Failure::shape(ErrorCode::InvalidRequest, "a request for a WebSocket has no body; leave it out"));
     }
@@ -103,18 +102,18 @@ fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
 async fn open(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let ticket = query.text("ticket");
-    call.tell(query.unread());
+    call.add_unread(query.unread());
     one_credential(call, ticket.as_ref())?;
-    // Core tells what is wrong with a parameter before the edge misses the upgrade.
+    // Core reports wrong parameters before the edge reports a missing upgrade.
     if call.head.method == Method::HEAD || !call.unread.lock().is_empty() {
         let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
         request.set_kind(OpenKind::Check);
-        let (told, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
+        let (metadata, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
         let mut response = Response::new(Either::Left(Default::default()));
-        copy_headers(&told, response.headers_mut());
+        copy_headers(&metadata, response.headers_mut());
         return Ok(response);
     }
-    let key = accept(handshake(call)?);
+    let key = accept_key(handshake_key(call)?);
     if call.head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Ok(other_version(edge, call));
     }
@@ -138,7 +137,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     Ok(response)
 }
 
-/// The answer to another version of the protocol (RFC 6455, 4.2.2).
+/// The response to another version of the protocol (RFC 6455, 4.2.2).
 fn other_version(edge: &Context, call: &Call) -> Response<crate::answer::Body> {
     let error = ApiError::new(ErrorCode::InvalidRequest, "Sec-WebSocket-Version must be 13");
     let headers = HeaderMap::from_iter([
@@ -158,6 +157,6 @@ mod tests {
     #[test]
     fn the_answer_to_a_key_is_that_of_the_rfc() {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(accept_key(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }

@@ -1,4 +1,5 @@
-//! The description is whole. `requests` holds the routes against it, and `examples` its examples against its schemas.
+//! The description is complete. `requests` compares it with the routes, and `examples` compares its examples with its
+//! schemas.
 
 mod examples;
 mod requests;
@@ -9,23 +10,23 @@ use serde_json::{Value, json};
 
 use crate::{openapi, v1::routes};
 
-/// The description of an edge at a made-up address.
+/// The description for a test URL.
 pub(crate) fn document() -> Value {
     openapi("http://edge.test", 1_795_442_700_123)
 }
 
-/// A schema, also where it is only referred to.
+/// Resolves a reference to a schema.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     schema["$ref"].as_str().map_or(schema, |name| document.pointer(&name[1..]).unwrap())
 }
 
-/// Properties and required properties of an object's schema.
+/// The properties and the required properties of an object's schema.
 pub(crate) fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
     let schema = resolved(document, schema);
     let (mut properties, mut required) = (BTreeSet::new(), BTreeSet::new());
     properties.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
     required.extend(schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()));
-    // Those of which it is one have all the same properties.
+    // The alternatives of a union all have the same properties.
     let parts = ["allOf", "oneOf"].into_iter().filter_map(|parts| schema[parts].as_array());
     for part in parts.flatten() {
         let (more, needed) = shape(document, part);
@@ -35,7 +36,7 @@ pub(crate) fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTre
     (properties, required)
 }
 
-/// Every operation with its place, webhooks and the WebSocket too.
+/// All operations with method and path, including webhooks and the WebSocket.
 fn everything() -> Vec<(String, Value)> {
     let document = document();
     let items = ["paths", "webhooks"].into_iter().flat_map(|section| document[section].as_object().unwrap().clone());
@@ -113,7 +114,7 @@ fn operations_list_the_statuses_of_the_specification() {
 }
 
 #[test]
-fn events_are_told_apart_by_their_type() {
+fn events_are_distinguished_by_their_type() {
     let document = document();
     let schemas = &document["components"]["schemas"];
     let mapping = schemas["Event"]["discriminator"]["mapping"].as_object().unwrap();
@@ -129,7 +130,7 @@ fn events_are_told_apart_by_their_type() {
 }
 
 #[test]
-fn no_enum_has_a_single_value_or_stands_in_two_places() {
+fn no_enum_has_a_single_value_or_occurs_twice() {
     fn walk(value: &Value, enums: &mut Vec<Value>) {
         match value {
             Value::Object(fields) => {
@@ -142,7 +143,7 @@ fn no_enum_has_a_single_value_or_stands_in_two_places() {
     }
     let mut enums = Vec::new();
     walk(&document(), &mut enums);
-    // The texts of a flag in headers of webhooks are no type.
+    // The two texts of a flag in webhook headers are no enum.
     enums.retain(|values| *values != json!(["true", "false"]));
     for (index, values) in enums.iter().enumerate() {
         assert!(values.as_array().unwrap().len() > 1 && !enums[..index].contains(values), "{values}");
@@ -156,9 +157,10 @@ fn every_property_and_header_is_described() {
             Value::Object(fields) => {
                 for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
                     let place = format!("{place}.{name}");
-                    let is_told = |schema: &Value| schema["description"].as_str().is_some_and(|text| !text.is_empty());
+                    let is_described =
+                        |schema: &Value| schema["description"].as_str().is_some_and(|text| !text.is_empty());
                     let target = property["$ref"].as_str().and_then(|name| document.pointer(&name[1..]));
-                    assert!(is_told(property) || target.is_some_and(is_told), "{place} has no description");
+                    assert!(is_described(property) || target.is_some_and(is_described), "{place} has no description");
                 }
                 for (name, value) in fields.iter().filter(|(name, _)| !name.starts_with("example")) {
                     walk(document, value, &format!("{place}.{name}"));

@@ -33,25 +33,24 @@ use tonic::{Status, body::Body};
 
 use crate::{EdgeConfig, edge::Edge};
 
-/// A call that core got.
-pub(crate) struct Seen {
+/// A call that core received.
+pub(crate) struct SeenCall {
     /// `Service/Method`.
     pub(crate) operation: String,
     pub(crate) headers: HeaderMap,
     pub(crate) message: Bytes,
 }
 
-impl Seen {
-    /// Whether it is a call that the stream engine makes by itself.
+impl SeenCall {
+    /// True for calls that the stream engine makes by itself.
     pub(crate) fn is_housekeeping(&self) -> bool {
         ["StreamService/Endings", "StreamService/Close", "StreamService/Tail"].contains(&self.operation.as_str())
     }
 }
 
-/// Messages, or why there are none.
 pub(crate) type Reply = Result<BoxStream<'static, Result<Bytes, Status>>, Status>;
 
-/// One message.
+/// A reply with one message.
 pub(crate) fn reply(message: impl Message) -> Reply {
     Ok(stream::iter([Ok(message.encode_to_vec().into())]).boxed())
 }
@@ -60,11 +59,11 @@ pub(crate) fn reply(message: impl Message) -> Reply {
 type Script = Box<dyn Fn(&str, &Bytes) -> Reply + Send + Sync>;
 
 pub(crate) struct FakeCore {
-    pub(crate) seen: Mutex<Vec<Seen>>,
-    /// Its answer to a part of a malformed request.
+    pub(crate) seen: Mutex<Vec<SeenCall>>,
+    /// The faults that core finds in a malformed request.
     pub(crate) found: Mutex<ApiError>,
     answer: Script,
-    /// The ends of streams, which the present session hears.
+    /// The ends of streams. The open session receives them.
     ends: broadcast::Sender<v1::EndingsResponse>,
 }
 
@@ -75,7 +74,7 @@ impl FakeCore {
         Arc::new(Self { seen: Mutex::default(), found, answer: Box::new(answer), ends })
     }
 
-    /// A core that gives every call the smallest complete answer, and refuses requests when told to.
+    /// A core that gives every call the smallest complete response, and serves `Refuse`.
     pub(crate) fn plain() -> Arc<Self> {
         Self::new(plain_answer)
     }
@@ -89,7 +88,7 @@ impl FakeCore {
         Services::remote(channel.clone(), vec![channel], &"service-token".into()).unwrap()
     }
 
-    /// Ends the stream of this number: the edge counts them from 1.
+    /// Ends a stream by its number. The edge counts streams from 1.
     pub(crate) fn end(&self, stream: u64, reason: v1::StreamEndReason) {
         let ends = vec![v1::StreamEnd { stream, reason: reason.into() }];
         self.ends.send(v1::EndingsResponse { ends }).unwrap();
@@ -98,8 +97,8 @@ impl FakeCore {
     /// A session of streams, until `end` names one.
     fn endings(&self) -> Reply {
         let ends = unfold(self.ends.subscribe(), |mut ends| async move {
-            let told = ends.recv().await.ok()?;
-            Some((Ok(told.encode_to_vec().into()), ends))
+            let end = ends.recv().await.ok()?;
+            Some((Ok(end.encode_to_vec().into()), ends))
         });
         let hello = v1::EndingsResponse::default().encode_to_vec().into();
         Ok(stream::iter([Ok(hello)]).chain(ends).boxed())
@@ -115,7 +114,7 @@ impl FakeCore {
             _ if head.headers.contains_key("x-malformed") => Err(self.found.lock().to_status("req_core")),
             _ => (self.answer)(&operation, &message),
         };
-        self.seen.lock().push(Seen { operation, headers: head.headers, message });
+        self.seen.lock().push(SeenCall { operation, headers: head.headers, message });
         let mut response = match answer {
             Err(status) => status.into_http(),
             Ok(messages) => {
@@ -186,23 +185,23 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         }
         "StreamService/Open" => reply(live(&[])),
         "GateService/Refuse" => {
-            let told = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
-            let code = ErrorCode::parse(&told.code).unwrap();
+            let error = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
+            let code = ErrorCode::parse(&error.code).unwrap();
             let errors: Vec<_> =
-                told.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
-            Err(ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
+                error.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
+            Err(ApiError::fields(code, Some(error.message), &errors).to_status("req_core"))
         }
         // An empty list or wrapper.
         _ => reply(()),
     }
 }
 
-/// A stream that begins at the present.
+/// A stream that starts at the head.
 pub(crate) fn live(positions: &[(&str, u64)]) -> v1::OpenResponse {
     begin(positions, positions, None)
 }
 
-/// A stream that begins at these positions, perhaps after a gap.
+/// A stream that starts at these positions, perhaps after a gap.
 pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::StreamGap>) -> v1::OpenResponse {
     let named = |positions: &[(&str, u64)]| {
         let named = positions.iter();
@@ -213,7 +212,7 @@ pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::
     v1::OpenResponse { positions: named(from), live: named(live), gap, replayed: 0 }
 }
 
-/// An event that names its number.
+/// An event with its number in it.
 pub(crate) fn event(number: u64) -> v1::Event {
     let data = v1::ThesisCreatedData { thesis_id: format!("th_{number}"), ..Default::default() };
     v1::Event {
@@ -259,24 +258,24 @@ pub(crate) fn serve(core: &Arc<FakeCore>, listener: TcpListener, stop: Cancellat
     crate::serve(listener, core.services(), EdgeConfig::new("http://edge.test/"), clock, ids, stop)
 }
 
-/// Sends a request and gives the answer's head and JSON.
+/// Sends a request and returns the response's head and JSON.
 pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
     ask_at(&edge(core, CancellationToken::new()), request).await
 }
 
-/// Sends a request to an edge that serves many requests: making an edge takes time.
+/// Sends a request to an existing edge, because a new edge takes time.
 pub(crate) async fn ask_at(edge: &Edge, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
     let response = edge.respond([192, 0, 2, 1].into(), request.map(Full::from)).await;
     let (head, body) = response.into_parts();
     if head.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream") {
-        // It does not end.
+        // A stream does not end.
         return (head.status, head.headers, Value::Null);
     }
     let body = body.collect().await.unwrap().to_bytes();
     (head.status, head.headers, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Sends a request with a method and no more.
+/// Sends a request with a method and a target only.
 pub(crate) async fn simply(core: &Arc<FakeCore>, method: &str, target: &str) -> (StatusCode, HeaderMap, Value) {
     ask(core, Request::builder().method(method).uri(target).body("").unwrap()).await
 }

@@ -1,4 +1,4 @@
-//! How an answer is presented: tags, `HEAD`, compression, and the headers for pages of other origins.
+//! The presentation of responses: tags, `HEAD`, compression, and CORS headers.
 
 use std::{io::Read as _, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::fake::{FakeCore, ask, edge, reply, simply};
 use crate::{
     edge::Edge,
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
     v1::routes,
 };
 
@@ -51,7 +51,7 @@ fn target(route: &Route) -> String {
 }
 
 fn is_get(route: &Route) -> bool {
-    route.method == http::Method::GET && !matches!(route.answers, Answers::Events | Answers::Upgrade)
+    route.method == http::Method::GET && !matches!(route.answers, SuccessResponse::Events | SuccessResponse::Upgrade)
 }
 
 /// A core whose thesis has this many characters.
@@ -102,13 +102,13 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
 }
 
 #[tokio::test]
-async fn the_description_is_made_once_in_every_form() {
+async fn the_description_is_built_once_in_every_encoding() {
     let edge = plain();
     let path = "/v1/openapi.json";
     let (_, bare_headers, bare) = send_at(&edge, "GET", path, &[]).await;
-    for (asked, encoding) in [("gzip", "gzip"), ("zstd, gzip", "zstd")] {
-        let asked = ("accept-encoding", asked);
-        let (_, headers, first) = send_at(&edge, "GET", path, &[asked]).await;
+    for (accepted, encoding) in [("gzip", "gzip"), ("zstd, gzip", "zstd")] {
+        let accept = ("accept-encoding", accepted);
+        let (_, headers, first) = send_at(&edge, "GET", path, &[accept]).await;
         assert_eq!(
             (&headers["content-encoding"], &headers["etag"]),
             (&encoding.parse().unwrap(), &bare_headers["etag"])
@@ -123,11 +123,11 @@ async fn the_description_is_made_once_in_every_form() {
             _ => text = zstd::decode_all(&first[..]).unwrap(),
         }
         assert_eq!(text, bare);
-        // The same bytes in memory.
-        let (_, _, again) = send_at(&edge, "GET", path, &[asked]).await;
+        // Both responses share the same bytes in memory.
+        let (_, _, again) = send_at(&edge, "GET", path, &[accept]).await;
         assert_eq!((first.as_ptr(), first.len()), (again.as_ptr(), again.len()));
         let (status, headers, body) =
-            send_at(&edge, "GET", path, &[asked, ("if-none-match", headers["etag"].to_str().unwrap())]).await;
+            send_at(&edge, "GET", path, &[accept, ("if-none-match", headers["etag"].to_str().unwrap())]).await;
         assert_eq!((status.as_u16(), body.len()), (304, 0));
         assert!(!headers.contains_key("content-encoding"));
     }
@@ -178,13 +178,13 @@ async fn what_has_no_get_has_no_head() {
 }
 
 #[tokio::test]
-async fn large_bodies_are_compressed_as_asked() {
+async fn large_bodies_are_compressed_as_requested() {
     let core = thesis(2000);
     let (_, bare_headers, bare) = send(&core, "GET", "/v1/theses/a", &[]).await;
     assert!(!bare_headers.contains_key("content-encoding"));
     assert_eq!(bare_headers["vary"], "Accept-Encoding");
-    for (asked, given) in [("gzip", "gzip"), ("zstd", "zstd"), ("gzip, deflate, br, zstd", "zstd")] {
-        let (status, headers, body) = send(&core, "GET", "/v1/theses/a", &[("accept-encoding", asked)]).await;
+    for (accepted, given) in [("gzip", "gzip"), ("zstd", "zstd"), ("gzip, deflate, br, zstd", "zstd")] {
+        let (status, headers, body) = send(&core, "GET", "/v1/theses/a", &[("accept-encoding", accepted)]).await;
         assert_eq!((status.as_u16(), headers["content-encoding"].to_str().unwrap()), (200, given));
         assert_eq!(
             (&headers["vary"], &headers["content-type"]),
@@ -279,9 +279,9 @@ async fn references_reach_core_decoded() {
             let (status, ..) = simply(&core, "GET", &format!("/v1/tokens/{path}{end}")).await;
             let message = core.seen.lock()[0].message.clone();
             // The three requests begin with the same fields.
-            let told = v1::GetTokenActivityRequest::decode(message).unwrap();
-            assert_eq!((status.as_u16(), told.r#ref.as_str()), (200, reference));
-            assert_eq!(told.recent, end.contains("recent").then_some(7));
+            let request = v1::GetTokenActivityRequest::decode(message).unwrap();
+            assert_eq!((status.as_u16(), request.r#ref.as_str()), (200, reference));
+            assert_eq!(request.recent, end.contains("recent").then_some(7));
         }
     }
     for (target, expected) in [

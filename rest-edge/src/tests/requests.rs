@@ -1,4 +1,4 @@
-//! The order of checks, the envelope on every path, and the data that core gets.
+//! The order of checks, the envelope on every path, and the data that core receives.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ fn post(target: &str, kind: &str, body: &'static str) -> Request<&'static str> {
     Request::builder().method("POST").uri(target).header("content-type", kind).body(body).unwrap()
 }
 
-/// The operation and the error with which core was asked to refuse a request.
+/// The operation and the error of the last `Refuse` call.
 fn refusal(core: &Arc<FakeCore>) -> (String, v1::RequestError) {
     let seen = core.seen.lock();
     let last = seen.last().unwrap();
     assert_eq!(last.operation, "GateService/Refuse");
-    let told = v1::RefuseRequest::decode(last.message.clone()).unwrap();
-    (told.operation, told.error.unwrap())
+    let refusal = v1::RefuseRequest::decode(last.message.clone()).unwrap();
+    (refusal.operation, refusal.error.unwrap())
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn unknown_routes_and_methods_get_the_envelope() {
 }
 
 #[tokio::test]
-async fn core_is_told_who_asks_and_its_figures_come_back() {
+async fn core_receives_the_caller_and_its_rate_headers_come_back() {
     let core = FakeCore::plain();
     let request = Request::get("/v1/theses/th%5F1")
         .header("authorization", "bearer odd  key")
@@ -70,15 +70,15 @@ async fn core_is_told_who_asks_and_its_figures_come_back() {
     assert_eq!(body["object"], "thesis");
     let seen = core.seen.lock();
     assert_eq!(v1::GetThesisRequest::decode(seen[0].message.clone()).unwrap().id, "th_1");
-    let told = |name| seen[0].headers.get(name).map(|value| value.to_str().unwrap());
-    assert_eq!(told("authorization"), Some("bearer odd  key"));
-    assert_eq!(told("traceparent"), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"));
-    assert_eq!(told("x-service-token"), Some("service-token"));
-    assert_eq!(told("x-client-address"), Some("192.0.2.1"));
-    assert_eq!(told("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));
-    assert_eq!(told("x-service-request-id").map(str::len), Some(28));
-    assert_eq!(told("idempotency-key"), None);
-    // Neither the key nor the credential is shown, or kept in the other side's table of headers.
+    let header = |name| seen[0].headers.get(name).map(|value| value.to_str().unwrap());
+    assert_eq!(header("authorization"), Some("bearer odd  key"));
+    assert_eq!(header("traceparent"), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"));
+    assert_eq!(header("x-service-token"), Some("service-token"));
+    assert_eq!(header("x-client-address"), Some("192.0.2.1"));
+    assert_eq!(header("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));
+    assert_eq!(header("x-service-request-id").map(str::len), Some(28));
+    assert_eq!(header("idempotency-key"), None);
+    // Sensitive headers stay out of logs and of HTTP/2's header table.
     assert!(["authorization", "x-service-token"].iter().all(|name| seen[0].headers[*name].is_sensitive()));
     let shown = format!("{:?}", seen[0].headers);
     assert!(!shown.contains("odd  key") && !shown.contains("\"service-token\""), "{shown}");
@@ -119,7 +119,7 @@ async fn a_core_that_does_not_answer_is_503() {
 }
 
 #[tokio::test]
-async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
+async fn core_validates_readable_fields_and_all_errors_are_reported_in_order() {
     let core = FakeCore::plain();
     let found = ["ref", "token", "since", "limit", "filters.x"];
     *core.found.lock() = ApiError::validation(&found.map(|param| FieldError::new(param, "found by core")));
@@ -129,10 +129,10 @@ async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
     assert_eq!(body["error"]["message"], "ref: found by core");
     assert_eq!(body["error"]["param"], "ref");
     let errors = body["error"]["details"]["errors"].as_array().unwrap();
-    let told = |name| errors.iter().map(|error| error[name].as_str().unwrap()).collect::<Vec<_>>();
+    let values = |name| errors.iter().map(|error| error[name].as_str().unwrap()).collect::<Vec<_>>();
     let params = ["ref", "filters.x", "token", "chain", "created_after", "since", "sort", "limit", "x"];
-    assert_eq!(told("param"), params);
-    assert_eq!(told("message").iter().filter(|message| **message == "found by core").count(), 4);
+    assert_eq!(values("param"), params);
+    assert_eq!(values("message").iter().filter(|message| **message == "found by core").count(), 4);
     assert_eq!(headers["x-ratelimit-limit"], "300");
     let seen = core.seen.lock();
     assert_eq!((seen.len(), seen[0].operation.as_str()), (1, "ThesisService/ListTheses"));
@@ -141,7 +141,7 @@ async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
 }
 
 #[tokio::test]
-async fn a_failure_of_core_other_than_the_shape_is_told_alone() {
+async fn another_failure_of_core_is_reported_alone() {
     let core = FakeCore::plain();
     *core.found.lock() = ApiError::new(ErrorCode::InsufficientScope, "no");
     let (status, _, body) = simply(&core, "GET", "/v1/theses?limit=abc").await;
@@ -182,13 +182,13 @@ async fn a_typed_body_reaches_core_with_its_idempotency_key() {
     let (status, _, body) = ask(&core, request).await;
     assert_eq!((status, &body["object"]), (StatusCode::CREATED, &json!("test_thesis")));
     let seen = core.seen.lock();
-    let told = v1::CreateTestThesisRequest::decode(seen[0].message.clone()).unwrap();
+    let sent = v1::CreateTestThesisRequest::decode(seen[0].message.clone()).unwrap();
     let expected = v1::CreateTestThesisRequest {
         handle: Some("@a".to_owned()),
         token: Some(String::new()),
         text: Some("é".to_owned()),
     };
-    assert_eq!(told, expected);
+    assert_eq!(sent, expected);
     assert_eq!(seen[0].headers["idempotency-key"], "k 1");
 }
 

@@ -1,4 +1,4 @@
-//! What everybody may read: the discovery document and the description of the API.
+//! The public documents: discovery and the description of the API.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -6,10 +6,8 @@ use thesis_proto::json;
 
 use crate::{answer::bytes, route::Route};
 
-/// Version of the API's description.
 pub(crate) const VERSION: &str = "1.0.0";
 
-/// The routes of the service itself.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::public("/v1", |edge, _| Box::pin(async { Ok(bytes(StatusCode::OK, edge.discovery.clone())) }))
@@ -31,7 +29,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The discovery document.
 pub(crate) fn discovery_document(public_url: &str) -> Bytes {
     let (documentation, reference) = (format!("{public_url}/docs"), format!("{public_url}/docs/reference"));
     let openapi = format!("{public_url}/v1/openapi.json");

@@ -70,14 +70,15 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    call.tell(query.unread());
-    let (told, page, _) = edge.core.events.list_events(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::EventList::from(&page))
+    call.add_unread(query.unread());
+    let (metadata, page, _) = edge.core.events.list_events(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &metadata, &json::EventList::from(&page))
 }
 
 async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    let (told, answer, _) = edge.core.events.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
+    let (metadata, answer, _) =
+        edge.core.events.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
     let event = answer.event.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Event::from(&event))
+    json(StatusCode::OK, &metadata, &json::Event::from(&event))
 }

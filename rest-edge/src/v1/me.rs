@@ -1,4 +1,4 @@
-//! The calling key and what it has used.
+//! The calling key and its usage.
 
 use http::{Method, StatusCode};
 use thesis_proto::{json, v1};
@@ -33,13 +33,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn me(edge: &Context, call: &Call) -> Answer {
-    let (told, answer, _) = edge.core.meta.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
+    let (metadata, answer, _) = edge.core.meta.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
     let key = answer.key.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::KeyInfo::from(&key))
+    json(StatusCode::OK, &metadata, &json::KeyInfo::from(&key))
 }
 
 async fn usage(edge: &Context, call: &Call) -> Answer {
-    let (told, answer, _) = edge.core.meta.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
+    let (metadata, answer, _) = edge.core.meta.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
     let usage = answer.usage.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Usage::from(&usage))
+    json(StatusCode::OK, &metadata, &json::Usage::from(&usage))
 }

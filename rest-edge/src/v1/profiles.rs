@@ -82,7 +82,7 @@ async fn find(edge: &Context, call: &Call) -> Answer {
         handle: query.text("handle"),
         upstream_user_id: query.text("upstream_user_id"),
     };
-    call.tell(query.unread());
+    call.add_unread(query.unread());
     profile(edge, call, request).await
 }
 
@@ -92,14 +92,14 @@ async fn get(edge: &Context, call: &mut Call) -> Answer {
 }
 
 async fn profile(edge: &Context, call: &Call, request: v1::GetProfileRequest) -> Answer {
-    let (told, answer, _) = edge.core.profiles.get_profile(call.request(request)).await?.into_parts();
+    let (metadata, answer, _) = edge.core.profiles.get_profile(call.request(request)).await?.into_parts();
     let profile = answer.profile.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Profile::from(&profile))
+    json(StatusCode::OK, &metadata, &json::Profile::from(&profile))
 }
 
 async fn wallets(edge: &Context, call: &mut Call) -> Answer {
     let request = v1::GetProfileWalletsRequest { r#ref: take(&mut call.id) };
-    let (told, answer, _) = edge.core.profiles.get_profile_wallets(call.request(request)).await?.into_parts();
+    let (metadata, answer, _) = edge.core.profiles.get_profile_wallets(call.request(request)).await?.into_parts();
     let wallets = answer.profile_wallets.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::ProfileWallets::from(&wallets))
+    json(StatusCode::OK, &metadata, &json::ProfileWallets::from(&wallets))
 }

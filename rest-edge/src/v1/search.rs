@@ -8,7 +8,7 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
@@ -21,13 +21,13 @@ const SEARCH: &[Param] = &[
         "What to find: words are AND-ed; also `\"a phrase\"`, `-word`, `OR`, `prefix*`",
     )
     .example("run"),
-    Param::new("types", Kind::SomeOf(|| texts(names::SEARCH_TYPES)), "Comma-separated kinds; all unless given"),
+    Param::new("types", Kind::SomeOf(|| enum_texts(names::SEARCH_TYPES)), "Comma-separated kinds; all unless given"),
     Param::new("chain", Kind::Text(1, 32), "One chain; test keys use `sandbox`"),
     Param::new("token", Kind::Text(1, 200), "`tk_` id, address, `chain:address`, `$SYMBOL` or `SYMBOL`"),
     Param::new("handle", Kind::Text(1, 200), "Handle, with or without `@`"),
     Param::new("created_after", Kind::Time, "Inclusive lower bound"),
     Param::new("created_before", Kind::Time, "Inclusive upper bound"),
-    Param::new("sort", Kind::OneOf(|| texts(names::SEARCH_SORTS)), "Order of theses; `relevance` unless given"),
+    Param::new("sort", Kind::OneOf(|| enum_texts(names::SEARCH_SORTS)), "Order of theses; `relevance` unless given"),
     Param::new("limit", Kind::Integer(1, 50, 10), "Results of each kind"),
 ];
 
@@ -80,21 +80,21 @@ async fn search(edge: &Context, call: &Call) -> Answer {
         sort: query.one_of("sort", names::parse_search_sort).unwrap_or_default().into(),
         limit: query.integer("limit"),
     };
-    call.tell(query.unread());
-    let (told, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
-    found(&told, answer.result)
+    call.add_unread(query.unread());
+    let (metadata, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
+    search_response(&metadata, answer.result)
 }
 
 async fn semantic(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
-    found(&told, answer.result)
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
+    search_response(&metadata, answer.result)
 }
 
-fn found(told: &MetadataMap, result: Option<v1::SearchResult>) -> Answer {
+fn search_response(metadata: &MetadataMap, result: Option<v1::SearchResult>) -> Answer {
     let result = result.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, told, &json::SearchResult::from(&result))
+    json(StatusCode::OK, metadata, &json::SearchResult::from(&result))
 }

@@ -30,9 +30,9 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn create(edge: &Context, call: &Call) -> Answer {
-    call.tell(call.fields()?.unread());
+    call.add_unread(call.fields()?.unread());
     let request = v1::CreateStreamTicketRequest {};
-    let (told, answer, _) = edge.core.events.create_stream_ticket(call.request(request)).await?.into_parts();
+    let (metadata, answer, _) = edge.core.events.create_stream_ticket(call.request(request)).await?.into_parts();
     let ticket = answer.stream_ticket.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::CREATED, &told, &json::StreamTicket::from(&ticket))
+    json(StatusCode::CREATED, &metadata, &json::StreamTicket::from(&ticket))
 }

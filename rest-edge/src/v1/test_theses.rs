@@ -45,8 +45,8 @@ async fn create(edge: &Context, call: &Call) -> Answer {
         token: fields.text("token"),
         text: fields.text("text"),
     };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.test_data.create_test_thesis(call.request(request)).await?.into_parts();
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.test_data.create_test_thesis(call.request(request)).await?.into_parts();
     let result = answer.result.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::CREATED, &told, &json::TestThesisResult::from(&result))
+    json(StatusCode::CREATED, &metadata, &json::TestThesisResult::from(&result))
 }

@@ -9,7 +9,7 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
@@ -30,7 +30,7 @@ const LIST: &[Param] = &[
         Kind::Text(1, 200),
         "Relative lower bound such as `90s`, `30m`, `1h`, `7d`; the later of it and `created_after` wins",
     ),
-    Param::new("sort", Kind::OneOf(|| texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
+    Param::new("sort", Kind::OneOf(|| enum_texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
     Param::LIMIT,
     Param::CURSOR,
 ];
@@ -82,14 +82,15 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    call.tell(query.unread());
-    let (told, page, _) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::ThesisList::from(&page))
+    call.add_unread(query.unread());
+    let (metadata, page, _) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &metadata, &json::ThesisList::from(&page))
 }
 
 async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    let (told, answer, _) = edge.core.theses.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
+    let (metadata, answer, _) =
+        edge.core.theses.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
     let thesis = answer.thesis.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Thesis::from(&thesis))
+    json(StatusCode::OK, &metadata, &json::Thesis::from(&thesis))
 }

@@ -16,7 +16,7 @@ use crate::{
 const TAG: &str = "Tokens";
 const REF: &str = "`tk_` id, `chain:address`, address, `$SYMBOL` or `SYMBOL` (case-insensitive); a symbol of several \
                    tokens is 409 unless `chain` narrows it";
-/// Most characters of a reference, as in the filter of theses.
+/// Limit for a reference in characters, as in the filter of theses.
 const REF_CHARS: usize = 200;
 
 /// A token of the sandbox.
@@ -84,28 +84,28 @@ async fn get(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenRequest { r#ref, chain: query.text("chain") };
-    call.tell(query.unread());
-    let (told, answer, _) = edge.core.tokens.get_token(call.request(request)).await?.into_parts();
+    call.add_unread(query.unread());
+    let (metadata, answer, _) = edge.core.tokens.get_token(call.request(request)).await?.into_parts();
     let token = answer.token.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Token::from(&token))
+    json(StatusCode::OK, &metadata, &json::Token::from(&token))
 }
 
 async fn activity(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenActivityRequest { r#ref, chain: query.text("chain"), recent: query.integer("recent") };
-    call.tell(query.unread());
-    let (told, answer, _) = edge.core.tokens.get_token_activity(call.request(request)).await?.into_parts();
+    call.add_unread(query.unread());
+    let (metadata, answer, _) = edge.core.tokens.get_token_activity(call.request(request)).await?.into_parts();
     let activity = answer.activity.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::TokenActivity::from(&activity))
+    json(StatusCode::OK, &metadata, &json::TokenActivity::from(&activity))
 }
 
 async fn velocity(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetThesisVelocityRequest { r#ref, chain: query.text("chain") };
-    call.tell(query.unread());
-    let (told, answer, _) = edge.core.tokens.get_thesis_velocity(call.request(request)).await?.into_parts();
+    call.add_unread(query.unread());
+    let (metadata, answer, _) = edge.core.tokens.get_thesis_velocity(call.request(request)).await?.into_parts();
     let velocity = answer.velocity.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::ThesisVelocity::from(&velocity))
+    json(StatusCode::OK, &metadata, &json::ThesisVelocity::from(&velocity))
 }

@@ -61,8 +61,8 @@ async fn verify(edge: &Context, call: &Call) -> Answer {
         created_before: fields.time("created_before"),
         contains: fields.text("contains"),
     };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.theses.verify_thesis(call.request(request)).await?.into_parts();
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.theses.verify_thesis(call.request(request)).await?.into_parts();
     let verification = answer.verification.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::ThesisVerification::from(&verification))
+    json(StatusCode::OK, &metadata, &json::ThesisVerification::from(&verification))
 }

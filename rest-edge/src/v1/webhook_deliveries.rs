@@ -10,15 +10,15 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
 const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
-    Param::new("status", Kind::OneOf(|| texts(names::DELIVERY_STATUSES)), "Only those in this state"),
-    Param::new("event_type", Kind::OneOf(|| texts(names::EVENT_TYPES)), "Only those of this type"),
+    Param::new("status", Kind::OneOf(|| enum_texts(names::DELIVERY_STATUSES)), "Only those in this state"),
+    Param::new("event_type", Kind::OneOf(|| enum_texts(names::EVENT_TYPES)), "Only those of this type"),
     Param::new("event_id", Kind::Text(1, 64), "Only those of this event"),
 ];
 
@@ -87,20 +87,20 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn test(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.tell(call.fields()?.unread());
+    call.add_unread(call.fields()?.unread());
     let request = v1::TestWebhookRequest { id };
-    let (told, answer, _) = edge.core.webhooks.test_webhook(call.request(request)).await?.into_parts();
+    let (metadata, answer, _) = edge.core.webhooks.test_webhook(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
+    json(StatusCode::ACCEPTED, &metadata, &json::WebhookDelivery::from(&delivery))
 }
 
 async fn replay(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.tell(call.fields()?.unread());
+    call.add_unread(call.fields()?.unread());
     let request = v1::ReplayDeliveryRequest { id };
-    let (told, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
+    let (metadata, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
+    json(StatusCode::ACCEPTED, &metadata, &json::WebhookDelivery::from(&delivery))
 }
 
 async fn list(edge: &Context, call: &mut Call) -> Answer {
@@ -114,7 +114,7 @@ async fn list(edge: &Context, call: &mut Call) -> Answer {
         event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
         event_id: query.text("event_id"),
     };
-    call.tell(query.unread());
-    let (told, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))
+    call.add_unread(query.unread());
+    let (metadata, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &metadata, &json::WebhookDeliveryList::from(&page))
 }

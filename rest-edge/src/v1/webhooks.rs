@@ -9,7 +9,7 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
@@ -23,7 +23,7 @@ const CREATE: &[Param] = &[
     Param::new("description", Kind::NullableText(500), "For people"),
 ];
 
-/// The states that a webhook may be given.
+/// The statuses that a client can set.
 fn given_statuses() -> Vec<&'static str> {
     vec!["enabled", "disabled"]
 }
@@ -39,7 +39,7 @@ const UPDATE: &[Param] = &[
 const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
-    Param::new("status", Kind::OneOf(|| texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
+    Param::new("status", Kind::OneOf(|| enum_texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -138,9 +138,9 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         cursor: query.text("cursor"),
         status: query.one_of("status", names::parse_webhook_status).unwrap_or_default().into(),
     };
-    call.tell(query.unread());
-    let (told, page, _) = edge.core.webhooks.list_webhooks(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::WebhookList::from(&page))
+    call.add_unread(query.unread());
+    let (metadata, page, _) = edge.core.webhooks.list_webhooks(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &metadata, &json::WebhookList::from(&page))
 }
 
 async fn create(edge: &Context, call: &Call) -> Answer {
@@ -151,17 +151,17 @@ async fn create(edge: &Context, call: &Call) -> Answer {
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
     };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.webhooks.create_webhook(call.request(request)).await?.into_parts();
-    json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.webhooks.create_webhook(call.request(request)).await?.into_parts();
+    json(StatusCode::CREATED, &metadata, &json::WebhookWithSecret::from(&answer))
 }
 
 async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    let (told, answer, _) =
+    let (metadata, answer, _) =
         edge.core.webhooks.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
     let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
+    json(StatusCode::OK, &metadata, &json::Webhook::from(&webhook))
 }
 
 async fn update(edge: &Context, call: &mut Call) -> Answer {
@@ -179,23 +179,23 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
         status: fields.one_of("status", names::parse_webhook_status, given_statuses).unwrap_or_default(),
         ..v1::UpdateWebhookRequest::default()
     };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.webhooks.update_webhook(call.request(request)).await?.into_parts();
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.webhooks.update_webhook(call.request(request)).await?.into_parts();
     let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
+    json(StatusCode::OK, &metadata, &json::Webhook::from(&webhook))
 }
 
 async fn rotate(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.tell(call.fields()?.unread());
+    call.add_unread(call.fields()?.unread());
     let request = v1::RotateWebhookSecretRequest { id };
-    let (told, answer, _) = edge.core.webhooks.rotate_webhook_secret(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::WebhookWithSecret::from(&answer))
+    let (metadata, answer, _) = edge.core.webhooks.rotate_webhook_secret(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &metadata, &json::WebhookWithSecret::from(&answer))
 }
 
 async fn delete(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    let (told, answer, _) =
+    let (metadata, answer, _) =
         edge.core.webhooks.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
-    json(StatusCode::OK, &told, &json::DeletedWebhook::from(&answer))
+    json(StatusCode::OK, &metadata, &json::DeletedWebhook::from(&answer))
 }

@@ -159,7 +159,7 @@ impl PeerService for Silent {
         pending().await
     }
 
-    async fn lookup(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+    async fn look_up(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         pending().await
     }
 

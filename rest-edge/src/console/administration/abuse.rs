@@ -9,26 +9,25 @@ use thesis_proto::v1;
 
 use super::{
     ABUSE, ACTIVE, TABS, Tab,
-    asked::{Asked, Turns},
+    list_query::{ListQuery, PageTurns},
 };
 use crate::console::{
     Console, Page,
-    question::link,
+    page_query::link,
     view::{Layout, render, time},
     visit::Administrator,
 };
 
-/// Addresses of a page.
 const LIMIT: i32 = 50;
 
-struct Row {
+struct AddressRow {
     address: String,
     failures: u64,
     first_at: String,
     last_at: String,
 }
 
-impl From<v1::AbusiveAddress> for Row {
+impl From<v1::AbusiveAddress> for AddressRow {
     fn from(row: v1::AbusiveAddress) -> Self {
         Self {
             address: row.address,
@@ -41,28 +40,28 @@ impl From<v1::AbusiveAddress> for Row {
 
 #[derive(Template)]
 #[template(path = "administration_abuse.html")]
-struct Abuse {
+struct AbusePage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    addresses: Vec<Row>,
-    turns: Turns,
+    addresses: Vec<AddressRow>,
+    turns: PageTurns,
 }
 
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    asked: Asked,
+    query: ListQuery,
 ) -> Page {
-    let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: asked.cursor.clone() };
+    let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: query.cursor.clone() };
     let listed = console.core.admin.list_abuse(signed_in.visit.request(message)).await?.into_inner();
-    let page = Abuse {
+    let page = AbusePage {
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
         tabs: TABS,
         tab: ABUSE,
-        addresses: listed.data.into_iter().map(Row::from).collect(),
-        turns: Turns {
-            previous: asked.cursor.map(|_| ABUSE.to_owned()),
+        addresses: listed.data.into_iter().map(AddressRow::from).collect(),
+        turns: PageTurns {
+            previous: query.cursor.map(|_| ABUSE.to_owned()),
             next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),
         },
     };

@@ -1,4 +1,4 @@
-//! Live access: projects that ask for it, and those that have it.
+//! Live access: pending requests of projects, and the projects that have it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use thesis_proto::{time::to_millis, v1};
 
 use super::{
     ACTIVE, APPROVALS, TABS, Tab,
-    asked::{Asked, Listing},
+    list_query::{ListQuery, Listing},
 };
 use crate::console::{
     Console, Page,
@@ -18,8 +18,8 @@ use crate::console::{
     visit::{Administrator, SignedIn},
 };
 
-/// Most projects that ask on a page. Each has a form.
-const MOST: usize = 25;
+/// A page shows at most this many pending requests, each with a form.
+const MAX_REQUESTS: usize = 25;
 
 const NOTICES: &[(&str, &str)] = &[
     ("approved", "Live access was approved: the project's live keys work now."),
@@ -27,20 +27,19 @@ const NOTICES: &[(&str, &str)] = &[
     ("withdrawn", "Live access was withdrawn: the project's live keys work no more."),
 ];
 
-/// A project that asks for live access.
-struct Asking {
+/// A project with a pending request for live access.
+struct LiveRequest {
     id: String,
     name: String,
     organization: String,
     organization_id: String,
     requested_at: String,
-    /// The reason of a refusal as it was typed, and the rule that it breaks.
+    /// The refusal's reason as the administrator typed it. `fault` has the rule that it breaks.
     reason: String,
     fault: Option<String>,
 }
 
-/// A project that has live access.
-struct Live {
+struct LiveProject {
     id: String,
     name: String,
     organization: String,
@@ -49,34 +48,32 @@ struct Live {
 
 #[derive(Template)]
 #[template(path = "administration.html")]
-struct Approvals {
+struct ApprovalsPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
     alert: Option<String>,
-    /// The one that waits longest comes first.
-    asking: Vec<Asking>,
-    /// How many ask who are not on this page.
+    /// The oldest request comes first.
+    requests: Vec<LiveRequest>,
+    /// Number of requests that this page does not show.
     more: usize,
     find: String,
-    live: Listing<Live>,
+    live: Listing<LiveProject>,
 }
 
-/// A form that core refused.
-struct Attempt {
+struct RefusedForm {
     project_id: String,
     reason: String,
     faults: Faults,
 }
 
-/// The form of a refusal.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Refusal {
+pub(super) struct RefusalForm {
     reason: String,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: Option<Attempt>) -> Page {
+async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
     let (admin, visit) = (&console.core.admin, &signed_in.visit);
     let organizations = admin.list_organizations(visit.request(v1::ListOrganizationsRequest {})).await?;
     let names: HashMap<_, _> = organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
@@ -87,9 +84,9 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
 
     let mut waiting: Vec<_> = in_use().filter(|project| project.live_requested_at.is_some()).collect();
     waiting.sort_by_key(|project| project.live_requested_at.as_ref().map(to_millis));
-    let asking = waiting.iter().take(MOST).map(|project| {
+    let requests = waiting.iter().take(MAX_REQUESTS).map(|project| {
         let attempt = attempt.as_ref().filter(|attempt| attempt.project_id == project.id);
-        Asking {
+        LiveRequest {
             id: project.id.clone(),
             name: project.name.clone(),
             organization: name(&project.organization_id),
@@ -102,33 +99,33 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
 
     let mut live: Vec<_> = in_use()
         .filter(|project| project.live_approved)
-        .map(|project| Live {
+        .map(|project| LiveProject {
             id: project.id.clone(),
             name: project.name.clone(),
             organization: name(&project.organization_id),
             organization_id: project.organization_id.clone(),
         })
-        .filter(|row| asked.wants(&[&row.id, &row.name, &row.organization]))
+        .filter(|row| query.wants(&[&row.id, &row.name, &row.organization]))
         .collect();
     live.sort_by_cached_key(|row| (row.organization.to_lowercase(), row.name.to_lowercase(), row.id.clone()));
 
     let none = Faults::none();
     let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
-    let page = Approvals {
-        layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
+    let page = ApprovalsPage {
+        layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(query.done.as_deref(), NOTICES),
         tabs: TABS,
         tab: APPROVALS,
         alert: faults.whole().map(str::to_owned),
-        asking: asking.collect(),
-        more: waiting.len().saturating_sub(MOST),
-        find: asked.find.trim().to_owned(),
-        live: asked.part(APPROVALS, live),
+        requests: requests.collect(),
+        more: waiting.len().saturating_sub(MAX_REQUESTS),
+        find: query.find.trim().to_owned(),
+        live: query.part(APPROVALS, live),
     };
     render(faults.status(), &page)
 }
 
-/// Where a form leads to: back to the page, or to what core says against it.
-async fn answer<T>(
+/// Redirects to the page after success, or shows the page with core's faults.
+async fn finish_form<T>(
     console: &Console,
     signed_in: &SignedIn,
     outcome: Result<T, tonic::Status>,
@@ -139,15 +136,15 @@ async fn answer<T>(
         return Ok(see_other(&format!("{APPROVALS}?done={done}")));
     };
     let faults = Faults::of(&status)?;
-    page(console, signed_in, &Asked::default(), Some(Attempt { project_id, reason, faults })).await
+    page(console, signed_in, &ListQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
 }
 
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    asked: Asked,
+    query: ListQuery,
 ) -> Page {
-    page(&console, &signed_in, &asked, None).await
+    page(&console, &signed_in, &query, None).await
 }
 
 pub(super) async fn approve(
@@ -158,18 +155,18 @@ pub(super) async fn approve(
 ) -> Page {
     let request = signed_in.visit.request(v1::ApproveProjectRequest { id: id.clone() });
     let outcome = console.core.admin.approve_project(request).await;
-    answer(&console, &signed_in, outcome, "approved", (id, String::new())).await
+    finish_form(&console, &signed_in, outcome, "approved", (id, String::new())).await
 }
 
 pub(super) async fn refuse(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
-    Posted(Refusal { reason }): Posted<Refusal>,
+    Posted(RefusalForm { reason }): Posted<RefusalForm>,
 ) -> Page {
     let message = v1::RefuseProjectRequest { id: id.clone(), reason: reason.clone() };
     let outcome = console.core.admin.refuse_project(signed_in.visit.request(message)).await;
-    answer(&console, &signed_in, outcome, "refused", (id, reason)).await
+    finish_form(&console, &signed_in, outcome, "refused", (id, reason)).await
 }
 
 pub(super) async fn withdraw(
@@ -180,5 +177,5 @@ pub(super) async fn withdraw(
 ) -> Page {
     let request = signed_in.visit.request(v1::WithdrawProjectRequest { id: id.clone() });
     let outcome = console.core.admin.withdraw_project(request).await;
-    answer(&console, &signed_in, outcome, "withdrawn", (id, String::new())).await
+    finish_form(&console, &signed_in, outcome, "withdrawn", (id, String::new())).await
 }

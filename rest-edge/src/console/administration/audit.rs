@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log of all organizations.
 
 use std::sync::Arc;
 
@@ -12,20 +12,19 @@ use thesis_proto::{
 
 use super::{
     ACTIVE, AUDIT, TABS, Tab,
-    asked::{Asked, Turns},
+    list_query::{ListQuery, PageTurns},
 };
 use crate::console::{
     Console, Page,
     organizations::audit::EntryRow,
-    question::link,
+    page_query::link,
     view::{Layout, render},
     visit::Administrator,
 };
 
-/// Entries of a page.
 const LIMIT: i32 = 50;
 
-/// The row of an entry. Administrators see who else than a user acted by the word that the contract has for it.
+/// Administrators see actors other than users by the contract's own word.
 fn row(entry: v1::AuditEntry) -> EntryRow {
     let actor = entry.actor_email.clone().unwrap_or_else(|| entry.actor.clone());
     EntryRow { actor, ..EntryRow::from(entry) }
@@ -33,27 +32,27 @@ fn row(entry: v1::AuditEntry) -> EntryRow {
 
 #[derive(Template)]
 #[template(path = "administration_audit.html")]
-struct Audit {
+struct AuditPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    /// Empty: what concerns no organization.
+    /// Empty selects entries that belong to no organization.
     organization: String,
     fault: Option<String>,
     entries: Vec<EntryRow>,
-    turns: Turns,
+    turns: PageTurns,
 }
 
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    asked: Asked,
+    query: ListQuery,
 ) -> Page {
-    let organization = asked.organization.trim().to_owned();
+    let organization = query.organization.trim().to_owned();
     let message = v1::ListAuditLogRequest {
         organization_id: Some(organization.clone()).filter(|id| !id.is_empty()),
         limit: Some(LIMIT),
-        cursor: asked.cursor.clone(),
+        cursor: query.cursor.clone(),
     };
     let (listed, fault) = match console.core.admin.list_audit_log(signed_in.visit.request(message)).await {
         Ok(answer) => (answer.into_inner(), None),
@@ -62,17 +61,17 @@ pub(super) async fn show(
         }
         Err(status) => return Err(status.into()),
     };
-    let first = asked.cursor.map(|_| link(AUDIT, &[("organization", &organization)]));
+    let first = query.cursor.map(|_| link(AUDIT, &[("organization", &organization)]));
     let next = listed.next_cursor.map(|cursor| link(AUDIT, &[("organization", &organization), ("cursor", &cursor)]));
     let status = if fault.is_some() { StatusCode::NOT_FOUND } else { StatusCode::OK };
-    let page = Audit {
+    let page = AuditPage {
         layout: Layout::of(&signed_in, "Audit log", ACTIVE),
         tabs: TABS,
         tab: AUDIT,
         organization,
         fault,
         entries: listed.data.into_iter().map(row).collect(),
-        turns: Turns { previous: first, next },
+        turns: PageTurns { previous: first, next },
     };
     render(status, &page)
 }

@@ -1,4 +1,4 @@
-//! How live data follows its upstream.
+//! The status of the ingest of live data.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,14 +19,14 @@ use crate::console::{
 
 #[derive(Template)]
 #[template(path = "administration_ingest.html")]
-struct Ingest {
+struct IngestPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
     state: &'static str,
-    /// Facts by name.
+    /// Name and value.
     facts: Vec<(&'static str, String)>,
-    /// Counts by name, under their heading.
+    /// Heading, and counts by name.
     counts: [(&'static str, BTreeMap<String, u64>); 3],
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn show(State(console): State<Arc<Console>>, Administrator(sign
     let v1::IngestStatus { position, last_frame_at, lag_ms, last_error, frames, refused, look_ups, .. } = status;
     let v1::LookUps { made, failed, held_back } = look_ups.unwrap_or_default();
     let look_ups = [("made", made), ("failed", failed), ("held back", held_back)];
-    let page = Ingest {
+    let page = IngestPage {
         layout: Layout::of(&signed_in, "Ingest", ACTIVE),
         tabs: TABS,
         tab: INGEST,

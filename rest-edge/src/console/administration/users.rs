@@ -1,4 +1,4 @@
-//! People who can sign in.
+//! The users who can sign in.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use thesis_proto::v1;
 
 use super::{
     ACTIVE, TABS, Tab, USERS,
-    asked::{Asked, Listing},
+    list_query::{ListQuery, Listing},
 };
 use crate::console::{
     Console, Page,
@@ -26,7 +26,7 @@ const NOTICES: &[(&str, &str)] = &[
     ("confirmed", "The e-mail is confirmed."),
 ];
 
-struct Row {
+struct UserRow {
     email: String,
     is_administrator: bool,
     is_confirmed: bool,
@@ -35,123 +35,126 @@ struct Row {
 
 #[derive(Template)]
 #[template(path = "administration_users.html")]
-struct Users {
+struct UsersPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
     find: String,
-    users: Listing<Row>,
+    users: Listing<UserRow>,
     faults: Faults,
-    /// The invitation as it was typed.
-    typed: Invitation,
+    /// The invitation form as the administrator typed it.
+    typed: InvitationForm,
 }
 
-/// A link that is shown this once.
+/// The page with a link, which the console shows only once.
 #[derive(Template)]
 #[template(path = "administration_link.html")]
-struct Link {
+struct LinkPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    /// What it is for, and what to do with it.
+    /// Explains the link's purpose and how to use it.
     text: String,
     link: String,
     expires_at: String,
 }
 
-/// The form of an invitation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Invitation {
+pub(super) struct InvitationForm {
     email: String,
-    /// A checkbox: there if it is on.
+    /// A checkbox: present if it is ticked.
     administrator: Option<String>,
 }
 
-/// The form of a user's row.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ChosenUser {
+pub(super) struct UserForm {
     email: String,
-    /// `true` or `false`, where it is set.
+    /// `true` or `false` from the button that changes it.
     administrator: String,
-    /// Sent by the button for a link that keeps memberships.
+    /// Present if the administrator pressed the button for a link that keeps memberships.
     keep_memberships: Option<String>,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, (typed, faults): (Invitation, Faults)) -> Page {
+async fn page(
+    console: &Console,
+    signed_in: &SignedIn,
+    query: &ListQuery,
+    (typed, faults): (InvitationForm, Faults),
+) -> Page {
     let request = signed_in.visit.request(v1::ListUsersRequest {});
     let all = console.core.admin.list_users(request).await?.into_inner().data;
-    let wanted = all.into_iter().filter(|user| asked.wants(&[&user.id, &user.email]));
-    let rows = wanted.map(|user| Row {
+    let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email]));
+    let rows = wanted.map(|user| UserRow {
         email: user.email,
         is_administrator: user.administrator,
         is_confirmed: user.email_confirmed_at.is_some(),
         created_at: time(user.created_at.as_ref()),
     });
-    let page = Users {
-        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
+    let page = UsersPage {
+        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.done.as_deref(), NOTICES),
         tabs: TABS,
         tab: USERS,
-        find: asked.find.trim().to_owned(),
-        users: asked.part(USERS, rows.collect()),
+        find: query.find.trim().to_owned(),
+        users: query.part(USERS, rows.collect()),
         faults,
         typed,
     };
     render(page.faults.status(), &page)
 }
 
-/// The page again with what core says against a form.
-async fn refused(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: Invitation) -> Page {
-    page(console, signed_in, &Asked::default(), (typed, Faults::of(status)?)).await
+/// Shows the page again with core's faults.
+async fn show_faults(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
+    page(console, signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
 }
 
-/// The page with a link. It is no redirect: a link in an address would stay in the browser's history.
-fn link(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
+/// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
+fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
     let layout = Layout::of(signed_in, title, ACTIVE);
-    let page = Link { layout, tabs: TABS, tab: USERS, text, link, expires_at: time(expires_at) };
+    let page = LinkPage { layout, tabs: TABS, tab: USERS, text, link, expires_at: time(expires_at) };
     render(StatusCode::OK, &page)
 }
 
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    asked: Asked,
+    query: ListQuery,
 ) -> Page {
-    page(&console, &signed_in, &asked, (Invitation::default(), Faults::none())).await
+    page(&console, &signed_in, &query, (InvitationForm::default(), Faults::none())).await
 }
 
 pub(super) async fn invite(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(typed): Posted<Invitation>,
+    Posted(typed): Posted<InvitationForm>,
 ) -> Page {
     let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
-    let made = match console.core.admin.create_user(signed_in.visit.request(message)).await {
+    let created = match console.core.admin.create_user(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return refused(&console, &signed_in, &status, typed).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, typed).await,
     };
     let text = format!(
         "By this link {} sets a password. It is also sent to them, where this installation sends mail.",
         typed.email.trim()
     );
-    link(&signed_in, "Invitation link", text, made.link, made.expires_at.as_ref())
+    link_page(&signed_in, "Invitation link", text, created.link, created.expires_at.as_ref())
 }
 
 pub(super) async fn set_administrator(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(ChosenUser { email, administrator, .. }): Posted<ChosenUser>,
+    Posted(UserForm { email, administrator, .. }): Posted<UserForm>,
 ) -> Page {
     let administrator = administrator == "true";
     let message = v1::SetAdministratorRequest { email, administrator };
     let user = match console.core.admin.set_administrator(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner().user,
-        Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     };
     let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
     if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
-        // To them administration does not exist any more.
+        // The user is no administrator any more and must not see these pages.
         return Ok(see_other("/console"));
     }
     let done = if administrator { "administrator-made" } else { "administrator-unmade" };
@@ -161,26 +164,26 @@ pub(super) async fn set_administrator(
 pub(super) async fn confirm(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(ChosenUser { email, .. }): Posted<ChosenUser>,
+    Posted(UserForm { email, .. }): Posted<UserForm>,
 ) -> Page {
     match console.core.admin.confirm_user(signed_in.visit.request(v1::ConfirmUserRequest { email })).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
-        Err(status) => refused(&console, &signed_in, &status, Invitation::default()).await,
+        Err(status) => show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     }
 }
 
 pub(super) async fn make_reset_link(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(ChosenUser { email, keep_memberships, .. }): Posted<ChosenUser>,
+    Posted(UserForm { email, keep_memberships, .. }): Posted<UserForm>,
 ) -> Page {
     let keep_memberships = keep_memberships.is_some();
     let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
-    let made = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
+    let created = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     };
-    let effect = match (made.email_confirmed, made.ends_memberships) {
+    let effect = match (created.email_confirmed, created.ends_memberships) {
         (true, _) => "",
         (false, true) => {
             " Nobody ever confirmed this e-mail, so somebody else may have signed up with it: with the new password the \
@@ -191,17 +194,16 @@ pub(super) async fn make_reset_link(
     let text = format!(
         "By this link {email} sets a new password. Hand it over to nobody else. When it is used, no other link of theirs works any more.{effect}"
     );
-    link(&signed_in, "Reset link", text, made.link, made.expires_at.as_ref())
+    link_page(&signed_in, "Reset link", text, created.link, created.expires_at.as_ref())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The actions that the page offers for a user.
     fn actions(is_administrator: bool, is_confirmed: bool) -> [bool; 4] {
         let email = "ada@example.com".to_owned();
-        let row = Row { email, is_administrator, is_confirmed, created_at: String::new() };
+        let row = UserRow { email, is_administrator, is_confirmed, created_at: String::new() };
         let layout = Layout {
             title: String::new(),
             heading: String::new(),
@@ -215,14 +217,14 @@ mod tests {
             notice: None,
             active: ACTIVE,
         };
-        let page = Users {
+        let page = UsersPage {
             layout,
             tabs: TABS,
             tab: USERS,
             find: String::new(),
-            users: Asked::default().part(USERS, vec![row]),
+            users: ListQuery::default().part(USERS, vec![row]),
             faults: Faults::none(),
-            typed: Invitation::default(),
+            typed: InvitationForm::default(),
         };
         let text = page.render().unwrap();
         ["Confirm e-mail:", "Remove as administrator:", "Make administrator:", "Reset link that keeps memberships for"]

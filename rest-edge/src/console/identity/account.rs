@@ -1,4 +1,4 @@
-//! A user's own account: their password and sessions.
+//! The user's own account: password and sessions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{begun, ended};
+use super::{end_session, start_session};
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
@@ -34,7 +34,6 @@ struct AccountPage {
     sessions: Vec<SessionRow>,
 }
 
-/// A session as the table shows it.
 struct SessionRow {
     id: String,
     browser: String,
@@ -87,12 +86,12 @@ pub(super) async fn change_password(
         user_agent: signed_in.visit.user_agent.clone(),
     };
     match console.core.accounts.change_password(signed_in.visit.request(request)).await {
-        Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
         Err(status) => page(&console, &signed_in, Faults::of(&status)?, None).await,
     }
 }
 
-/// Has a link that confirms the e-mail sent again.
+/// Sends the confirmation link again.
 pub(super) async fn send_confirmation(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -102,7 +101,7 @@ pub(super) async fn send_confirmation(
     Ok(see_other("/console/account?done=sent"))
 }
 
-/// A reload of a form that failed leads to the page that has it.
+/// Redirects a reload of a form that failed to the page with the form.
 pub(super) async fn to_account(_: SignedIn) -> Page {
     Ok(see_other("/console/account"))
 }
@@ -115,14 +114,14 @@ pub(super) async fn revoke(
 ) -> Page {
     let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
     let revoked = console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await;
-    // One that has ended already is as good.
+    // A session that has already ended counts as success.
     if let Err(status) = revoked
         && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
     {
         return Err(status.into());
     }
     if is_own {
-        return Ok(ended(&console, "/console/sign-in?done=ended"));
+        return Ok(end_session(&console, "/console/sign-in?done=ended"));
     }
     Ok(see_other("/console/account?done=revoked"))
 }

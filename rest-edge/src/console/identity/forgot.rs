@@ -1,4 +1,4 @@
-//! Asking for a link to set a new password.
+//! The request for a link to set a new password.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::console::{
     visit::Visit,
 };
 
-/// The same whether there is such a user or not.
+/// The text must not reveal whether the user exists.
 const DONE: [(&str, &str); 1] = [(
     "asked",
     "If there is a user with this e-mail, a link is on its way. It works for 24 hours. If none arrives, ask an \

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use thesis_proto::v1::{self, LinkPurpose, Role};
 use tonic::Status;
 
-use super::begun;
+use super::start_session;
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, Posted},
@@ -16,7 +16,7 @@ use crate::console::{
     visit::{SignedIn, Visit},
 };
 
-/// Text of a link for a new password of an account whose e-mail nobody ever confirmed.
+/// Text of a password link for an account whose e-mail was never confirmed.
 const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed out with it. Nobody ever confirmed the e-mail \
                         of this account, so somebody else may have signed up with it: with the new password the \
                         account leaves all its organizations. If you signed up yourself, ask the operator to confirm \
@@ -27,13 +27,12 @@ const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed ou
 struct LinkPage {
     layout: Layout,
     faults: Faults,
-    /// What using the link does.
+    /// The effect of the link, as a text.
     text: String,
-    /// The e-mail of who uses it, if that is known.
+    /// The e-mail of the link's user, if core knows it.
     email: Option<String>,
-    /// The e-mail that was typed.
     typed_email: String,
-    step: Step,
+    step: LinkStep,
     /// True for a link that confirms an e-mail.
     is_confirmation: bool,
     sign_in: String,
@@ -41,28 +40,28 @@ struct LinkPage {
     button: &'static str,
 }
 
-/// What the person does to use the link.
+/// The action by which a visitor uses the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Sets a password: a new user, or one who forgot theirs.
+enum LinkStep {
+    /// A new user, or a user who forgot the password, sets a password.
     Password,
-    /// Presses the button: somebody who is signed in.
+    /// A user who is signed in presses the button.
     Accept,
-    /// Signs in first: the e-mail has a user.
+    /// The e-mail has a user, who must sign in first.
     SignIn,
 }
 
 impl LinkPage {
     fn asks_password(&self) -> bool {
-        self.step == Step::Password
+        self.step == LinkStep::Password
     }
 
     fn asks_sign_in(&self) -> bool {
-        self.step == Step::SignIn
+        self.step == LinkStep::SignIn
     }
 
     fn is_session_used(&self) -> bool {
-        self.step == Step::Accept
+        self.step == LinkStep::Accept
     }
 }
 
@@ -72,15 +71,15 @@ pub(super) struct LinkForm {
     password: Option<String>,
 }
 
-/// A link and who opened it.
-struct Opened {
+/// A link with its visitor.
+struct OpenedLink {
     token: String,
     link: v1::GetLinkResponse,
     visit: Visit,
     signed_in: Option<SignedIn>,
 }
 
-impl Opened {
+impl OpenedLink {
     async fn find(console: &Console, visit: Visit, token: String) -> Result<Self, Failed> {
         let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
         let link = console.core.accounts.get_link(request).await?.into_inner();
@@ -95,12 +94,12 @@ impl Opened {
         format!("/console/links/{}", self.token)
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> LinkStep {
         match (self.link.purpose(), &self.signed_in) {
-            (LinkPurpose::PasswordReset, _) => Step::Password,
-            (_, Some(_)) => Step::Accept,
-            (_, None) if self.link.has_account => Step::SignIn,
-            (_, None) => Step::Password,
+            (LinkPurpose::PasswordReset, _) => LinkStep::Password,
+            (_, Some(_)) => LinkStep::Accept,
+            (_, None) if self.link.has_account => LinkStep::SignIn,
+            (_, None) => LinkStep::Password,
         }
     }
 
@@ -109,7 +108,7 @@ impl Opened {
             (LinkPurpose::PasswordReset, _) => ("New password", "Set password"),
             (LinkPurpose::Confirmation, _) => ("Confirm your e-mail", "Confirm e-mail"),
             (LinkPurpose::SetUp, _) => ("Set up the service", "Become administrator"),
-            (_, Step::Accept) => ("Invitation", "Accept"),
+            (_, LinkStep::Accept) => ("Invitation", "Accept"),
             _ => ("Invitation", "Create account"),
         };
         let layout = match &self.signed_in {
@@ -149,12 +148,12 @@ impl Opened {
         }
     }
 
-    /// The page that follows when no session begins.
+    /// The page to open when the link starts no session.
     fn next_page(&self) -> &'static str {
         if self.link.purpose() == LinkPurpose::Confirmation { "/console/account?done=confirmed" } else { HOME }
     }
 
-    /// Uses the link, and tells the session that began with it.
+    /// Uses the link and returns the session that it started, if any.
     async fn accept(&self, console: &Console, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
         let user_agent = self.visit.user_agent.clone();
         if self.link.purpose() == LinkPurpose::PasswordReset {
@@ -195,7 +194,7 @@ fn role(role: Role) -> &'static str {
 }
 
 pub(super) async fn show(State(console): State<Arc<Console>>, visit: Visit, Path(token): Path<String>) -> Page {
-    Opened::find(&console, visit, token).await?.page(Faults::none(), String::new())
+    OpenedLink::find(&console, visit, token).await?.page(Faults::none(), String::new())
 }
 
 pub(super) async fn send(
@@ -204,13 +203,13 @@ pub(super) async fn send(
     Path(token): Path<String>,
     Posted(form): Posted<LinkForm>,
 ) -> Page {
-    let opened = Opened::find(&console, visit, token).await?;
+    let opened = OpenedLink::find(&console, visit, token).await?;
     match opened.accept(&console, &form).await {
-        Ok(session @ Some(_)) => begun(&console, session.as_ref(), HOME),
+        Ok(session @ Some(_)) => start_session(&console, session.as_ref(), HOME),
         Ok(None) => Ok(see_other(opened.next_page())),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),
-            // Their e-mail has a user.
+            // The e-mail already has a user.
             Err(Failed::SignIn(_)) => Err(Failed::SignIn(opened.path())),
             Err(failed) => Err(failed),
         },

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::{begun, ended, safe_next};
+use super::{end_session, safe_next, start_session};
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, NoFields, Posted},
@@ -53,13 +53,13 @@ pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Post
         device: visit.device.clone(),
     };
     match console.core.accounts.sign_in(visit.anonymous(request)).await {
-        Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
         Err(status) => page(Layout::visitor(&visit, "Sign in"), Faults::of(&status)?, form.email, form.next.as_deref()),
     }
 }
 
 fn page(layout: Layout, faults: Faults, email: String, next: Option<&str>) -> Page {
-    // Nothing is said about going home: everybody goes there.
+    // The home page is the default and needs no parameter.
     let next = Some(safe_next(next)).filter(|next| *next != HOME).unwrap_or_default().to_owned();
     render(faults.status(), &SignInPage { layout, faults, email, next })
 }
@@ -71,11 +71,11 @@ pub(super) async fn sign_out(
 ) -> Page {
     if visit.session.is_some()
         && let Err(status) = console.core.accounts.sign_out(visit.request(v1::SignOutRequest {})).await
-        // A session that has ended already is as good.
-        && let Failed::Told(error) = Failed::from(status)
+        // A session that has already ended counts as success.
+        && let Failed::Error(error) = Failed::from(status)
         && error.code != ErrorCode::SessionNotFound
     {
-        return Err(Failed::Told(error));
+        return Err(Failed::Error(error));
     }
-    Ok(ended(&console, "/console/sign-in?done=signed-out"))
+    Ok(end_session(&console, "/console/sign-in?done=signed-out"))
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::begun;
+use super::start_session;
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, Posted},
@@ -43,7 +43,7 @@ pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Post
         user_agent: visit.user_agent.clone(),
     };
     match console.core.accounts.sign_up(visit.anonymous(request)).await {
-        Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), HOME),
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), HOME),
         Err(status) => page(&visit, Faults::of(&status)?, form.email, form.organization_name),
     }
 }

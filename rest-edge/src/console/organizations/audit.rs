@@ -1,4 +1,4 @@
-//! Who did what in an organization.
+//! The audit log of an organization.
 
 use std::sync::Arc;
 
@@ -7,18 +7,17 @@ use axum::extract::{Path, Query, State};
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{Parameters, overview_path, place::Place};
+use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::console::{
     Console, Page,
-    question::link,
+    page_query::link,
     view::{Layout, render, time},
     visit::SignedIn,
 };
 
-/// Entries of a page.
 const ENTRIES: i32 = 50;
 
-/// An entry as people read it.
+/// An entry of the audit log as a row.
 pub(in crate::console) struct EntryRow {
     pub(in crate::console) at: String,
     pub(in crate::console) deed: String,
@@ -37,7 +36,7 @@ impl From<v1::AuditEntry> for EntryRow {
         });
         Self {
             at: time(entry.created_at.as_ref()),
-            deed: deed(&entry.action).map_or(entry.action, str::to_owned),
+            deed: action_text(&entry.action).map_or(entry.action, str::to_owned),
             actor,
             address: entry.address.unwrap_or_default(),
             subject: entry.subject,
@@ -49,16 +48,15 @@ impl From<v1::AuditEntry> for EntryRow {
 #[template(path = "audit.html")]
 struct AuditPage {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     entries: Vec<EntryRow>,
-    /// The path of the first page, on later ones.
+    /// The path of the first page; none on the first page.
     newest: Option<String>,
-    /// The path of the next page.
     older: Option<String>,
 }
 
-/// The text of an action of the audit log for people.
-fn deed(action: &str) -> Option<&'static str> {
+/// The readable text of an action.
+fn action_text(action: &str) -> Option<&'static str> {
     Some(match action {
         "organization.created" => "Created the organization",
         "organization.renamed" => "Renamed the organization",
@@ -103,14 +101,13 @@ fn deed(action: &str) -> Option<&'static str> {
     })
 }
 
-/// Shows a page of the audit log.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
     Query(mut parameters): Parameters,
 ) -> Page {
-    let place = Place::of(&signed_in, &id, "audit")?;
+    let access = OrganizationAccess::of(&signed_in, &id, "audit")?;
     let cursor = parameters.remove("cursor");
     let first = format!("{}/audit", overview_path(&id));
     let newest = cursor.is_some().then(|| first.clone());
@@ -118,8 +115,8 @@ pub(super) async fn show(
     let answer = console.core.accounts.list_audit_entries(signed_in.visit.request(message)).await?.into_inner();
     let older = answer.next_cursor.filter(|_| answer.has_more);
     let page = AuditPage {
-        layout: Layout::of(&signed_in, &format!("Audit log of {}", place.name), "organizations"),
-        place,
+        layout: Layout::of(&signed_in, &format!("Audit log of {}", access.name), "organizations"),
+        access,
         entries: answer.data.into_iter().map(EntryRow::from).collect(),
         newest,
         older: older.map(|cursor| link(&first, &[("cursor", &cursor)])),

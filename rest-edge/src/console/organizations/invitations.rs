@@ -1,4 +1,4 @@
-//! Invites somebody to an organization, and withdraws invitations.
+//! Creates and withdraws invitations to an organization.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    members::{Coming, Invitee, page},
+    access::{OrganizationAccess, role_name, role_number},
+    members::{InvitationForm, MembersState, page},
     members_path,
-    place::{Place, role_name, role_number},
 };
 use crate::console::{
     Console, Page,
@@ -20,10 +20,9 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// The form that withdraws an invitation.
 #[derive(Deserialize)]
-pub(super) struct Withdrawal {
-    /// The organization whose page has the form.
+pub(super) struct WithdrawalForm {
+    /// The id of the organization whose page has the form.
     #[serde(default)]
     organization: String,
 }
@@ -32,18 +31,18 @@ pub(super) struct Withdrawal {
 #[template(path = "organization_invited.html")]
 struct InvitedPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     email: &'a str,
     role: &'static str,
     expires_at: String,
     link: &'a str,
 }
 
-/// The page with the link of an invitation, where no mail is sent. Only this answer has it.
+/// Shows the link of an invitation when the service sends no mail. No other page shows it.
 fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &str) -> Page {
     let page = InvitedPage {
         layout: Layout::of(signed_in, "Hand over the invitation", "organizations"),
-        place: Place::of(signed_in, id, "members")?,
+        access: OrganizationAccess::of(signed_in, id, "members")?,
         email: &invitation.email,
         role: role_name(invitation.role()),
         expires_at: time(invitation.expires_at.as_ref()),
@@ -52,12 +51,11 @@ fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &s
     render(StatusCode::OK, &page)
 }
 
-/// Invites somebody.
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Invitee>,
+    Posted(form): Posted<InvitationForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::CreateInvitationRequest {
@@ -72,22 +70,21 @@ pub(super) async fn create(
             }
             _ => Ok(see_other(&format!("{}?done=invited", members_path(&id)))),
         },
-        Err(status) => page(&console, &signed_in, &id, Coming::Inviting(&form, Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, MembersState::Inviting(&form, Faults::of(&status)?)).await,
     }
 }
 
-/// Withdraws an invitation.
 pub(super) async fn delete(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Withdrawal>,
+    Posted(form): Posted<WithdrawalForm>,
 ) -> Page {
     let organization = &form.organization;
     signed_in.membership(organization)?;
     let message = v1::DeleteInvitationRequest { id };
     match console.core.accounts.delete_invitation(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=withdrawn", members_path(organization)))),
-        Err(status) => page(&console, &signed_in, organization, Coming::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, organization, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    Parameters, members_path,
-    place::{Place, RoleChoice, role_choices, role_name, role_number, role_word},
+    Parameters,
+    access::{OrganizationAccess, RoleChoice, role_choices, role_name, role_number, role_word},
+    members_path,
 };
 use crate::console::{
     Console, Page,
@@ -25,30 +26,28 @@ const DONE: &[(&str, &str)] = &[
     ("withdrawn", "The invitation is withdrawn. Its link works no more."),
 ];
 
-/// How somebody comes to the page of members.
-pub(super) enum Coming<'a> {
-    /// By a link, or by a form that did this.
+/// The event that leads to the page of members.
+pub(super) enum MembersState<'a> {
+    /// A link, or a successful form with its word for the notice.
     Arrived(Option<&'a str>),
-    /// By the form of a member's role, which failed: the user's id and the word of the role.
+    /// A failed change of a role: user id, word of the role, faults.
     ChangingRole(&'a str, &'a str, Faults),
-    /// By the form of an invitation, which failed.
-    Inviting(&'a Invitee, Faults),
-    /// By a button that failed.
+    /// A failed invitation.
+    Inviting(&'a InvitationForm, Faults),
+    /// A failed button.
     Pressed(Faults),
 }
 
-/// The form of an invitation.
 #[derive(Deserialize)]
-pub(super) struct Invitee {
+pub(super) struct InvitationForm {
     #[serde(default)]
     pub(super) email: String,
     #[serde(default)]
     pub(super) role: String,
 }
 
-/// The form of a member's role.
 #[derive(Deserialize)]
-pub(super) struct NewRole {
+pub(super) struct RoleForm {
     #[serde(default)]
     role: String,
     revision: Option<u64>,
@@ -58,7 +57,6 @@ struct MemberRow {
     id: String,
     email: String,
     role: &'static str,
-    /// The roles that the form offers.
     choices: [RoleChoice; 3],
     fault: Option<String>,
     joined_at: String,
@@ -77,17 +75,16 @@ struct InvitationRow {
 #[template(path = "members.html")]
 struct MembersPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
-    /// True if an invitation lets in people without an account.
+    /// True if people without an account can accept an invitation.
     invites_strangers: bool,
-    /// The reader's user id.
+    /// The user id of the visitor.
     reader: &'a str,
-    /// What is wrong with no field.
+    /// The faults that belong to no field.
     whole: Option<&'a str>,
     email: &'a str,
-    /// The roles that the form of an invitation offers.
     choices: [RoleChoice; 3],
     inviting: &'a Faults,
 }
@@ -116,13 +113,12 @@ fn invitation_row(invitation: v1::Invitation) -> InvitationRow {
     }
 }
 
-/// The page of an organization's members.
-pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<'_>) -> Page {
-    let place = Place::of(signed_in, id, "members")?;
+pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
+    let access = OrganizationAccess::of(signed_in, id, "members")?;
     let accounts = &console.core.accounts;
     let message = v1::ListMembersRequest { organization_id: id.to_owned() };
     let members = accounts.list_members(signed_in.visit.request(message)).await?.into_inner().data;
-    let invitations = if place.is_owner() {
+    let invitations = if access.is_owner() {
         let message = v1::ListInvitationsRequest { organization_id: id.to_owned() };
         accounts.list_invitations(signed_in.visit.request(message)).await?.into_inner().data
     } else {
@@ -131,13 +127,13 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
 
     let reader = signed_in.account.user.as_ref().map(|user| user.id.as_str()).unwrap_or_default();
     let mut members: Vec<_> = members.into_iter().map(|member| member_row(member, reader)).collect();
-    let nobody = Invitee { email: String::new(), role: "viewer".to_owned() };
+    let nobody = InvitationForm { email: String::new(), role: "viewer".to_owned() };
     let (mut done, mut invitee, mut inviting, mut pressed) = (None, &nobody, Faults::none(), Faults::none());
-    match coming {
-        Coming::Arrived(word) => done = word,
-        Coming::Pressed(faults) => pressed = faults,
-        Coming::Inviting(typed, faults) => (invitee, inviting) = (typed, faults),
-        Coming::ChangingRole(user, word, faults) => {
+    match state {
+        MembersState::Arrived(word) => done = word,
+        MembersState::Pressed(faults) => pressed = faults,
+        MembersState::Inviting(typed, faults) => (invitee, inviting) = (typed, faults),
+        MembersState::ChangingRole(user, word, faults) => {
             if let Some(row) = members.iter_mut().find(|row| row.id == user) {
                 row.fault = faults.field("role").map(str::to_owned);
                 row.choices = role_choices(word);
@@ -146,10 +142,10 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
         }
     }
     let status = if pressed.status().is_success() { inviting.status() } else { pressed.status() };
-    let title = format!("Members of {}", place.name);
+    let title = format!("Members of {}", access.name);
     let page = MembersPage {
         layout: Layout::of(signed_in, &title, "organizations").with_notice(done, DONE),
-        place,
+        access,
         members,
         invitations: invitations.into_iter().map(invitation_row).collect(),
         invites_strangers: signed_in.account.invites_strangers,
@@ -162,22 +158,20 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
     render(status, &page)
 }
 
-/// Shows the members of an organization.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
     Query(parameters): Parameters,
 ) -> Page {
-    page(&console, &signed_in, &id, Coming::Arrived(parameters.get("done").map(String::as_str))).await
+    page(&console, &signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
-/// Changes the role of a member.
 pub(super) async fn change_role(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path((id, user)): Path<(String, String)>,
-    Posted(form): Posted<NewRole>,
+    Posted(form): Posted<RoleForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateMemberRequest {
@@ -189,13 +183,13 @@ pub(super) async fn change_role(
     match console.core.accounts.update_member(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=role", members_path(&id)))),
         Err(status) => {
-            let coming = Coming::ChangingRole(&user, &form.role, Faults::of(&status)?);
-            page(&console, &signed_in, &id, coming).await
+            let state = MembersState::ChangingRole(&user, &form.role, Faults::of(&status)?);
+            page(&console, &signed_in, &id, state).await
         }
     }
 }
 
-/// Removes a member. Whoever removes themselves leaves the organization.
+/// Members who remove themselves leave the organization.
 pub(super) async fn remove(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -208,6 +202,6 @@ pub(super) async fn remove(
     match console.core.accounts.remove_member(signed_in.visit.request(message)).await {
         Ok(_) if leaves => Ok(see_other("/console")),
         Ok(_) => Ok(see_other(&format!("{}?done=removed", members_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, Coming::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

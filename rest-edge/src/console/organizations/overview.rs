@@ -7,7 +7,7 @@ use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{Parameters, overview_path, place::Place};
+use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::console::{
     Console, Page,
     form::{Faults, Posted},
@@ -20,17 +20,16 @@ const DONE: &[(&str, &str)] = &[
     ("renamed", "The organization has its new name."),
 ];
 
-/// How somebody comes to the page of an organization.
-enum Coming<'a> {
-    /// By a link, or by a form that did this.
+/// The event that leads to the page of an organization.
+enum OverviewState<'a> {
+    /// A link, or a successful form with its word for the notice.
     Arrived(Option<&'a str>),
-    /// By the form of its name, which failed: the name that was typed.
+    /// A failed change of the name, with the typed name.
     Renaming(&'a str, Faults),
 }
 
-/// The form of an organization's name.
 #[derive(Deserialize)]
-pub(super) struct Rename {
+pub(super) struct RenameForm {
     #[serde(default)]
     name: String,
     revision: Option<u64>,
@@ -39,9 +38,9 @@ pub(super) struct Rename {
 struct ProjectRow {
     id: String,
     name: String,
-    /// What became of its live access.
+    /// The state of its live access.
     live: &'static str,
-    /// The class of the badge that tells it.
+    /// The class of the badge for that state.
     badge: &'static str,
     created_at: String,
 }
@@ -65,27 +64,27 @@ impl From<v1::Project> for ProjectRow {
 #[template(path = "organization.html")]
 struct OverviewPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     projects: Vec<ProjectRow>,
     archived: Vec<ProjectRow>,
     name: &'a str,
     faults: &'a Faults,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<'_>) -> Page {
-    let place = Place::of(signed_in, id, "projects")?;
+async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page {
+    let access = OrganizationAccess::of(signed_in, id, "projects")?;
     let message = v1::AccountServiceListProjectsRequest { organization_id: id.to_owned() };
     let projects = console.core.accounts.list_projects(signed_in.visit.request(message)).await?.into_inner().data;
     let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
 
-    let present = place.name.clone();
-    let (done, name, faults) = match coming {
-        Coming::Arrived(done) => (done, present.as_str(), Faults::none()),
-        Coming::Renaming(name, faults) => (None, name, faults),
+    let present = access.name.clone();
+    let (done, name, faults) = match state {
+        OverviewState::Arrived(done) => (done, present.as_str(), Faults::none()),
+        OverviewState::Renaming(name, faults) => (None, name, faults),
     };
     let page = OverviewPage {
         layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
-        place,
+        access,
         projects: projects.into_iter().map(ProjectRow::from).collect(),
         archived: archived.into_iter().map(ProjectRow::from).collect(),
         name,
@@ -94,27 +93,25 @@ async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<
     render(faults.status(), &page)
 }
 
-/// Shows an organization.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
     Query(parameters): Parameters,
 ) -> Page {
-    page(&console, &signed_in, &id, Coming::Arrived(parameters.get("done").map(String::as_str))).await
+    page(&console, &signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
-/// Renames an organization.
 pub(super) async fn rename(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Rename>,
+    Posted(form): Posted<RenameForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
     match console.core.accounts.update_organization(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", overview_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, Coming::Renaming(&form.name, Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, OverviewState::Renaming(&form.name, Faults::of(&status)?)).await,
     }
 }

@@ -13,11 +13,11 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Place, find, path};
+use super::{ProjectAccess, find, path};
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
-    question::typed_time,
+    page_query::typed_time,
     view::{Failed, Layout, render, see_other, time},
     visit::SignedIn,
 };
@@ -41,9 +41,13 @@ pub(super) struct KeyRow {
 }
 
 /// Lists a project's keys, newest first.
-pub(super) async fn list(console: &Console, signed_in: &SignedIn, place: &Place) -> Result<Vec<KeyRow>, Failed> {
+pub(super) async fn list(
+    console: &Console,
+    signed_in: &SignedIn,
+    access: &ProjectAccess,
+) -> Result<Vec<KeyRow>, Failed> {
     let now_ms = console.clock.now_ms();
-    let message = v1::AccountServiceListKeysRequest { project_id: place.project.id.clone() };
+    let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
     let keys = console.core.accounts.list_keys(signed_in.visit.request(message)).await?.into_inner().data;
     let row = |key: v1::ApiKey| KeyRow {
         environment: environment_name(key.environment()),
@@ -87,7 +91,7 @@ struct ScopeBox {
 #[template(path = "keys.html")]
 struct KeysPage {
     layout: Layout,
-    place: Place,
+    access: ProjectAccess,
     typed: Typed,
     scopes: Vec<ScopeBox>,
     faults: Faults,
@@ -160,13 +164,13 @@ impl Typed {
 }
 
 async fn show(console: &Console, signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> Page {
-    let place = find(console, signed_in, id).await?;
+    let access = find(console, signed_in, id).await?;
     let is_ticked = |name: &str| typed.scopes.iter().any(|ticked| ticked == name);
     let scopes = SCOPES.iter().map(|&(name, _)| ScopeBox { name, about: about(name), is_ticked: is_ticked(name) });
     let status = faults.status();
     let page = KeysPage {
         layout: Layout::of(signed_in, "Create a key", "organizations"),
-        place,
+        access,
         scopes: scopes.collect(),
         typed,
         faults,
@@ -181,7 +185,7 @@ pub(super) async fn new(State(console): State<Arc<Console>>, signed_in: SignedIn
 /// The page that shows a new key's raw form, once. A reload sends its form again, which brings the same key for a while.
 #[derive(Template)]
 #[template(path = "key_made.html")]
-struct MadePage {
+struct CreatedKeyPage {
     layout: Layout,
     project_id: String,
     name: String,
@@ -196,21 +200,21 @@ pub(super) async fn create(
     Path(id): Path<String>,
     Posted(typed): Posted<Typed>,
 ) -> Page {
-    let made = match typed.request(&id, signed_in.visit.once(&typed.once)) {
+    let created = match typed.request(&id, signed_in.visit.once(&typed.once)) {
         Ok(message) => console.core.accounts.create_key(signed_in.visit.request(message)).await,
         Err(status) => Err(status),
     };
-    let made = match made {
+    let created = match created {
         Ok(answer) => answer.into_inner(),
         Err(status) => return show(&console, &signed_in, &id, typed, Faults::of(&status)?).await,
     };
-    let row = made.api_key.unwrap_or_default();
-    let page = MadePage {
+    let row = created.api_key.unwrap_or_default();
+    let page = CreatedKeyPage {
         layout: Layout::of(&signed_in, "Your new key", "organizations"),
         environment: environment_name(row.environment()),
         project_id: row.project_id,
         name: row.name,
-        key: made.key,
+        key: created.key,
         public_url: console.public_url.clone(),
     };
     render(StatusCode::OK, &page)

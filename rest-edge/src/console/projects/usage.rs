@@ -1,4 +1,4 @@
-//! What a project uses: its plan's limits, and its requests by day and by key.
+//! The usage of a project: the limits of its plan, and its requests by day and by key.
 
 use std::{
     cmp::Reverse,
@@ -15,61 +15,58 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Place, find};
+use super::{ProjectAccess, find};
 use crate::console::{
     Console, Page,
-    view::{Layout, MAX_BAR, bar, grouped, render, time},
+    view::{Layout, MAX_BAR, bar_length, group_digits, render, time},
     visit::SignedIn,
 };
 
-/// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
-/// The spans that the page offers, in days; the first one unless asked for.
+/// The page offers these spans in days. The first one is the default.
 const SPANS: [i64; 2] = [7, 30];
-/// Most keys that the page shows apart.
+/// The page shows the most used keys in rows of their own, at most this many.
 const MAX_KEYS: usize = 50;
-/// Width of a day in the chart.
 const DAY_WIDTH: usize = 10;
 
-/// Requests, and those of them that were refused or failed.
+/// Number of requests. `errors` counts those that were refused or failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct RequestCount {
     requests: u64,
     errors: u64,
 }
 
-impl Count {
+impl RequestCount {
     fn add(&mut self, other: Self) {
         self.requests = self.requests.saturating_add(other.requests);
         self.errors = self.errors.saturating_add(other.errors);
     }
 }
 
-/// A row of a table with its bar.
 #[derive(Debug, PartialEq, Eq)]
-struct Row {
+struct UsageRow {
     label: String,
     requests: String,
     errors: String,
-    /// Where its bar begins in the chart of days.
+    /// Left edge of the bar in the chart of days.
     x: usize,
-    /// Size of the bar, of [`MAX_BAR`].
+    /// Length of the bar; the longest one is [`MAX_BAR`].
     size: u64,
-    /// Size of the part of it that is errors.
+    /// Length of the part for errors.
     error_size: u64,
-    /// Where the bar and its part begin, from the top of the chart.
+    /// Top edges of the bar and of its part for errors.
     top: u64,
     error_top: u64,
 }
 
-fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
-    let most = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
-    let row = |(at, (label, count)): (usize, (String, Count))| {
-        let (size, error_size) = (bar(count.requests, most), bar(count.errors, most));
-        Row {
+fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
+    let max_requests = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let row = |(at, (label, count)): (usize, (String, RequestCount))| {
+        let (size, error_size) = (bar_length(count.requests, max_requests), bar_length(count.errors, max_requests));
+        UsageRow {
             label,
-            requests: grouped(count.requests),
-            errors: grouped(count.errors),
+            requests: group_digits(count.requests),
+            errors: group_digits(count.errors),
             x: at * DAY_WIDTH,
             size,
             error_size,
@@ -80,29 +77,29 @@ fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
     counts.into_iter().enumerate().map(row).collect()
 }
 
-/// The day of a time: `2026-11-23`.
-fn day(at_ms: i64) -> String {
+/// The date of a time, such as `2026-11-23`.
+fn date_of(at_ms: i64) -> String {
     format_millis(at_ms).chars().take(10).collect()
 }
 
-/// What was counted in the days from a midnight on.
-struct Counted {
-    days: Vec<(String, Count)>,
-    /// By key id.
-    keys: BTreeMap<String, Count>,
-    all: Count,
+/// Counts of consecutive days that start at midnight.
+struct UsageCounts {
+    days: Vec<(String, RequestCount)>,
+    /// By the id of the key.
+    keys: BTreeMap<String, RequestCount>,
+    all: RequestCount,
 }
 
-fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> Counted {
-    let mut counted = Counted {
-        days: (0..days).map(|at| (day(from_ms + at * DAY_MS), Count::default())).collect(),
+fn count_usage(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
+    let mut counted = UsageCounts {
+        days: (0..days).map(|at| (date_of(from_ms + at * DAY_MS), RequestCount::default())).collect(),
         keys: BTreeMap::new(),
-        all: Count::default(),
+        all: RequestCount::default(),
     };
     for row in usage {
-        let count = Count { requests: row.requests, errors: row.errors };
+        let count = RequestCount { requests: row.requests, errors: row.errors };
         let at = row.hour.as_ref().map_or(0, to_millis).saturating_sub(from_ms).div_euclid(DAY_MS);
-        // An hour of another day is of a core whose clock differs.
+        // A core whose clock differs may report an hour outside the span.
         let Some((_, of_day)) = usize::try_from(at).ok().and_then(|at| counted.days.get_mut(at)) else { continue };
         of_day.add(count);
         counted.keys.entry(row.key_id.clone()).or_default().add(count);
@@ -111,19 +108,19 @@ fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> Counted {
     counted
 }
 
-/// The most used keys by their names, and the others together.
-fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, Count)> {
+/// The counts of the most used keys by name, and one sum of all others.
+fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(String, RequestCount)> {
     let mut named: Vec<_> = counts
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
-            // What members did here counts with the project.
+            // Requests that members made in the console count for the project.
             None if id.starts_with(CONSOLE) => ("Console".to_owned(), count),
             None => (id, count),
         })
         .collect();
     named.sort_by_key(|(_, count)| Reverse(count.requests));
-    let mut others = Count::default();
+    let mut others = RequestCount::default();
     let rest = named.split_off(named.len().min(MAX_KEYS));
     let more = rest.len();
     for (_, count) in rest {
@@ -135,15 +132,15 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
     named
 }
 
-/// A limit of the plan that each environment has apart.
-struct Limit {
+/// A limit of the plan that applies to each environment separately.
+struct PlanLimit {
     name: &'static str,
     test: String,
     live: String,
 }
 
 fn used_of(used: i64, limit: i64) -> String {
-    format!("{} of {}", grouped(used), grouped(limit))
+    format!("{} of {}", group_digits(used), group_digits(limit))
 }
 
 fn rate(rate: Option<v1::RateUsage>) -> String {
@@ -151,8 +148,8 @@ fn rate(rate: Option<v1::RateUsage>) -> String {
     used_of(rate.limit.saturating_sub(rate.remaining), rate.limit)
 }
 
-fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
-    let limit = |name, of: fn(&v1::Usage) -> String| Limit { name, test: of(test), live: of(live) };
+fn limits(test: &v1::Usage, live: &v1::Usage) -> [PlanLimit; 4] {
+    let limit = |name, of: fn(&v1::Usage) -> String| PlanLimit { name, test: of(test), live: of(live) };
     let webhooks = |usage: &v1::Usage| {
         let webhooks = usage.webhooks.unwrap_or_default();
         used_of(webhooks.used, webhooks.limit)
@@ -165,31 +162,29 @@ fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
     ]
 }
 
-/// A span that the page offers.
-struct Span {
+struct SpanChoice {
     days: i64,
     is_shown: bool,
 }
 
-/// The page of a project's usage.
 #[derive(Template)]
 #[template(path = "usage.html")]
 struct UsagePage {
     layout: Layout,
-    place: Place,
-    spans: Vec<Span>,
+    access: ProjectAccess,
+    spans: Vec<SpanChoice>,
     month: String,
     month_left: String,
     month_end: String,
     streams: String,
-    limits: [Limit; 4],
+    limits: [PlanLimit; 4],
     span_days: i64,
     chart_width: usize,
     requests: String,
     errors: String,
-    most: String,
-    days: Vec<Row>,
-    keys: Vec<Row>,
+    max_requests: String,
+    days: Vec<UsageRow>,
+    keys: Vec<UsageRow>,
 }
 
 pub(super) async fn show(
@@ -198,46 +193,46 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Page {
-    let asked = query.get("days").and_then(|days| days.parse().ok());
-    let span_days = asked.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
-    let place = find(&console, &signed_in, &id).await?;
+    let requested = query.get("days").and_then(|days| days.parse().ok());
+    let span_days = requested.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
+    let access = find(&console, &signed_in, &id).await?;
     let today = console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
     let from_ms = today - (span_days - 1) * DAY_MS;
 
-    let project_id = || place.project.id.clone();
+    let project_id = || access.project.id.clone();
     let accounts = &console.core.accounts;
-    let limits_asked = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
-    let keys_asked = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
+    let limits_request = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
+    let keys_request = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
     let from = Some(from_millis(from_ms));
-    let asked = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
-    let usage_asked = signed_in.visit.request(asked);
+    let message = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
+    let usage_request = signed_in.visit.request(message);
     let (plan, keys, usage) = tokio::try_join!(
-        accounts.get_project_usage(limits_asked),
-        accounts.list_keys(keys_asked),
-        accounts.list_key_usage(usage_asked),
+        accounts.get_project_usage(limits_request),
+        accounts.list_keys(keys_request),
+        accounts.list_key_usage(usage_request),
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
-    let counted = counted(&usage.into_inner().data, from_ms, span_days);
+    let counted = count_usage(&usage.into_inner().data, from_ms, span_days);
     let month = test.month.unwrap_or_default();
     let streams = test.streams.unwrap_or_default();
-    let most = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let max_requests = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let page = UsagePage {
-        layout: Layout::of(&signed_in, &format!("Usage of {}", place.project.name), "organizations"),
-        spans: SPANS.iter().map(|&days| Span { days, is_shown: days == span_days }).collect(),
+        layout: Layout::of(&signed_in, &format!("Usage of {}", access.project.name), "organizations"),
+        spans: SPANS.iter().map(|&days| SpanChoice { days, is_shown: days == span_days }).collect(),
         month: used_of(month.used, month.limit),
-        month_left: grouped(month.remaining),
+        month_left: group_digits(month.remaining),
         month_end: time(month.end.as_ref()),
         streams: used_of(streams.open, streams.limit),
         limits: limits(&test, &live),
         span_days,
         chart_width: counted.days.len() * DAY_WIDTH,
-        requests: grouped(counted.all.requests),
-        errors: grouped(counted.all.errors),
-        most: grouped(most),
+        requests: group_digits(counted.all.requests),
+        errors: group_digits(counted.all.errors),
+        max_requests: group_digits(max_requests),
         keys: rows(by_key(counted.keys, &keys.into_inner().data)),
         days: rows(counted.days),
-        place,
+        access,
     };
     render(StatusCode::OK, &page)
 }
@@ -262,16 +257,16 @@ mod tests {
             usage(FROM + 2 * DAY_MS, "key_1", 100, 0),
             usage(FROM - 3_600_000, "key_1", 100, 0),
         ];
-        let counted = counted(&list, FROM, 2);
+        let counted = count_usage(&list, FROM, 2);
         let days: Vec<_> = counted.days.iter().map(|(_, count)| (count.requests, count.errors)).collect();
         assert_eq!(days, [(7, 1), (1, 1)]);
-        assert_eq!(counted.keys["key_1"], Count { requests: 6, errors: 2 });
-        assert_eq!(counted.all, Count { requests: 8, errors: 2 });
+        assert_eq!(counted.keys["key_1"], RequestCount { requests: 6, errors: 2 });
+        assert_eq!(counted.all, RequestCount { requests: 8, errors: 2 });
     }
 
     #[test]
     fn bars_fit_the_chart() {
-        let of = |requests, errors| (String::new(), Count { requests, errors });
+        let of = |requests, errors| (String::new(), RequestCount { requests, errors });
         let rows = rows(vec![of(u64::MAX, 1), of(0, 0), of(1, 1)]);
         assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (MAX_BAR, 0, 2));
         assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, MAX_BAR, DAY_WIDTH));
@@ -279,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn the_most_used_keys_stand_apart() {
-        let counts = (0..60).map(|at| (format!("key_{at}"), Count { requests: at, errors: 0 })).collect();
+    fn the_most_used_keys_have_their_own_rows() {
+        let counts = (0..60).map(|at| (format!("key_{at}"), RequestCount { requests: at, errors: 0 })).collect();
         let keys = [v1::ApiKey { id: "key_59".into(), name: "A".into(), prefix: "p".into(), ..v1::ApiKey::default() }];
         let named = by_key(counts, &keys);
         assert_eq!(named.len(), MAX_KEYS + 1);
         assert_eq!(named[0].0, "A (p, unspecified)");
-        assert_eq!(named[MAX_KEYS], ("10 other keys".to_owned(), Count { requests: 45, errors: 0 }));
+        assert_eq!(named[MAX_KEYS], ("10 other keys".to_owned(), RequestCount { requests: 45, errors: 0 }));
     }
 }

@@ -1,4 +1,4 @@
-//! Cookies, and the tokens of forms that hang on them.
+//! Cookies, and the form tokens that depend on them.
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn cookies_are_for_this_host_alone() {
         let value = pair.strip_prefix(&format!("{prefix}form=")).unwrap();
         assert!(value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
         assert_eq!(bounds, format!("Path=/; HttpOnly; SameSite=Lax{secure}"));
-        // It stays.
+        // The cookie stays.
         let (cookie, token) = visitor(&edge).await;
         let (_, headers, page) = get(&edge, "/console/sign-in", &cookie).await;
         assert!(!headers.contains_key("set-cookie"));
@@ -58,7 +58,7 @@ async fn cookies_are_for_this_host_alone() {
 async fn a_form_cookie_that_another_host_of_the_domain_could_set_is_none() {
     let core = core();
     let edge = edge(&core, "https://edge.test");
-    // Somebody's own cookie and token, which they plant in another person's browser.
+    // An attacker plants a cookie and its token in another person's browser.
     let (cookie, token) = visitor(&edge).await;
     let body = format!("email=a&password=right&csrf={token}");
     for prefix in ["", "__Secure-"] {

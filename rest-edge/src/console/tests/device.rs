@@ -16,7 +16,7 @@ async fn a_browser_stays_known_after_its_session() {
         let bounds = format!("Path=/; HttpOnly; SameSite=Lax{secure}; Max-Age=7776000");
         assert_eq!(cookie, format!("{prefix}device={DEVICE}; {bounds}"));
 
-        // The end of the session leaves it, and the next sign-in carries it.
+        // The end of the session keeps the cookie, and the next sign-in sends it.
         let device = format!("{prefix}device={DEVICE}");
         let session = format!("{prefix}session={SESSION}; {device}");
         let (_, _, page) = get(&edge, "/console/account", &session).await;

@@ -1,4 +1,4 @@
-//! What webhooks are sent: the log of a webhook's deliveries, single ones, and what its filters match.
+//! Deliveries of webhooks: the log of a webhook, single deliveries, and the recent events that its filters match.
 
 mod delivery;
 mod matches;
@@ -19,18 +19,16 @@ use super::{Workspace, webhooks::path_of};
 use crate::console::{
     Console,
     form::Faults,
-    question::{Question, encoded},
+    page_query::{PageQuery, encoded},
     view::{ALL, Badge, Choice, Failed, choices, exact_time},
 };
 
-/// Deliveries of a page of the log.
 const LIMIT: i32 = 25;
-/// The parameters that links to other pages of the log keep.
+/// Links to other pages of the log keep these parameters.
 const KEPT: &[&str] = &["status", "event_type"];
-/// What stands for a value that is not there.
+/// The placeholder for a missing value.
 const NONE: &str = "–";
 
-/// The routes of deliveries, below those of their webhook.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/matches", get(matches::show))
@@ -41,22 +39,20 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         )
 }
 
-/// The path of a delivery's page.
 fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
     format!("{}/deliveries/{}", path_of(workspace, webhook_id), encoded(id))
 }
 
-/// A time, or what stands for none.
-fn moment(at: Option<&Timestamp>) -> String {
+/// Formats a time, or the placeholder.
+fn format_time(at: Option<&Timestamp>) -> String {
     at.map_or_else(|| NONE.to_owned(), |at| exact_time(Some(at)))
 }
 
-/// A number, or what stands for none.
+/// Formats a number, or the placeholder.
 fn number(number: Option<i32>) -> String {
     number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
 }
 
-/// The badge of a delivery's status.
 fn badge(status: v1::DeliveryStatus) -> Badge {
     let class = match status {
         v1::DeliveryStatus::Delivered => "good",
@@ -67,7 +63,7 @@ fn badge(status: v1::DeliveryStatus) -> Badge {
     Badge { word: delivery_status_name(status), class }
 }
 
-/// What a delivery is beside an event's own one: a test, a replay, or both.
+/// The marks of a delivery that is a test, a replay, or both.
 fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
     [(delivery.is_test, "test"), (delivery.is_replay, "replay")]
         .into_iter()
@@ -75,36 +71,34 @@ fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
         .collect()
 }
 
-/// The names of a list, and the choice of all.
+/// The choices of an enum's names, after the choice of all.
 fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
 }
 
-/// A delivery as a row of the log.
-pub(super) struct Row {
-    /// The path of its page.
+pub(super) struct DeliveryRow {
     pub(super) path: String,
     pub(super) event_type: &'static str,
     pub(super) status: Badge,
-    /// How many attempts were made, of how many at most.
+    /// The number of attempts, and their limit.
     pub(super) attempts: String,
-    /// The status of the last answer.
+    /// The status of the last response.
     pub(super) code: String,
-    /// How long the last attempt took, in milliseconds.
+    /// Duration of the last attempt in milliseconds.
     pub(super) latency: String,
     pub(super) created: String,
     pub(super) delivered: String,
     pub(super) marks: Vec<&'static str>,
-    /// Whether it can be replayed.
+    /// True if the delivery can be replayed.
     pub(super) is_over: bool,
 }
 
-/// Whether no attempt will follow.
+/// True if no attempt will follow.
 fn is_over(status: v1::DeliveryStatus) -> bool {
     matches!(status, v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed)
 }
 
-impl Row {
+impl DeliveryRow {
     fn of(workspace: &Workspace, delivery: &v1::WebhookDelivery) -> Self {
         Self {
             path: delivery_path(workspace, &delivery.webhook_id, &delivery.id),
@@ -113,29 +107,29 @@ impl Row {
             attempts: format!("{} of {}", delivery.attempt, delivery.max_attempts),
             code: number(delivery.response_status),
             latency: number(delivery.latency_ms),
-            created: moment(delivery.created_at.as_ref()),
-            delivered: moment(delivery.delivered_at.as_ref()),
+            created: format_time(delivery.created_at.as_ref()),
+            delivered: format_time(delivery.delivered_at.as_ref()),
             marks: marks(delivery),
             is_over: is_over(delivery.status()),
         }
     }
 }
 
-/// A page of a webhook's delivery log. `deliveries_log.html` shows it, under the name `log`.
-pub(super) struct Log {
-    /// The path of the webhook's page, on which the log stands.
+/// A page of a webhook's delivery log. `deliveries_log.html` shows it as `log`.
+pub(super) struct DeliveryLog {
+    /// The path of the webhook's page, which contains the log.
     pub(super) path: String,
     pub(super) statuses: Vec<Choice>,
     pub(super) event_types: Vec<Choice>,
-    /// Whether only some deliveries are asked for.
+    /// True if the query filters the deliveries.
     pub(super) is_filtered: bool,
-    /// What is wrong with the question.
+    /// The faults of the query.
     pub(super) faults: Faults,
-    /// Newest first. There may be none although `next` has some.
-    pub(super) rows: Vec<Row>,
-    /// The newest page, where this is another one.
+    /// Newest first. A page may be empty although older pages have rows.
+    pub(super) rows: Vec<DeliveryRow>,
+    /// The path of the newest page; none on that page.
     pub(super) first: Option<String>,
-    /// The page with older ones.
+    /// The path of the next page, with older deliveries.
     pub(super) next: Option<String>,
 }
 
@@ -143,9 +137,9 @@ async fn list(
     console: &Console,
     workspace: &Workspace,
     webhook_id: &str,
-    asked: &Question,
+    query: &PageQuery,
 ) -> Result<v1::ListDeliveriesResponse, Status> {
-    let mut read = asked.reader();
+    let mut read = query.reader();
     let message = v1::ListDeliveriesRequest {
         id: webhook_id.to_owned(),
         limit: Some(LIMIT),
@@ -158,27 +152,26 @@ async fn list(
     Ok(console.core.webhooks.list_deliveries(workspace.request(message)).await?.into_inner())
 }
 
-/// Reads a page of a webhook's delivery log: the one that the query of the webhook's page asks for by `status`,
-/// `event_type` and `cursor`.
+/// Reads the page of a webhook's delivery log that the parameters `status`, `event_type` and `cursor` select.
 ///
 /// # Errors
-/// When there is no such webhook, or core does not answer.
+/// Fails when the webhook does not exist, or core does not respond.
 pub(super) async fn log(
     console: &Console,
     workspace: &Workspace,
     webhook_id: &str,
-    asked: &Question,
-) -> Result<Log, Failed> {
-    let (listed, faults) = Faults::asked(list(console, workspace, webhook_id, asked).await)?;
+    query: &PageQuery,
+) -> Result<DeliveryLog, Failed> {
+    let (listed, faults) = Faults::of_query(list(console, workspace, webhook_id, query).await)?;
     let path = path_of(workspace, webhook_id);
-    Ok(Log {
-        statuses: named(DELIVERY_STATUSES, asked.text("status")),
-        event_types: named(EVENT_TYPES, asked.text("event_type")),
-        is_filtered: asked.gives_any(KEPT),
+    Ok(DeliveryLog {
+        statuses: named(DELIVERY_STATUSES, query.text("status")),
+        event_types: named(EVENT_TYPES, query.text("event_type")),
+        is_filtered: query.has_value(KEPT),
         faults,
-        rows: listed.data.iter().map(|delivery| Row::of(workspace, delivery)).collect(),
-        first: asked.given("cursor").map(|_| asked.link(&path, KEPT, None)),
-        next: listed.next_cursor.as_deref().map(|cursor| asked.link(&path, KEPT, Some(cursor))),
+        rows: listed.data.iter().map(|delivery| DeliveryRow::of(workspace, delivery)).collect(),
+        first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
+        next: listed.next_cursor.as_deref().map(|cursor| query.link(&path, KEPT, Some(cursor))),
         path,
     })
 }

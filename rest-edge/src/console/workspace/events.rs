@@ -1,8 +1,8 @@
-//! Events: the history with its filters, one event, and the ticket with which a page follows them live.
+//! Events: the history with its filters, one event, and the ticket for the live stream of a page.
 
-mod one;
 mod query;
 mod row;
+mod single;
 
 use std::sync::Arc;
 
@@ -26,22 +26,19 @@ use super::{
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
-    question::Question,
+    page_query::PageQuery,
     view::{Layout, render},
 };
 
-/// The part of the workspace.
 const TAB: &str = "/events";
 
-/// The routes.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/events", get(history))
         .route("/console/projects/{id}/{environment}/events/ticket", post(ticket))
-        .route("/console/projects/{id}/{environment}/events/{event}", get(one::show))
+        .route("/console/projects/{id}/{environment}/events/{event}", get(single::show))
 }
 
-/// The history of events.
 #[derive(Template)]
 #[template(path = "events.html")]
 struct HistoryPage {
@@ -50,44 +47,42 @@ struct HistoryPage {
     tab: &'static str,
     fields: FilterFields,
     boxes: Vec<TypeBox>,
-    asked: Question,
-    /// Whether anything but the newest events of all types is asked for.
+    query: PageQuery,
+    /// True if the query filters the events.
     is_narrowed: bool,
     faults: Faults,
     rows: Vec<EventRow>,
-    /// The path of the first page, on later ones.
+    /// The path of the first page; none on that page.
     first: Option<String>,
-    /// The path of the next page.
     next: Option<String>,
-    /// The address of the stream of the same events, where new ones belong on the page.
+    /// The path of the stream with the same filters, if the page shows the newest events.
     stream: Option<String>,
-    /// The names of all event types, with a blank between two.
+    /// The names of all event types, separated by spaces.
     type_names: String,
 }
 
-async fn find(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListEventsResponse, Status> {
-    Ok(console.core.events.list_events(workspace.request(message(asked)?)).await?.into_inner())
+async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEventsResponse, Status> {
+    Ok(console.core.events.list_events(workspace.request(message(query)?)).await?.into_inner())
 }
 
-/// Shows a page of the history.
-async fn history(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
-    let (answer, faults) = Faults::asked(find(&console, &workspace, &asked).await)?;
+async fn history(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+    let (answer, faults) = Faults::of_query(find(&console, &workspace, &query).await)?;
     let next = answer.next_cursor.as_deref().filter(|_| answer.has_more);
-    let (fields, status) = (FilterFields::asked(&asked), faults.status());
+    let (fields, status) = (FilterFields::of_query(&query), faults.status());
     let names: Vec<&str> = EVENT_TYPES.iter().map(|(_, name)| *name).collect();
-    let path = |cursor: Option<&str>| asked.link(&workspace.path(TAB), KEPT, cursor);
-    let is_newest = !asked.gives_any(&["cursor", "created_before"]);
+    let path = |cursor: Option<&str>| query.link(&workspace.path(TAB), KEPT, cursor);
+    let is_newest = !query.has_value(&["cursor", "created_before"]);
     let page = HistoryPage {
         layout: workspace.layout("Events"),
         tab: TAB,
         boxes: fields.boxes(),
         rows: answer.data.iter().map(|event| EventRow::new(event, &workspace)).collect(),
-        first: asked.given("cursor").map(|_| path(None)),
+        first: query.given("cursor").map(|_| path(None)),
         next: next.map(|cursor| path(Some(cursor))),
         stream: (faults.whole().is_none() && is_newest).then(|| stream_path(&fields)),
-        is_narrowed: asked.gives_any(KEPT),
+        is_narrowed: query.has_value(KEPT),
         type_names: names.join(" "),
-        asked,
+        query,
         fields,
         faults,
         workspace,
@@ -95,11 +90,11 @@ async fn history(State(console): State<Arc<Console>>, workspace: Workspace, aske
     render(status, &page)
 }
 
-/// Makes the ticket with which a page of the session opens a stream.
+/// Creates the ticket with which a page of the session opens a stream.
 async fn ticket(State(console): State<Arc<Console>>, workspace: Workspace, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::CreateStreamTicketRequest {});
-    let made = console.core.events.create_stream_ticket(request).await?.into_inner();
-    let ticket = made.stream_ticket.unwrap_or_default().ticket;
+    let created = console.core.events.create_stream_ticket(request).await?.into_inner();
+    let ticket = created.stream_ticket.unwrap_or_default().ticket;
     let body = serde_json::json!({ "ticket": ticket }).to_string();
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }

@@ -1,4 +1,4 @@
-//! What a project's keys can read: theses, profiles and tokens, and whether somebody posted in time.
+//! The data that a project's keys can read: theses, profiles, tokens, and the verification of theses.
 
 mod chart;
 mod profile;
@@ -16,14 +16,10 @@ use thesis_proto::error::{ApiError, ErrorCode};
 
 use crate::console::{Console, view::Failed};
 
-/// The tab of the workspace that these pages are in.
 const TAB: &str = "/explore";
-/// The page with the list of theses.
 const THESES: &str = "/explore/theses";
-/// The page that verifies a thesis.
 const VERIFY: &str = "/explore/verify";
 
-/// The routes.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/explore", get(search::show))
@@ -34,7 +30,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route("/console/projects/{id}/{environment}/explore/verify", get(verify::show))
 }
 
-/// Why a thing is not shown. A reference that can name nothing is as one that names nothing.
+/// Turns an error into a failure. An invalid reference counts as a missing resource.
 fn missing(error: ApiError) -> Failed {
     if error.code == ErrorCode::ValidationFailed { Failed::missing() } else { error.into() }
 }

@@ -1,40 +1,36 @@
-//! The fields of forms that say which events are meant.
+//! The form fields that select events.
 
 use thesis_proto::{
     names::{EVENT_TYPES, event_type_name, parse_event_type},
     v1,
 };
 
-use crate::console::question::Question;
+use crate::console::page_query::PageQuery;
 
-/// What people type to say which events they mean. Lists are texts with commas.
+/// The typed fields that select events. A list is a text with commas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilterFields {
-    /// The names of event types whose boxes are ticked.
+    /// The names of the event types with ticked boxes.
     pub(super) types: Vec<String>,
-    /// References of tokens.
     pub(super) token: String,
-    /// Handles of profiles.
     pub(super) handle: String,
-    /// Names of chains.
     pub(super) chain: String,
 }
 
-/// An event type's box.
+/// The checkbox of an event type.
 pub(super) struct TypeBox {
-    /// The type's name, such as `thesis.created`.
+    /// The name of the type, such as `thesis.created`.
     pub(super) name: &'static str,
-    /// Whether the type is meant.
+    /// True if the box is ticked.
     pub(super) is_ticked: bool,
 }
 
-/// The values of a text with commas.
+/// Splits a text at its commas.
 fn values(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
 }
 
 impl FilterFields {
-    /// The fields that say what event types and filters mean.
     pub(super) fn of(types: &[v1::EventType], filters: Option<&v1::EventFilters>) -> Self {
         let filters = filters.cloned().unwrap_or_default();
         Self {
@@ -45,26 +41,26 @@ impl FilterFields {
         }
     }
 
-    /// The fields as a page was asked for them.
-    pub(super) fn asked(asked: &Question) -> Self {
-        let text = |name: &str| asked.text(name).to_owned();
-        let types = asked.all("types").map(str::to_owned).collect();
+    /// Reads the fields from the query of a page.
+    pub(super) fn of_query(query: &PageQuery) -> Self {
+        let text = |name: &str| query.text(name).to_owned();
+        let types = query.all("types").map(str::to_owned).collect();
         Self { types, token: text("token"), handle: text("handle"), chain: text("chain") }
     }
 
-    /// Numbers of the event types. Names that are no type are left out.
+    /// The numbers of the event types. Unknown names are left out.
     pub(super) fn event_types(&self) -> Vec<i32> {
         self.types.iter().filter_map(|name| parse_event_type(name)).map(i32::from).collect()
     }
 
-    /// The filters; none when all fields are empty.
+    /// The filters; none if all fields are empty.
     pub(super) fn filters(&self) -> Option<v1::EventFilters> {
         let filters =
             v1::EventFilters { token: values(&self.token), handle: values(&self.handle), chain: values(&self.chain) };
         (filters != v1::EventFilters::default()).then_some(filters)
     }
 
-    /// A box for every event type.
+    /// A checkbox for every event type.
     pub(super) fn boxes(&self) -> Vec<TypeBox> {
         let is_ticked = |name: &str| self.types.iter().any(|ticked| ticked == name);
         EVENT_TYPES.iter().map(|&(_, name)| TypeBox { name, is_ticked: is_ticked(name) }).collect()

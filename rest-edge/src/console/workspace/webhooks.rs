@@ -18,15 +18,13 @@ use axum::{
 };
 
 use super::Workspace;
-use crate::console::{Console, question::encoded, view::see_other};
+use crate::console::{Console, page_query::encoded, view::see_other};
 
-/// The tab of these pages.
 const TAB: &str = "/webhooks";
 
-/// The parameters of the paths of one webhook: project, environment and webhook.
+/// The path parameters: project, environment and webhook.
 type WebhookPath = Path<(String, String, String)>;
 
-/// The routes.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/webhooks", get(list::show).post(create::create))
@@ -38,12 +36,11 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/delete", post(changes::delete).get(back))
 }
 
-/// The path of a webhook's page.
 pub(super) fn path_of(workspace: &Workspace, id: &str) -> String {
     workspace.path(&format!("{TAB}/{}", encoded(id)))
 }
 
-/// Leads who asks for the address of a form to the page that has it.
+/// Redirects from a form's address to the page with the form.
 async fn back(workspace: Workspace, Path((_, _, id)): WebhookPath) -> Response {
     see_other(&path_of(&workspace, &id))
 }

@@ -1,4 +1,4 @@
-//! Comments of a proto file, as HTML and as text.
+//! The comments of a proto file, as HTML and as text.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use thesis_proto::error::ErrorCode;
 
 use crate::docs::markdown::escaped;
 
-/// Numbers of the fields of descriptors, which make the path of a comment.
+/// A comment's path consists of these field numbers of descriptors.
 pub(super) const PACKAGE: i32 = 2;
 pub(super) const MESSAGE: i32 = 4;
 pub(super) const ENUM: i32 = 5;
@@ -17,40 +17,38 @@ pub(super) const FIELD_OF_MESSAGE: i32 = 2;
 pub(super) const ONEOF_OF_MESSAGE: i32 = 8;
 pub(super) const VALUE_OF_ENUM: i32 = 2;
 
-/// The comments of a proto file, by the path of what they stand before.
+/// The comments of a proto file, by the path of the element that they precede.
 pub(super) struct Comments<'a>(HashMap<&'a [i32], &'a str>);
 
 impl<'a> Comments<'a> {
-    /// Those of this file.
     pub(super) fn new(file: &'a FileDescriptorProto) -> Self {
         let places = file.source_code_info.iter().flat_map(|info| &info.location);
         let comments = places.filter_map(|place| Some((&*place.path, place.leading_comments.as_deref()?.trim())));
         Self(comments.filter(|(_, text)| !text.is_empty()).collect())
     }
 
-    /// The comment before something; empty without any.
-    pub(super) fn of(&self, path: &[i32]) -> &'a str {
+    /// The comment of an element; empty if there is none.
+    pub(super) fn comment_at(&self, path: &[i32]) -> &'a str {
         self.0.get(path).copied().unwrap_or_default()
     }
 }
 
-/// The lines of each paragraph as one.
+/// Joins the lines of each paragraph.
 fn paragraphs(comment: &str) -> Vec<String> {
     let lines: Vec<&str> = comment.lines().map(str::trim).collect();
     lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty()).map(|lines| lines.join(" ")).collect()
 }
 
-/// A comment's first paragraph as text.
+/// The first paragraph of a comment, as text.
 pub(super) fn summary(comment: &str) -> String {
     paragraphs(comment).into_iter().next().unwrap_or_default().replace('`', "")
 }
 
-/// A comment in a cell: its paragraphs are one.
+/// A comment for a table cell, with its paragraphs joined.
 pub(super) fn inline(comment: &str) -> String {
     coded(&paragraphs(comment).join(" "))
 }
 
-/// A comment as paragraphs.
 pub(super) fn html(comment: &str) -> String {
     let mut out = String::new();
     for text in paragraphs(comment) {
@@ -59,7 +57,7 @@ pub(super) fn html(comment: &str) -> String {
     out
 }
 
-/// Text in which backticks stand around code; error codes lead to their paragraph.
+/// Turns text in backticks into code. Error codes link to their paragraph.
 fn coded(text: &str) -> String {
     let mut out = String::new();
     for (index, part) in text.split('`').enumerate() {

@@ -1,4 +1,4 @@
-//! The page of a proto file: its service with each method, its messages with their fields, its enums with their values.
+//! The page of a proto file: the service with its methods, the messages with their fields, the enums with their values.
 
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorProto, MethodDescriptorProto, MethodOptions,
@@ -11,18 +11,17 @@ use super::{
         self, Comments, ENUM, FIELD_OF_MESSAGE, MESSAGE, METHOD_OF_SERVICE, ONEOF_OF_MESSAGE, PACKAGE, SERVICE,
         VALUE_OF_ENUM,
     },
-    types::Types,
+    types::TypePages,
 };
 use crate::docs::{
     markdown::escaped,
-    page::{Page, Part},
+    page::{Page, PagePart},
 };
 
-/// Renders the page of a proto file.
-pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &Types) -> Page {
+pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &TypePages) -> Page {
     let comments = Comments::new(file);
     let service = file.service.first();
-    let about = comments.of(if service.is_some() { &[SERVICE, 0] } else { &[PACKAGE] });
+    let about = comments.comment_at(if service.is_some() { &[SERVICE, 0] } else { &[PACKAGE] });
     let mut writer = Writer { page: proto.path(), comments, types, out: String::new(), parts: Vec::new() };
     writer.head(proto, about, service);
     for (index, service) in (0..).zip(&file.service) {
@@ -45,14 +44,13 @@ pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &Types)
     Page { path: writer.page, title, summary, parts: writer.parts, body: writer.out, ..Page::default() }
 }
 
-/// Writes the HTML of a page.
 struct Writer<'a> {
-    /// Its path.
+    /// The path of the page.
     page: String,
     comments: Comments<'a>,
-    types: &'a Types,
+    types: &'a TypePages,
     out: String,
-    parts: Vec<Part>,
+    parts: Vec<PagePart>,
 }
 
 impl Writer<'_> {
@@ -69,7 +67,7 @@ impl Writer<'_> {
     }
 
     fn part(&mut self, id: &str, title: &str) {
-        self.parts.push(Part { id: id.to_owned(), text: title.to_owned() });
+        self.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
         self.out.push_str(&format!("<h2 id=\"{id}\">{title}</h2>\n"));
     }
 
@@ -77,14 +75,14 @@ impl Writer<'_> {
         self.out.push_str(&format!(
             "<h3 id=\"{name}\">{name} <a class=\"anchor\" href=\"#{name}\" aria-label=\"Link to {name}\">#</a></h3>\n"
         ));
-        self.out.push_str(&comments::html(self.comments.of(path)));
+        self.out.push_str(&comments::html(self.comments.comment_at(path)));
     }
 
     fn service(&mut self, index: i32, service: &ServiceDescriptorProto) {
         self.part("methods", "Methods");
         for (number, method) in (0..).zip(&service.method) {
             let name = method.name();
-            self.parts.push(Part { id: name.to_owned(), text: name.to_owned() });
+            self.parts.push(PagePart { id: name.to_owned(), text: name.to_owned() });
             self.heading(name, &[SERVICE, index, METHOD_OF_SERVICE, number]);
             self.signature(method);
         }
@@ -106,7 +104,7 @@ impl Writer<'_> {
         self.out.push_str(&format!("<p><code>{name}({request}) returns ({response})</code>{effect}</p>\n"));
     }
 
-    /// Begins a table of something.
+    /// Starts a table.
     fn table(&mut self, of: &str, heads: &[&str]) {
         let begin = "<div class=\"table\" role=\"group\" tabindex=\"0\" aria-label=";
         self.out.push_str(&format!("{begin}\"{of}\"><table><thead><tr>"));
@@ -123,7 +121,7 @@ impl Writer<'_> {
     fn message(&mut self, index: i32, message: &DescriptorProto, is_part: bool) {
         let name = message.name();
         if is_part {
-            self.parts.push(Part { id: name.to_owned(), text: name.to_owned() });
+            self.parts.push(PagePart { id: name.to_owned(), text: name.to_owned() });
         }
         self.heading(name, &[MESSAGE, index]);
         if message.field.is_empty() {
@@ -131,7 +129,7 @@ impl Writer<'_> {
             return;
         }
         for (number, choice) in (0..).zip(&message.oneof_decl) {
-            let about = comments::inline(self.comments.of(&[MESSAGE, index, ONEOF_OF_MESSAGE, number]));
+            let about = comments::inline(self.comments.comment_at(&[MESSAGE, index, ONEOF_OF_MESSAGE, number]));
             let is_real =
                 message.field.iter().any(|field| field.oneof_index == Some(number) && !field.proto3_optional());
             if is_real {
@@ -141,7 +139,7 @@ impl Writer<'_> {
         self.table(&format!("Fields of {name}"), &["Field", "Type", "Number", "Meaning"]);
         for (number, field) in (0..).zip(&message.field) {
             let kind = self.types.of_field(&self.page, message, field);
-            let meaning = comments::inline(self.comments.of(&[MESSAGE, index, FIELD_OF_MESSAGE, number]));
+            let meaning = comments::inline(self.comments.comment_at(&[MESSAGE, index, FIELD_OF_MESSAGE, number]));
             self.out.push_str(&format!(
                 "<tr><td><code>{}</code></td><td>{kind}</td><td>{}</td><td>{meaning}</td></tr>\n",
                 field.name(),
@@ -156,7 +154,7 @@ impl Writer<'_> {
         self.heading(name, &[ENUM, index]);
         self.table(&format!("Values of {name}"), &["Value", "Number", "Meaning"]);
         for (number, value) in (0..).zip(&kind.value) {
-            let meaning = comments::inline(self.comments.of(&[ENUM, index, VALUE_OF_ENUM, number]));
+            let meaning = comments::inline(self.comments.comment_at(&[ENUM, index, VALUE_OF_ENUM, number]));
             self.out.push_str(&format!(
                 "<tr><td><code>{}</code></td><td>{}</td><td>{meaning}</td></tr>\n",
                 value.name(),

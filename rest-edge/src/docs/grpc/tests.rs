@@ -9,14 +9,13 @@ use super::{
     *,
 };
 
-/// Most bytes of a page.
-const MOST: usize = 100 * 1024;
+const MAX_PAGE_BYTES: usize = 100 * 1024;
 
 fn own() -> impl Iterator<Item = &'static FileDescriptorProto> {
     DESCRIPTORS.file.iter().filter(|file| file.package() == "thesis.v1")
 }
 
-fn made() -> Vec<Page> {
+fn all_pages() -> Vec<Page> {
     pages("https://data.test")
 }
 
@@ -36,16 +35,17 @@ fn every_file_is_listed_and_is_the_one_that_was_compiled() {
 }
 
 #[test]
-fn everything_is_told_on_exactly_one_page() {
-    let pages = made();
+fn every_element_is_described_on_exactly_one_page() {
+    let pages = all_pages();
     for file in own() {
         for name in file.service.iter().map(ServiceDescriptorProto::name) {
             assert_eq!(pages.iter().filter(|page| page.title == name).count(), 1, "{name}");
         }
         let messages = file.message_type.iter().map(DescriptorProto::name);
         for name in messages.chain(file.enum_type.iter().map(EnumDescriptorProto::name)) {
-            let told: usize = pages.iter().map(|page| page.body.matches(&format!("<h3 id=\"{name}\">")).count()).sum();
-            assert_eq!(told, 1, "{name}");
+            let headings: usize =
+                pages.iter().map(|page| page.body.matches(&format!("<h3 id=\"{name}\">")).count()).sum();
+            assert_eq!(headings, 1, "{name}");
         }
         let path = format!("{PATH}/{}", file.name()[FOLDER.len()..].trim_end_matches(".proto"));
         let page = pages.iter().find(|page| page.path == path).unwrap();
@@ -57,7 +57,7 @@ fn everything_is_told_on_exactly_one_page() {
 
 #[test]
 fn fragments_are_unique_and_links_lead_somewhere() {
-    let pages = made();
+    let pages = all_pages();
     let known: HashMap<&str, BTreeSet<&str>> = pages.iter().map(|page| (&*page.path, ids(page))).collect();
     let files: BTreeSet<String> = files().map(|(path, _)| path).collect();
     for page in &pages {
@@ -79,9 +79,9 @@ fn fragments_are_unique_and_links_lead_somewhere() {
 
 #[test]
 fn pages_stay_small() {
-    for page in made() {
+    for page in all_pages() {
         let size = page.html().len();
-        assert!(size < MOST, "{} has {size} bytes", page.path);
+        assert!(size < MAX_PAGE_BYTES, "{} has {size} bytes", page.path);
     }
 }
 
@@ -91,7 +91,7 @@ fn everything_has_a_comment() {
     for file in own() {
         let comments = Comments::new(file);
         let mut demand = |path: &[i32], name: &[&str]| {
-            if comments.of(path).is_empty() {
+            if comments.comment_at(path).is_empty() {
                 bare.push(format!("{} {}", file.name(), name.join(".")));
             }
         };
@@ -110,7 +110,7 @@ fn everything_has_a_comment() {
                 demand(&[MESSAGE, index, FIELD_OF_MESSAGE, number], &[message.name(), field.name()]);
             }
             for (number, choice) in (0..).zip(&message.oneof_decl) {
-                // An `optional` field makes one whose name begins so.
+                // An `optional` field creates a synthetic oneof with such a name.
                 if !choice.name().starts_with('_') {
                     demand(&[MESSAGE, index, ONEOF_OF_MESSAGE, number], &[message.name(), choice.name()]);
                 }
@@ -128,7 +128,7 @@ fn everything_has_a_comment() {
 
 #[test]
 fn types_are_links_and_comments_are_text() {
-    let pages = made();
+    let pages = all_pages();
     let page = pages.iter().find(|page| page.path == "/docs/grpc/thesis_service").unwrap();
     for shown in [
         "<code>ListTheses(<a href=\"#ListThesesRequest\">ListThesesRequest</a>) returns (<a href=\"#ListThesesResponse\">",

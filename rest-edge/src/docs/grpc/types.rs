@@ -1,4 +1,4 @@
-//! Where each message and enum is told, and how the type of a field is written.
+//! The page of each message and enum, and the notation of field types.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,13 @@ use prost_types::{
 use super::FILES;
 use crate::docs::markdown::escaped;
 
-/// The prefix of the contract's types.
 const CONTRACT: &str = ".thesis.v1.";
-/// The prefix of Google's types.
 const WELL_KNOWN: &str = ".google.protobuf.";
 
-/// The page of each message and enum, by its full name with a dot before it.
-pub(super) struct Types(HashMap<String, String>);
+/// The page of each message and enum, by its full name with a leading dot.
+pub(super) struct TypePages(HashMap<String, String>);
 
-impl Types {
-    /// Those of all files.
+impl TypePages {
     pub(super) fn new() -> Self {
         let mut pages = HashMap::new();
         for proto in FILES {
@@ -32,7 +29,7 @@ impl Types {
         Self(pages)
     }
 
-    /// A type's name with a link to it, on a page.
+    /// A type's name, with a link from the given page.
     pub(super) fn link(&self, page: &str, full: &str) -> String {
         if let Some(name) = full.strip_prefix(WELL_KNOWN) {
             let id = if name == "FieldMask" { "field-mask".to_owned() } else { name.to_lowercase() };
@@ -46,7 +43,7 @@ impl Types {
         }
     }
 
-    /// A field's type as the file writes it, with links.
+    /// A field's type in proto notation, with links.
     pub(super) fn of_field(&self, page: &str, message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
         if let Some([key, value]) = map_entry(message, field) {
             return format!("map&lt;{}, {}&gt;", self.bare(page, key), self.bare(page, value));
@@ -70,7 +67,7 @@ impl Types {
     }
 }
 
-/// Key and value of a field that is a map.
+/// The fields `key` and `value` of a map.
 fn map_entry<'a>(message: &'a DescriptorProto, field: &FieldDescriptorProto) -> Option<&'a [FieldDescriptorProto; 2]> {
     let name = field.type_name().rsplit('.').next()?;
     let entry = message.nested_type.iter().find(|nested| nested.name() == name)?;

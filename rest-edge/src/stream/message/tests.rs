@@ -1,4 +1,4 @@
-//! Messages are read and written as they are described.
+//! Messages match the API's description.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use thesis_proto::v1;
 use super::*;
 use crate::tests::description::{document, shape};
 
-/// The fields of the schema that describes messages with this `op`, and those that it requires.
+/// The fields and the required fields in the schema of messages with this `op`.
 fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let document = document();
     let reference = &document["components"]["schemas"][kind]["discriminator"]["mapping"][op];
@@ -16,20 +16,19 @@ fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     shape(&document, document.pointer(&reference[1..]).unwrap())
 }
 
-/// Every `op` that the description lists.
 fn described_ops(kind: &str) -> BTreeSet<String> {
     let document = document();
     let mapping = document["components"]["schemas"][kind]["discriminator"]["mapping"].as_object().unwrap();
     mapping.keys().cloned().collect()
 }
 
-fn read(text: &str) -> Option<Request> {
-    Request::read(&Bytes::copy_from_slice(text.as_bytes()))
+fn read(text: &str) -> Option<ClientRequest> {
+    ClientRequest::read(&Bytes::copy_from_slice(text.as_bytes()))
 }
 
 fn refused(text: &str) -> (Option<String>, Vec<String>) {
     let request = read(text).unwrap();
-    let Err(error) = request.asked else { panic!("{text} is no error") };
+    let Err(error) = request.operation else { panic!("{text} is no error") };
     (request.rid, error.field_errors().map(|error| error.param).collect())
 }
 
@@ -47,11 +46,11 @@ fn messages_are_read() {
     );
     let request = request.unwrap();
     assert_eq!(request.rid.as_deref(), Some("7"));
-    let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("subscribe") };
+    let Ok(Operation::Subscribe { sub, types, filters, cursor }) = request.operation else { panic!("subscribe") };
     assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
     assert_eq!(filters.unwrap().token, ["$RUN"]);
-    assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().asked, Ok(Asked::Ping)));
-    let Ok(Asked::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().asked else { panic!("auth") };
+    assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().operation, Ok(Operation::Ping)));
+    let Ok(Operation::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().operation else { panic!("auth") };
     assert_eq!(key, "k");
 }
 
@@ -73,22 +72,23 @@ fn wrong_requests_name_every_bad_field() {
 }
 
 #[test]
-fn what_is_told_is_json() {
-    let text: Value = serde_json::from_slice(&event("a\"", "c", b"{\"id\":1}")).unwrap();
+fn messages_are_json() {
+    let text: Value = serde_json::from_slice(&event_message("a\"", "c", b"{\"id\":1}")).unwrap();
     assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
-    let welcome: Value = serde_json::from_slice(&Told::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
+    let welcome: Value =
+        serde_json::from_slice(&ServerMessage::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
     assert_eq!(welcome, json!({"op": "welcome", "connection_id": "x", "heartbeat_s": 15}));
     let failed: Value =
-        serde_json::from_slice(&failure(None, json::Error::new(&ApiError::unavailable(), "req_1"))).unwrap();
+        serde_json::from_slice(&error_message(None, json::Error::new(&ApiError::unavailable(), "req_1"))).unwrap();
     assert_eq!((&failed["op"], &failed["error"]["request_id"]), (&json!("error"), &json!("req_1")));
     assert!(failed.get("rid").is_none());
 }
 
 #[test]
 fn requests_are_described() {
-    let ops: BTreeSet<String> = OPS.iter().map(|(op, _)| (*op).to_owned()).collect();
+    let ops: BTreeSet<String> = OPERATIONS.iter().map(|(op, _)| (*op).to_owned()).collect();
     assert_eq!(ops, described_ops("WebSocketRequest"));
-    for (op, fields) in OPS {
+    for (op, fields) in OPERATIONS {
         let all: BTreeSet<String> = fields.iter().map(|field| field.name.to_owned()).collect();
         let required = fields.iter().filter(|field| field.required).map(|field| field.name.to_owned()).collect();
         assert_eq!(described("WebSocketRequest", op), (all, required), "{op}");
@@ -101,36 +101,36 @@ fn the_examples_of_requests_are_accepted() {
     for part in document["components"]["schemas"]["WebSocketRequest"]["oneOf"].as_array().unwrap() {
         let schema = document.pointer(&part["$ref"].as_str().unwrap()[1..]).unwrap();
         for example in schema["examples"].as_array().unwrap() {
-            assert!(read(&example.to_string()).unwrap().asked.is_ok(), "{example}");
+            assert!(read(&example.to_string()).unwrap().operation.is_ok(), "{example}");
         }
     }
 }
 
-/// Every kind of message, with what may be absent if there is a `rid`.
+/// All kinds of messages. Optional fields are present if there is a `rid`.
 fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
     let (sub, cursor) = ("a", "c");
     let gap = v1::StreamGap { first_cursor: "a".into(), last_cursor: "b".into(), path: "/".into(), skipped: Some(7) };
     let error = ApiError::internal();
-    let told = [
-        Told::Welcome { connection_id: "x", heartbeat_s: 15 },
-        Told::Subscribed { rid, sub, cursor, resumed: true, replayed: 1, gap: true },
-        Told::Gap { sub, gap: json::StreamGap::from(&gap) },
-        Told::Unsubscribed { rid, sub },
-        Told::Heartbeat { cursor: rid },
-        Told::Pong { rid },
-        Told::Error { rid, error: json::Error::new(&error, "req_1") },
+    let messages = [
+        ServerMessage::Welcome { connection_id: "x", heartbeat_s: 15 },
+        ServerMessage::Subscribed { rid, sub, cursor, resumed: true, replayed: 1, gap: true },
+        ServerMessage::Gap { sub, gap: json::StreamGap::from(&gap) },
+        ServerMessage::Unsubscribed { rid, sub },
+        ServerMessage::Heartbeat { cursor: rid },
+        ServerMessage::Pong { rid },
+        ServerMessage::Error { rid, error: json::Error::new(&error, "req_1") },
     ];
-    // A new kind is missed here, and belongs into the list above.
-    let text = |told: &Told<'_>| match told {
-        Told::Welcome { .. }
-        | Told::Subscribed { .. }
-        | Told::Gap { .. }
-        | Told::Unsubscribed { .. }
-        | Told::Heartbeat { .. }
-        | Told::Pong { .. }
-        | Told::Error { .. } => told.text(),
+    // A new kind breaks this match and belongs into the list above.
+    let text = |message: &ServerMessage<'_>| match message {
+        ServerMessage::Welcome { .. }
+        | ServerMessage::Subscribed { .. }
+        | ServerMessage::Gap { .. }
+        | ServerMessage::Unsubscribed { .. }
+        | ServerMessage::Heartbeat { .. }
+        | ServerMessage::Pong { .. }
+        | ServerMessage::Error { .. } => message.text(),
     };
-    told.iter().map(text).chain([event(sub, cursor, b"{}")]).collect()
+    messages.iter().map(text).chain([event_message(sub, cursor, b"{}")]).collect()
 }
 
 #[test]
@@ -152,12 +152,12 @@ fn names_may_be_as_long_as_described() {
     for part in document["components"]["schemas"]["WebSocketRequest"]["oneOf"].as_array().unwrap() {
         let schema = document.pointer(&part["$ref"].as_str().unwrap()[1..]).unwrap();
         for name in ["rid", "sub"] {
-            let Some(most) = schema["properties"][name]["maxLength"].as_u64() else { continue };
-            let most = usize::try_from(most).unwrap();
-            for (length, is_read) in [(most, true), (most + 1, false)] {
+            let Some(max) = schema["properties"][name]["maxLength"].as_u64() else { continue };
+            let max = usize::try_from(max).unwrap();
+            for (length, is_read) in [(max, true), (max + 1, false)] {
                 let mut request = schema["examples"][0].clone();
                 request[name] = json!("x".repeat(length));
-                assert_eq!(read(&request.to_string()).unwrap().asked.is_ok(), is_read, "{request}");
+                assert_eq!(read(&request.to_string()).unwrap().operation.is_ok(), is_read, "{request}");
             }
         }
     }

@@ -1,5 +1,6 @@
-//! The frames of one WebSocket. tungstenite reads them, answers pings and closes, and knows what clients must not send.
-//! All frames to be written wait here: its own buffer would keep the size of the largest piece until the socket closes.
+//! The frames of one WebSocket. tungstenite reads them, answers pings and closes, and rejects invalid frames. Outgoing
+//! frames wait in this module's queue: tungstenite's own buffer would keep the size of the largest piece until the
+//! socket closes.
 
 use std::{
     io::{self, Cursor, ErrorKind, Read, Write},
@@ -19,18 +20,17 @@ use tungstenite::{
     },
 };
 
-/// Most bytes of a message.
+/// Limit for a message in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// Most bytes read at once. A socket keeps a buffer of this size while it is idle.
+/// Size of the read buffer in bytes, which an idle socket keeps.
 const MAX_READ: usize = 1024;
 
-/// The frames of a connection, in both directions.
 pub(super) struct Frames<T> {
     connection: T,
     context: WebSocketContext,
-    /// Frames to be written.
+    /// Outgoing frames.
     waiting: Vec<u8>,
-    /// Number of their bytes that are written.
+    /// Number of bytes of `waiting` that are already written.
     written: usize,
 }
 
@@ -44,23 +44,21 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         Self { connection, context, waiting: Vec::new(), written: 0 }
     }
 
-    /// The connection beneath the frames.
     pub(super) fn connection(&mut self) -> &mut T {
         &mut self.connection
     }
 
-    /// Queues a text.
-    pub(super) fn text(&mut self, text: &[u8]) {
+    /// Queues a text frame.
+    pub(super) fn queue_text(&mut self, text: &[u8]) {
         self.queue(OpCode::Data(Data::Text), text);
     }
 
-    /// Queues a ping.
-    pub(super) fn ping(&mut self) {
+    pub(super) fn queue_ping(&mut self) {
         self.queue(OpCode::Control(Control::Ping), &[]);
     }
 
     fn queue(&mut self, opcode: OpCode, payload: &[u8]) {
-        // A socket that is closing takes no more; its end is seen with the next step.
+        // A closing socket accepts no frames. The next poll reports its end.
         if !self.context.can_write() {
             return;
         }
@@ -71,15 +69,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         self.waiting.extend_from_slice(payload);
     }
 
-    /// Queues the frame that closes the socket, unless it is closing already.
-    pub(super) fn close(&mut self, reason: CloseFrame) {
+    /// Queues the close frame unless the socket is closing already.
+    pub(super) fn queue_close(&mut self, reason: CloseFrame) {
         let mut frame = Cursor::new(Vec::new());
-        // The only error is that the socket is closed.
         let _closed = self.context.close(&mut frame, Some(reason));
         self.waiting.extend(frame.into_inner());
     }
 
-    /// Ready once all queued frames are written.
+    /// Ready after all queued frames are written.
     pub(super) fn poll_flush(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
         while self.written < self.waiting.len() {
             let rest = &self.waiting[self.written..];
@@ -88,19 +85,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
                 written => self.written += written,
             }
         }
-        // An idle socket keeps no memory for frames.
         (self.waiting, self.written) = (Vec::new(), 0);
         Pin::new(&mut self.connection).poll_flush(task)
     }
 
-    /// The next message; its answer, if it is a ping or a close, is queued. After an error there is no next one.
+    /// Reads the next message and queues the response to a ping or a close. After an error there are no more messages.
     pub(super) fn poll_next(&mut self, task: &mut Task<'_>) -> Poll<Result<Message, Error>> {
         let Self { connection, context, waiting, .. } = self;
-        let mut ends = Ends { connection, waiting, task };
+        let mut ends = FrameStream { connection, waiting, task };
         match context.read(&mut ends) {
             Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
             read => {
-                // The only error is that the socket is closed, as the next read says.
+                // The only error is that the socket is closed, which the next read reports.
                 let _closed = context.flush(&mut ends);
                 Poll::Ready(read)
             }
@@ -108,14 +104,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     }
 }
 
-/// The connection as tungstenite sees it: it reads what is there, and writes to the queue.
-struct Ends<'a, 'b, T> {
+/// The connection for tungstenite: it reads available bytes, and writes into the queue.
+struct FrameStream<'a, 'b, T> {
     connection: &'a mut T,
     waiting: &'a mut Vec<u8>,
     task: &'a mut Task<'b>,
 }
 
-impl<T: AsyncRead + Unpin> Read for Ends<'_, '_, T> {
+impl<T: AsyncRead + Unpin> Read for FrameStream<'_, '_, T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut bytes = ReadBuf::new(bytes);
         match Pin::new(&mut *self.connection).poll_read(self.task, &mut bytes) {
@@ -125,7 +121,7 @@ impl<T: AsyncRead + Unpin> Read for Ends<'_, '_, T> {
     }
 }
 
-impl<T> Write for Ends<'_, '_, T> {
+impl<T> Write for FrameStream<'_, '_, T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -149,13 +145,13 @@ mod tests {
     async fn frames_keep_their_order_and_take_no_memory_once_they_are_written() {
         let (server, mut client) = duplex(32 * 1024);
         let mut frames = Frames::new(server);
-        frames.text(&[b'x'; 20_000]);
+        frames.queue_text(&[b'x'; 20_000]);
         // A masked ping.
         client.write_all(&[0x89, 0x81, 0, 0, 0, 0, b'y']).await.unwrap();
         let ping = poll_fn(|task| frames.poll_next(task)).await.unwrap();
         assert_eq!(ping, Message::Ping(Bytes::from_static(b"y")));
-        frames.close(CloseFrame { code: 4001_u16.into(), reason: "z".into() });
-        frames.text(b"too late");
+        frames.queue_close(CloseFrame { code: 4001_u16.into(), reason: "z".into() });
+        frames.queue_text(b"too late");
         poll_fn(|task| frames.poll_flush(task)).await.unwrap();
         assert_eq!(frames.waiting.capacity(), 0);
         let mut read = vec![0; 20_012];

@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 use super::{Log, core, socket::UPGRADE};
 use crate::tests::fake::{FakeCore, serve};
 
-/// The ways to a stream over HTTP/1: the request, and the bytes that the client sends after the answer's head.
+/// The ways to open a stream over HTTP/1: the request, and the bytes that the client sends after the response head.
 const WAYS: [(&[u8], &[u8]); 3] = [
     (b"GET /v1/events/stream HTTP/1.1\r\nhost: edge.test\r\n\r\n", b""),
     (b"GET /v1/events/stream HTTP/1.0\r\nhost: edge.test\r\n\r\n", b""),
-    // The frame of a text, with a mask of zeros.
+    // A text frame with a mask of zeros.
     (UPGRADE, b"\x81\x9c\0\0\0\0{\"op\":\"subscribe\",\"sub\":\"a\"}"),
 ];
 
-/// Opens a stream that begins with this many events, and reads nothing but the answer's head.
+/// Opens a stream that starts with this many events, and reads only the response head.
 async fn paused(events: usize, (request, then): (&[u8], &[u8])) -> (Arc<FakeCore>, TcpStream) {
     let log = Log::new();
     log.append(&vec![true; events]);
@@ -30,7 +30,7 @@ async fn paused(events: usize, (request, then): (&[u8], &[u8])) -> (Arc<FakeCore
     let served = Arc::clone(&core);
     tokio::spawn(async move { serve(&served, listener, CancellationToken::new()).await });
     let socket = TcpSocket::new_v4().unwrap();
-    // The system takes a few events for a client that does not read.
+    // The operating system buffers a few events for a client that does not read.
     socket.set_recv_buffer_size(32 * 1024).unwrap();
     let mut client = socket.connect(address).await.unwrap();
     client.write_all(request).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_client_that_is_not_far_behind_may_pause() {
         let (core, mut client) = paused(990, way).await;
         sleep(Duration::from_secs(500)).await;
         assert!(!core.seen.lock().iter().any(|call| call.operation == "StreamService/Close"));
-        // The system needs a moment to send on, in which paused time would run ahead.
+        // The operating system needs a moment of real time to send.
         resume();
         assert_eq!(read_up_to(&mut client, 990).await, (1..=990).collect::<Vec<_>>());
         pause();

@@ -1,4 +1,4 @@
-//! How long a WebSocket waits for its client.
+//! The deadlines of a WebSocket's client.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -14,7 +14,7 @@ pub(super) const UPGRADE: &[u8] = b"GET /v1/stream HTTP/1.1\r\nhost: edge.test\r
     connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
     sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// Opens a socket and waits until it is closed; gives the code, and after how many seconds it came.
+/// Opens a socket and waits until it closes. Returns the close code and the seconds until it came.
 async fn closed(request: &[u8]) -> (u16, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -22,11 +22,11 @@ async fn closed(request: &[u8]) -> (u16, u64) {
     let (core, stopping) = (core(&Log::new(), 0, 0, None), stop.clone());
     tokio::spawn(async move { serve(&core, listener, stopping).await });
     client.write_all(request).await.unwrap();
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"\r\n\r\n") {
-        heard.push(client.read_u8().await.unwrap());
+    let mut received = Vec::new();
+    while !received.ends_with(b"\r\n\r\n") {
+        received.push(client.read_u8().await.unwrap());
     }
-    assert!(heard.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&heard));
+    assert!(received.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&received));
     let began = Instant::now();
     loop {
         let (kind, length) = (client.read_u8().await.unwrap(), client.read_u8().await.unwrap());

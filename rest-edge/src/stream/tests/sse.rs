@@ -1,4 +1,4 @@
-//! The text that is written to a client.
+//! The text that a client receives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 async fn open(core: &Arc<FakeCore>, query: &str, shutdown: CancellationToken) -> (HeaderMap, Body) {
-    // Over HTTP/1.1 the events are no body: they leave HTTP, and take over the connection.
+    // Over HTTP/1.1 the events are no body: the stream takes over the connection.
     let request = Request::get(format!("/v1/events/stream{query}")).version(Version::HTTP_2);
     let request = request.body(Full::<Bytes>::default()).unwrap();
     let edge = edge(core, shutdown);
@@ -40,16 +40,16 @@ fn frame(cursor: &str, number: u64) -> String {
     format!("id: {cursor}\nevent: thesis.created\ndata: {data}\n\n")
 }
 
-/// The lines that tell where a stream stands.
-fn stands(cursor: &str) -> String {
+/// The lines of a cursor.
+fn cursor_line(cursor: &str) -> String {
     format!("id: {cursor}\nevent: stream.cursor\ndata: {{\"object\":\"stream_cursor\",\"cursor\":\"{cursor}\"}}\n")
 }
 
-/// The first piece, and the milliseconds to wait before reconnecting.
+/// The rest of the first piece, and the milliseconds until the client reconnects.
 async fn first_piece(body: &mut Body, cursor: &str) -> (String, u32) {
     let piece = piece(body).await;
-    let (told, rest) = piece.strip_prefix(&stands(cursor)).unwrap().split_once("\n\n").unwrap();
-    let retry = told.strip_prefix("retry: ").unwrap().parse().unwrap();
+    let (head, rest) = piece.strip_prefix(&cursor_line(cursor)).unwrap().split_once("\n\n").unwrap();
+    let retry = head.strip_prefix("retry: ").unwrap().parse().unwrap();
     assert!((500..=5_000).contains(&retry));
     (rest.to_owned(), retry)
 }
@@ -77,7 +77,7 @@ async fn gap_replay_live_and_pings() {
     assert_eq!(first_piece(&mut body, &cursor(0)).await.0, gap);
     // Missed events are read from the log, later ones from the feed.
     assert_eq!(piece(&mut body).await, frame(&cursor(3), 3));
-    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&cursor(3))));
+    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", cursor_line(&cursor(3))));
     log.append(&[false, true, true]);
     assert_eq!(piece(&mut body).await, frame(&cursor(5), 5) + &frame(&cursor(6), 6));
 }
@@ -88,7 +88,7 @@ async fn a_filter_lets_only_its_events_through_and_the_cursor_moves_on() {
     log.append(&[true, true]);
     let (_, mut body) = open(&core(&log, 0, 2, None), "?types=profile.updated&token=A", CancellationToken::new()).await;
     first_piece(&mut body, &cursor(0)).await;
-    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&cursor(2))));
+    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", cursor_line(&cursor(2))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,7 +106,7 @@ async fn nothing_is_written_once_the_key_is_revoked() {
     let log = Log::new();
     log.append(&[true; 50]);
     let core = core(&log, 0, 50, None);
-    // The reader takes one piece, and the next only after the key is gone; events wait all the time.
+    // The client reads one piece, and the next only after the key is revoked. Events wait all the time.
     let (_, mut body) = open(&core, "", CancellationToken::new()).await;
     first_piece(&mut body, &cursor(0)).await;
     assert!(piece(&mut body).await.contains("evt_1"));
@@ -138,8 +138,8 @@ async fn a_head_request_takes_no_place() {
     let core = core(&Log::new(), 0, 0, None);
     let (status, headers, _) = simply(&core, "HEAD", "/v1/events/stream").await;
     assert_eq!((status.as_u16(), &headers["content-type"]), (200, &"text/event-stream".parse().unwrap()));
-    let told = v1::OpenRequest::decode(core.seen.lock()[0].message.clone()).unwrap();
-    assert_eq!(told.kind(), v1::OpenKind::Check);
+    let request = v1::OpenRequest::decode(core.seen.lock()[0].message.clone()).unwrap();
+    assert_eq!(request.kind(), v1::OpenKind::Check);
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn the_header_wins_over_the_parameter() {
         assert_eq!(response.status(), 200);
         let seen = core.seen.lock();
         let opening = seen.iter().find(|call| call.operation == "StreamService/Open").unwrap();
-        let told = v1::OpenRequest::decode(opening.message.clone()).unwrap();
-        assert_eq!(told.cursor.as_deref(), Some(expected));
+        let request = v1::OpenRequest::decode(opening.message.clone()).unwrap();
+        assert_eq!(request.cursor.as_deref(), Some(expected));
     }
 }

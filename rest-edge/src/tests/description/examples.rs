@@ -1,4 +1,4 @@
-//! Every answer and every message has an example, which has the fields of its schema.
+//! Every response and every message has an example with the fields of its schema.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn every_success_has_an_example_and_every_failure_its_codes() {
 
 #[test]
 fn every_code_of_rest_has_an_example_that_leads_to_its_paragraph() {
-    // These are the console's and the operators' alone.
+    // Only the console and operators get these codes.
     let others = [
         ErrorCode::SignInRequired,
         ErrorCode::SignInFailed,
@@ -73,7 +73,7 @@ fn every_code_of_rest_has_an_example_that_leads_to_its_paragraph() {
     assert!(codes.as_array().unwrap().iter().all(is_named));
 }
 
-/// Demands that an object has the fields of a schema, and no others.
+/// Asserts that an object has exactly the fields of a schema.
 fn assert_shape(document: &Value, reference: &str, object: &Value) {
     let schema = document.pointer(&reference[1..]).unwrap();
     let (properties, required) = shape(document, schema);
@@ -82,7 +82,7 @@ fn assert_shape(document: &Value, reference: &str, object: &Value) {
 }
 
 #[test]
-fn what_is_told_in_trouble_is_told_in_the_examples() {
+fn server_errors_have_the_messages_of_the_examples() {
     let document = document();
     for error in [ApiError::internal(), ApiError::unavailable()] {
         let example = &document["components"]["examples"][error.code.as_str()]["value"]["error"];

@@ -1,4 +1,4 @@
-//! The description says what the routes do, and they do what it says.
+//! The description and the routes declare the same requests.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,10 +11,9 @@ use crate::{
     v1::routes,
 };
 
-/// Besides these, `HEAD` and `OPTIONS` are answered everywhere and described once for all.
+/// `HEAD` and `OPTIONS` work everywhere and are described once for all operations.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Every operation with its path and method.
 fn operations() -> Vec<(String, &'static str, Value)> {
     let document = document();
     let paths = document["paths"].as_object().unwrap();
@@ -24,7 +23,7 @@ fn operations() -> Vec<(String, &'static str, Value)> {
             .filter_map(|method| Some((path.clone(), method, item.get(method)?.clone())))
             .collect::<Vec<_>>()
     };
-    // A WebSocket is opened by tests of its own.
+    // Other tests open WebSockets.
     paths.iter().filter(|(path, _)| *path != "/v1/stream").flat_map(|(path, item)| each(path, item)).collect()
 }
 
@@ -69,7 +68,7 @@ fn body_sample(document: &Value, operation: &Value) -> Value {
         .into()
 }
 
-/// Sends a request; gives the status and the message that core got.
+/// Sends a request. Returns the status and the message that core received.
 async fn message(method: &str, target: &str, header: Option<&str>, body: &Value) -> (u16, Vec<u8>) {
     let core = FakeCore::plain();
     let text = if body.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { body.to_string() };
@@ -80,8 +79,8 @@ async fn message(method: &str, target: &str, header: Option<&str>, body: &Value)
     }
     let (status, ..) = ask(&core, request.body(&*text.leak()).unwrap()).await;
     let seen = core.seen.lock();
-    let told = seen.iter().rfind(|seen| !seen.is_housekeeping());
-    (status.as_u16(), told.map(|seen| seen.message.to_vec()).unwrap_or_default())
+    let last = seen.iter().rfind(|seen| !seen.is_housekeeping());
+    (status.as_u16(), last.map(|seen| seen.message.to_vec()).unwrap_or_default())
 }
 
 #[tokio::test]
@@ -134,22 +133,22 @@ async fn every_described_parameter_is_read_and_no_other() {
     for (path, method, operation) in operations() {
         let target = target(&path);
         let (_, bare) = message(method, &target, None, &Value::Null).await;
-        let (status, told) = message(method, &format!("{target}?zzz=1&zzz=2"), None, &Value::Null).await;
-        assert_eq!((status, told), (422, bare.clone()), "{path}");
+        let (status, sent) = message(method, &format!("{target}?zzz=1&zzz=2"), None, &Value::Null).await;
+        assert_eq!((status, sent), (422, bare.clone()), "{path}");
         assert!(operation["responses"]["422"].is_object(), "{path}");
         for parameter in operation["parameters"].as_array().unwrap() {
             let name = parameter["name"].as_str().unwrap();
             let value = in_query(&sample(&document, &parameter["schema"]));
-            let (status, told) = match parameter["in"].as_str().unwrap() {
+            let (status, sent) = match parameter["in"].as_str().unwrap() {
                 "query" => message(method, &format!("{target}?{name}={value}"), None, &Value::Null).await,
                 "header" if name == "Last-Event-ID" => message(method, &target, Some(name), &Value::Null).await,
                 _ => continue,
             };
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
+            assert!(status < 300 && sent != bare, "{method} {path} does not read {name}: {status}");
         }
         for (name, value) in body_sample(&document, &operation).as_object().unwrap() {
-            let (status, told) = message(method, &target, None, &json!({name: value})).await;
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
+            let (status, sent) = message(method, &target, None, &json!({name: value})).await;
+            assert!(status < 300 && sent != bare, "{method} {path} does not read {name}: {status}");
         }
         if method == "post" || method == "patch" {
             assert_eq!(message(method, &target, None, &json!({"zzz": 1})).await.0, 422, "{path}");

@@ -1,4 +1,4 @@
-//! One delivery: its attempts, what was sent, and sending it again.
+//! One delivery: its attempts, its payload, and the form that replays it.
 
 use std::sync::Arc;
 
@@ -11,36 +11,35 @@ use thesis_proto::{
     webhook::{self, SIGNATURE},
 };
 
-use super::{Workspace, badge, delivery_path, is_over, marks, moment, number, path_of};
+use super::{Workspace, badge, delivery_path, format_time, is_over, marks, number, path_of};
 use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
-    question::Question,
-    view::{Badge, Failed, Layout, MAX_SHOWN, beginning, render, see_other},
+    page_query::PageQuery,
+    view::{Badge, Failed, Layout, MAX_SHOWN, cut_markup, render, see_other},
 };
 
-/// What the page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("replayed", "The event is sent again. This is the new delivery."),
     ("tested", "The test event is sent. This is its delivery."),
 ];
 
-/// An attempt as a row, with the headers that it sent.
+/// An attempt as a row, with its request headers.
 struct AttemptRow {
     number: i32,
     started: String,
     code: String,
-    /// In milliseconds.
     latency: String,
-    /// Why no answer came, if none did.
+    /// The reason of a failure without a response.
     failure: String,
     headers: Vec<(&'static str, String)>,
 }
 
-/// The headers of an attempt. The signature's own value is not kept.
+/// The request headers of an attempt. The service does not store the value of the signature.
 fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
     let Some(delivery) = &answer.delivery else { return Vec::new() };
-    let told = webhook::Attempt {
+    let sent = webhook::Attempt {
         event_id: &delivery.event_id,
         event_type: delivery.event_type(),
         delivery_id: &delivery.id,
@@ -48,7 +47,7 @@ fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> V
         replay_of: answer.replay_of.as_deref(),
         is_test: delivery.is_test,
     };
-    let mut headers: Vec<_> = told.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
+    let mut headers: Vec<_> = sent.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
     let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
     headers.push((SIGNATURE, format!("t={seconds},v1=…")));
     headers
@@ -67,17 +66,17 @@ struct DeliveryPage {
     webhook_path: String,
     event_id: String,
     event_type: &'static str,
-    /// The event's page. Events of test sends have none.
+    /// The path of the event's page. Events of test sends have no page.
     event_path: Option<String>,
     status: Badge,
     marks: Vec<&'static str>,
-    /// How many attempts were made, of how many at most.
-    made: String,
+    /// The number of attempts, and their limit.
+    attempt_count: String,
     created: String,
     delivered: String,
-    /// When the next attempt is due, if there is one.
+    /// The time of the next attempt, if one is pending.
     next_attempt: Option<String>,
-    /// Id and page of the delivery that this one repeats.
+    /// Id and path of the delivery that this one replays.
     replay_of: Option<(String, String)>,
     is_over: bool,
     attempts: Vec<AttemptRow>,
@@ -92,14 +91,14 @@ impl DeliveryPage {
         let event_type = event_type_name(delivery.event_type());
         let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
             number: attempt.attempt,
-            started: moment(attempt.started_at.as_ref()),
+            started: format_time(attempt.started_at.as_ref()),
             code: number(attempt.response_status),
             latency: number(attempt.latency_ms),
             failure: attempt.failure.clone().unwrap_or_default(),
             headers: headers(answer, attempt),
         };
         let payload = String::from_utf8_lossy(&answer.payload);
-        let (payload, is_whole) = beginning(&payload, MAX_SHOWN);
+        let (payload, is_whole) = cut_markup(&payload, MAX_SHOWN);
         let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
         Self {
             layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),
@@ -111,10 +110,10 @@ impl DeliveryPage {
             event_type,
             status: badge(delivery.status()),
             marks: marks(&delivery),
-            made: format!("{} of {}", delivery.attempt, delivery.max_attempts),
-            created: moment(delivery.created_at.as_ref()),
-            delivered: moment(delivery.delivered_at.as_ref()),
-            next_attempt: delivery.next_attempt_at.as_ref().map(|at| moment(Some(at))),
+            attempt_count: format!("{} of {}", delivery.attempt, delivery.max_attempts),
+            created: format_time(delivery.created_at.as_ref()),
+            delivered: format_time(delivery.delivered_at.as_ref()),
+            next_attempt: delivery.next_attempt_at.as_ref().map(|at| format_time(Some(at))),
             replay_of: answer.replay_of.as_ref().map(original),
             is_over: is_over(delivery.status()),
             attempts: delivery.attempts.iter().map(row).collect(),
@@ -129,7 +128,7 @@ impl DeliveryPage {
     }
 }
 
-/// A delivery of a webhook. Those of others are not there.
+/// Finds a delivery of a webhook. Deliveries of other webhooks count as missing.
 async fn find(
     console: &Console,
     workspace: &Workspace,
@@ -142,7 +141,6 @@ async fn find(
     if is_its { Ok(answer) } else { Err(Failed::missing()) }
 }
 
-/// Shows a delivery of a webhook.
 async fn page(
     console: &Console,
     workspace: Workspace,
@@ -159,12 +157,12 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    asked: Question,
+    query: PageQuery,
 ) -> Page {
-    page(&console, workspace, (webhook, id), Some(asked.text("done")), Faults::none()).await
+    page(&console, workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
 }
 
-/// Leads who opens the form's address to the page that has the form.
+/// Redirects from a form's address to the page with the form.
 pub(super) async fn back(
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
@@ -176,14 +174,14 @@ pub(super) async fn replay(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    Posted(sent): Posted<Once>,
+    Posted(form): Posted<Once>,
 ) -> Page {
     find(&console, &workspace, &webhook, id.clone()).await?;
     let message = v1::ReplayDeliveryRequest { id: id.clone() };
-    match console.core.webhooks.replay_delivery(workspace.request_once(&sent.once, message)).await {
+    match console.core.webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
         Ok(answer) => {
-            let made = answer.into_inner().delivery.unwrap_or_default();
-            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &made.webhook_id, &made.id))))
+            let replay = answer.into_inner().delivery.unwrap_or_default();
+            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
         }
         Err(status) => page(&console, workspace, (webhook, id), None, Faults::of(&status)?).await,
     }

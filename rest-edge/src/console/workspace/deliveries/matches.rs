@@ -1,4 +1,4 @@
-//! What a webhook's types and filters would have matched of the last events.
+//! The recent events that a webhook's types and filters match.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use http::StatusCode;
 use prost_types::Timestamp;
 use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
 
-use super::{Workspace, moment, path_of};
+use super::{Workspace, format_time, path_of};
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, cut, grouped, render},
+    view::{Failed, Layout, cut, group_digits, render},
     workspace::events::EventRow,
 };
 
-/// Most events that are looked at.
+/// A scan covers at most this many events.
 const MAX_EVENTS: usize = 1_000;
-/// Events of one call of core.
+/// Events per call of core.
 const LIMIT: i32 = 100;
-/// Most calls of core: its pages may be short.
+/// Limit for the calls of a scan, because core's pages may be short.
 const MAX_PAGES: usize = 20;
-/// Most matching events that the page shows.
+/// The page shows at most this many matching events.
 const MAX_SHOWN: usize = 25;
 
-/// The last events, as a filter sees them.
+/// The result of a scan over the newest events.
 #[derive(Default)]
-struct Seen {
-    looked_at: usize,
+struct ScanResult {
+    scanned: usize,
     matched: usize,
-    /// The newest matching ones.
+    /// The newest matching events.
     rows: Vec<EventRow>,
-    /// When the oldest one that was looked at was made.
+    /// The time of the oldest scanned event.
     oldest: Option<Timestamp>,
 }
 
-impl Seen {
+impl ScanResult {
     fn add(&mut self, workspace: &Workspace, filter: &CompiledFilter, event: &v1::Event) {
-        self.looked_at += 1;
+        self.scanned += 1;
         self.oldest = event.created_at;
         if filter.matches(event) {
             self.matched += 1;
@@ -48,22 +48,22 @@ impl Seen {
     }
 }
 
-/// Looks at the last events of the environment.
-async fn look(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<Seen, Failed> {
-    let (mut seen, mut cursor) = (Seen::default(), None);
+/// Scans the newest events of the environment.
+async fn scan_events(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<ScanResult, Failed> {
+    let (mut scan, mut cursor) = (ScanResult::default(), None);
     for _ in 0..MAX_PAGES {
         let message =
             v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
         let page = console.core.events.list_events(workspace.request(message)).await?.into_inner();
-        for event in page.data.iter().take(MAX_EVENTS - seen.looked_at) {
-            seen.add(workspace, filter, event);
+        for event in page.data.iter().take(MAX_EVENTS - scan.scanned) {
+            scan.add(workspace, filter, event);
         }
         cursor = page.next_cursor;
-        if cursor.is_none() || seen.looked_at == MAX_EVENTS {
+        if cursor.is_none() || scan.scanned == MAX_EVENTS {
             break;
         }
     }
-    Ok(seen)
+    Ok(scan)
 }
 
 #[derive(Template)]
@@ -74,21 +74,21 @@ struct MatchesPage {
     tab: &'static str,
     webhook_path: String,
     url: String,
-    /// What the webhook asks for: names of its filters, with their values.
-    wanted: Vec<(&'static str, String)>,
-    looked_at: String,
+    /// The names of the webhook's filters, with their values.
+    filter_facts: Vec<(&'static str, String)>,
+    scanned: String,
     matched: String,
-    /// When the oldest event that was looked at was made.
+    /// The time of the oldest scanned event.
     oldest: Option<String>,
     rows: Vec<EventRow>,
     is_whole: bool,
 }
 
-/// Most characters of the values of a filter that the page shows.
+/// The page cuts the values of a filter after this many characters.
 const MAX_CHARACTERS: usize = 1_000;
 
-/// What a webhook asks for, in words.
-fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
+/// The webhook's types and filters as names and values.
+fn filter_facts(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
     let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
     let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
     let given = given.into_iter().filter(|(_, values)| !values.is_empty());
@@ -106,20 +106,20 @@ pub(super) async fn show(
     let answer = console.core.webhooks.get_webhook(workspace.request(message)).await?.into_inner();
     let webhook = answer.webhook.unwrap_or_default();
     let types: Vec<v1::EventType> = webhook.events().collect();
-    // Core took them, so they are right.
+    // Core has validated the filters.
     let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
-    let seen = look(&console, &workspace, &filter).await?;
+    let scan = scan_events(&console, &workspace, &filter).await?;
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",
         webhook_path: path_of(&workspace, &webhook.id),
-        wanted: wanted(&types, &webhook.filters.unwrap_or_default()),
+        filter_facts: filter_facts(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,
-        looked_at: grouped(seen.looked_at),
-        matched: grouped(seen.matched),
-        oldest: seen.oldest.as_ref().map(|at| moment(Some(at))),
-        is_whole: seen.rows.len() == seen.matched,
-        rows: seen.rows,
+        scanned: group_digits(scan.scanned),
+        matched: group_digits(scan.matched),
+        oldest: scan.oldest.as_ref().map(|at| format_time(Some(at))),
+        is_whole: scan.rows.len() == scan.matched,
+        rows: scan.rows,
         workspace,
     };
     render(StatusCode::OK, &page)
@@ -130,14 +130,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_told() {
+    fn filters_are_listed_by_name() {
         let filters = v1::EventFilters {
             token: vec!["$RUN".to_owned(), "WIF".to_owned()],
             chain: vec!["solana".to_owned()],
             ..v1::EventFilters::default()
         };
-        let told = wanted(&[v1::EventType::ThesisCreated], &filters);
+        let shown = filter_facts(&[v1::EventType::ThesisCreated], &filters);
         let expected = [("Events", "thesis.created"), ("Tokens", "$RUN, WIF"), ("Chains", "solana")];
-        assert_eq!(told, expected.map(|(name, values)| (name, values.to_owned())));
+        assert_eq!(shown, expected.map(|(name, values)| (name, values.to_owned())));
     }
 }

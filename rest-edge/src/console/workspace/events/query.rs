@@ -1,28 +1,27 @@
-//! What is asked of the history.
+//! The query of the history, as a request to core and as a stream's path.
 
 use thesis_proto::{names::parse_event_type, v1};
 use tonic::Status;
 
 use super::super::filters::FilterFields;
-use crate::console::question::{Question, link};
+use crate::console::page_query::{PageQuery, link};
 
-/// Events of a page.
 const ROWS: i32 = 25;
-/// The parameters that links to other pages of the history keep.
+/// Links to other pages of the history keep these parameters.
 pub(super) const KEPT: &[&str] = &["types", "token", "handle", "chain", "created_after", "created_before"];
 
-/// The page of the list.
+/// Reads the query of a history page.
 ///
 /// # Errors
-/// 422 on the parameters that are wrong.
-pub(super) fn message(asked: &Question) -> Result<v1::ListEventsRequest, Status> {
-    let mut read = asked.reader();
+/// 422 with the wrong parameters.
+pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status> {
+    let mut read = query.reader();
     for name in ["token", "handle", "chain"] {
         read.text(name);
     }
     let message = v1::ListEventsRequest {
         types: read.choices("types", parse_event_type).into_iter().map(i32::from).collect(),
-        filters: FilterFields::asked(asked).filters(),
+        filters: FilterFields::of_query(query).filters(),
         created_after: read.time("created_after"),
         created_before: read.time("created_before"),
         limit: Some(ROWS),
@@ -31,7 +30,7 @@ pub(super) fn message(asked: &Question) -> Result<v1::ListEventsRequest, Status>
     read.finish(message)
 }
 
-/// The address of the stream of the same events.
+/// The path of the stream with the same filters.
 pub(super) fn stream_path(fields: &FilterFields) -> String {
     let v1::EventFilters { token, handle, chain } = fields.filters().unwrap_or_default();
     let [types, token, handle, chain] = [&fields.types, &token, &handle, &chain].map(|values| values.join(","));
@@ -47,10 +46,10 @@ mod tests {
 
     #[test]
     fn a_query_string_becomes_a_request() {
-        let asked = Question::read(
+        let query = PageQuery::read(
             "types=thesis.created&types=token.activity&token=%24SOL&handle=&created_after=2026-11-23T14%3A05&cursor=c",
         );
-        let request = message(&asked).unwrap();
+        let request = message(&query).unwrap();
         assert_eq!(request.types, [v1::EventType::ThesisCreated as i32, v1::EventType::TokenActivity as i32]);
         assert_eq!(request.filters.unwrap().token, ["$SOL"]);
         assert!(request.created_after.is_some() && request.created_before.is_none());
@@ -58,24 +57,24 @@ mod tests {
     }
 
     #[test]
-    fn without_a_query_the_newest_are_asked_for() {
+    fn without_a_query_the_newest_are_requested() {
         let newest = v1::ListEventsRequest { limit: Some(25), ..v1::ListEventsRequest::default() };
-        assert_eq!(message(&Question::default()).unwrap(), newest);
+        assert_eq!(message(&PageQuery::default()).unwrap(), newest);
         assert_eq!(stream_path(&FilterFields::default()), "/v1/events/stream");
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
-        let asked = "created_after=soon&types=bogus&token=a&token=b&cursor=c&cursor=d";
-        let status = message(&Question::read(asked)).unwrap_err();
+    fn all_faults_are_reported_at_once() {
+        let query = "created_after=soon&types=bogus&token=a&token=b&cursor=c&cursor=d";
+        let status = message(&PageQuery::read(query)).unwrap_err();
         let faults: Vec<_> = ApiError::from_status(&status).field_errors().map(|fault| fault.param).collect();
         assert_eq!(faults, ["token", "types", "created_after", "cursor"]);
     }
 
     #[test]
     fn the_stream_has_the_same_filters() {
-        let asked = Question::read("types=thesis.created&types=&token=%24SOL%2C+tk_1&handle=%40b+");
+        let query = PageQuery::read("types=thesis.created&types=&token=%24SOL%2C+tk_1&handle=%40b+");
         let stream = "/v1/events/stream?types=thesis.created&token=%24SOL%2Ctk_1&handle=%40b";
-        assert_eq!(stream_path(&FilterFields::asked(&asked)), stream);
+        assert_eq!(stream_path(&FilterFields::of_query(&query)), stream);
     }
 }

@@ -1,4 +1,4 @@
-//! An event as a line for people. The script of the page writes the same line for new events.
+//! An event as a readable line. The script of the page writes the same line for new events.
 
 use thesis_proto::{
     names::{event_type_name, source_name},
@@ -8,25 +8,21 @@ use thesis_proto::{
 use super::{super::Workspace, TAB};
 use crate::console::view::{cut, time};
 
-/// Most characters of a thesis's text in a line.
+/// A line cuts a thesis's text after this many characters.
 const MAX_CHARACTERS: usize = 140;
 
-/// An event as a row of the list.
 pub(in crate::console::workspace) struct EventRow {
-    /// Its id, by which the page's script recognises it.
+    /// The page's script recognizes an event by its id.
     pub(in crate::console::workspace) id: String,
-    /// The path of its page.
     pub(in crate::console::workspace) href: String,
-    /// The name of its type.
     pub(in crate::console::workspace) kind: &'static str,
-    /// What it says.
+    /// The readable summary.
     pub(in crate::console::workspace) line: String,
     pub(in crate::console::workspace) at: String,
     pub(in crate::console::workspace) source: String,
 }
 
 impl EventRow {
-    /// The row of an event in a workspace.
     pub(in crate::console::workspace) fn new(event: &v1::Event, workspace: &Workspace) -> Self {
         Self {
             id: event.id.clone(),
@@ -39,7 +35,7 @@ impl EventRow {
     }
 }
 
-/// Where an event came from.
+/// The readable source of an event.
 pub(super) fn source(event: &v1::Event) -> String {
     let name = source_name(event.source());
     if event.test.unwrap_or_default() { format!("{name}, test") } else { name.to_owned() }
@@ -49,7 +45,7 @@ fn symbol(token: Option<&v1::TokenRef>) -> &str {
     token.map_or("", |token| &token.symbol)
 }
 
-/// What an event says, in one line.
+/// Summarizes an event in one line.
 pub(super) fn line(event: &v1::Event) -> String {
     match &event.data {
         Some(Data::ThesisCreated(data)) => {

@@ -14,15 +14,14 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    question::link,
+    page_query::link,
     view::{Layout, render, time},
     workspace::Workspace,
 };
 
-/// Most theses that the page shows.
+/// The page shows at most this many theses.
 const LIMIT: i32 = 10;
 
-/// The page of a profile.
 #[derive(Template)]
 #[template(path = "profile.html")]
 struct ProfilePage {
@@ -35,7 +34,7 @@ struct ProfilePage {
     platform_url: Option<String>,
     is_stale: bool,
     theses: Vec<ThesisRow>,
-    /// The list of all its theses.
+    /// The path of the list of all its theses.
     all_href: String,
 }
 
@@ -72,8 +71,8 @@ pub(super) async fn show(
     Path((_, _, reference)): Path<(String, String, String)>,
 ) -> Page {
     let message = v1::GetProfileRequest { r#ref: Some(reference), ..v1::GetProfileRequest::default() };
-    let asked = console.core.profiles.get_profile(workspace.request(message)).await;
-    let answer = asked.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
+    let response = console.core.profiles.get_profile(workspace.request(message)).await;
+    let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let mut profile = answer.profile.unwrap_or_default();
     let message = v1::ListThesesRequest {
         profile: Some(profile.id.clone()),

@@ -1,45 +1,40 @@
-//! Theses, profiles and tokens as rows of lists, and how pages say their values.
+//! Theses, profiles and tokens as rows of lists, and the formats of their values.
 
 use thesis_proto::v1;
 
 use crate::console::{
-    question::encoded,
-    view::{cut, grouped, time},
+    page_query::encoded,
+    view::{cut, group_digits, time},
     workspace::Workspace,
 };
 
-/// Most characters of a text in a row.
+/// A row cuts a text after this many characters.
 const MAX_TEXT: usize = 200;
 
-/// A name and its value.
 pub(super) type Fact = (&'static str, String);
 
-/// The path of a thesis's page.
 pub(super) fn thesis_path(workspace: &Workspace, id: &str) -> String {
     workspace.path(&format!("/explore/theses/{}", encoded(id)))
 }
 
-/// The path of a profile's page.
 pub(super) fn profile_path(workspace: &Workspace, reference: &str) -> String {
     workspace.path(&format!("/explore/profiles/{}", encoded(reference)))
 }
 
-/// The path of a token's page.
 pub(super) fn token_path(workspace: &Workspace, reference: &str) -> String {
     workspace.path(&format!("/explore/tokens/{}", encoded(reference)))
 }
 
-/// A link to a page of another site, unless it leads to something else.
+/// Accepts a link to a page of another site; none for other schemes.
 pub(super) fn outside(url: Option<String>) -> Option<String> {
     url.filter(|url| url.starts_with("https://") || url.starts_with("http://"))
 }
 
-/// A number that may be unknown.
+/// Formats a number that may be unknown.
 pub(super) fn number(number: Option<i64>) -> String {
-    number.map_or_else(|| "unknown".to_owned(), grouped)
+    number.map_or_else(|| "unknown".to_owned(), group_digits)
 }
 
-/// A thesis in a list.
 pub(super) struct ThesisRow {
     pub(super) href: String,
     pub(super) created: String,
@@ -66,13 +61,11 @@ impl ThesisRow {
         }
     }
 
-    /// Theses in their order.
     pub(super) fn all(workspace: &Workspace, theses: Vec<v1::Thesis>) -> Vec<Self> {
         theses.into_iter().map(|thesis| Self::new(workspace, thesis)).collect()
     }
 }
 
-/// A profile in a list.
 pub(super) struct ProfileRow {
     pub(super) href: String,
     pub(super) handle: String,
@@ -90,13 +83,11 @@ impl ProfileRow {
         }
     }
 
-    /// Profiles in their order.
     pub(super) fn all(workspace: &Workspace, profiles: Vec<v1::Profile>) -> Vec<Self> {
         profiles.into_iter().map(|profile| Self::new(workspace, profile)).collect()
     }
 }
 
-/// A token in a list.
 pub(super) struct TokenRow {
     pub(super) href: String,
     pub(super) symbol: String,
@@ -114,11 +105,10 @@ impl TokenRow {
             name: token.name.unwrap_or_default(),
             chain: token.chain,
             address: token.address,
-            theses: grouped(token.thesis_count),
+            theses: group_digits(token.thesis_count),
         }
     }
 
-    /// Tokens in their order.
     pub(super) fn all(workspace: &Workspace, tokens: Vec<v1::Token>) -> Vec<Self> {
         tokens.into_iter().map(|token| Self::new(workspace, token)).collect()
     }

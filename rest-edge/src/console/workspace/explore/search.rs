@@ -1,4 +1,4 @@
-//! Search, and the newest theses before anything is searched for.
+//! The search. Without words it shows the newest theses.
 
 use std::sync::Arc;
 
@@ -18,20 +18,19 @@ use super::{
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::Question,
+    page_query::PageQuery,
     view::{Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
-/// Most rows of each kind.
+/// The page shows at most this many rows of each kind.
 const LIMIT: i32 = 10;
-/// What can be searched for, as the API names it.
+/// The searchable kinds, as the API names them.
 const KINDS: [(&str, &str); 4] =
     [("", "Everything"), ("theses", "Theses"), ("profiles", "Profiles"), ("tokens", "Tokens")];
 /// The orders of theses, as the API names them.
 const SORTS: [(&str, &str); 2] = [("relevance", "Best match first"), ("created_at_desc", "Newest first")];
 
-/// The page of the search.
 #[derive(Template)]
 #[template(path = "explore.html")]
 struct SearchPage {
@@ -39,10 +38,10 @@ struct SearchPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Question,
+    query: PageQuery,
     kinds: Vec<Choice>,
     sorts: Vec<Choice>,
-    /// Whether something was searched for.
+    /// True if the query has words.
     is_search: bool,
     theses: Vec<ThesisRow>,
     profiles: Vec<ProfileRow>,
@@ -50,9 +49,9 @@ struct SearchPage {
     faults: Faults,
 }
 
-/// Searches; without words, reads the newest theses.
-async fn search(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::SearchResult, Status> {
-    let mut read = asked.reader();
+/// Searches, or reads the newest theses if the query has no words.
+async fn search(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchResult, Status> {
+    let mut read = query.reader();
     let message = v1::SearchRequest {
         q: read.text("q").unwrap_or_default(),
         types: read.choice("types", parse_search_type).into_iter().map(i32::from).collect(),
@@ -70,20 +69,20 @@ async fn search(console: &Console, workspace: &Workspace, asked: &Question) -> R
     Ok(answer.into_inner().result.unwrap_or_default())
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
-    let (found, faults) = Faults::asked(search(&console, &workspace, &asked).await)?;
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+    let (found, faults) = Faults::of_query(search(&console, &workspace, &query).await)?;
     let status = faults.status();
     let page = SearchPage {
         layout: workspace.layout("Explore"),
         tab: TAB,
         part: TAB,
-        kinds: choices(KINDS, asked.text("types")),
-        sorts: choices(SORTS, asked.text("sort")),
-        is_search: asked.gives_any(&["q"]),
+        kinds: choices(KINDS, query.text("types")),
+        sorts: choices(SORTS, query.text("sort")),
+        is_search: query.has_value(&["q"]),
         theses: ThesisRow::all(&workspace, found.theses),
         profiles: ProfileRow::all(&workspace, found.profiles),
         tokens: TokenRow::all(&workspace, found.tokens),
-        asked,
+        query,
         workspace,
         faults,
     };

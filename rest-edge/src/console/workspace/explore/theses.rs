@@ -11,20 +11,18 @@ use super::{TAB, THESES, rows::ThesisRow};
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::Question,
+    page_query::PageQuery,
     view::{Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
-/// Rows of a page.
 const LIMIT: i32 = 25;
 /// The orders, as the API names them.
 const SORTS: [(&str, &str); 3] =
     [("created_at_desc", "Newest first"), ("created_at_asc", "Oldest first"), ("likes_desc", "Most liked first")];
-/// The parameters that links to other pages of the list keep.
+/// Links to other pages of the list keep these parameters.
 const KEPT: &[&str] = &["profile", "token", "chain", "created_after", "created_before", "sort"];
 
-/// A page of the list.
 #[derive(Template)]
 #[template(path = "explore_list.html")]
 struct ListPage {
@@ -32,20 +30,16 @@ struct ListPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Question,
+    query: PageQuery,
     sorts: Vec<Choice>,
     theses: Vec<ThesisRow>,
-    /// The first page, unless this is it.
+    /// The path of the first page; none on that page.
     first: Option<String>,
-    /// The page after this one.
+    /// The path of the next page.
     next: Option<String>,
     faults: Faults,
 }
 
-/// Asks core for theses.
-///
-/// # Errors
-/// Those of core.
 pub(super) async fn list(
     console: &Console,
     workspace: &Workspace,
@@ -54,8 +48,8 @@ pub(super) async fn list(
     Ok(console.core.theses.list_theses(workspace.request(message)).await?.into_inner())
 }
 
-async fn find(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListThesesResponse, Status> {
-    let mut read = asked.reader();
+async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListThesesResponse, Status> {
+    let mut read = query.reader();
     let message = v1::ListThesesRequest {
         profile: read.text("profile"),
         token: read.text("token"),
@@ -70,18 +64,18 @@ async fn find(console: &Console, workspace: &Workspace, asked: &Question) -> Res
     list(console, workspace, read.finish(message)?).await
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
-    let (listed, faults) = Faults::asked(find(&console, &workspace, &asked).await)?;
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+    let (listed, faults) = Faults::of_query(find(&console, &workspace, &query).await)?;
     let (status, path) = (faults.status(), workspace.path(THESES));
     let page = ListPage {
         layout: workspace.layout("Theses"),
         tab: TAB,
         part: THESES,
-        sorts: choices(SORTS, asked.text("sort")),
+        sorts: choices(SORTS, query.text("sort")),
         theses: ThesisRow::all(&workspace, listed.data),
-        first: asked.given("cursor").map(|_| asked.link(&path, KEPT, None)),
-        next: listed.next_cursor.map(|cursor| asked.link(&path, KEPT, Some(&cursor))),
-        asked,
+        first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
+        next: listed.next_cursor.map(|cursor| query.link(&path, KEPT, Some(&cursor))),
+        query,
         workspace,
         faults,
     };

@@ -13,12 +13,11 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    question::{link, time_field},
+    page_query::{link, time_field},
     view::{Layout, exact_time, render},
     workspace::Workspace,
 };
 
-/// The page of a thesis.
 #[derive(Template)]
 #[template(path = "thesis.html")]
 struct ThesisPage {
@@ -36,10 +35,10 @@ struct ThesisPage {
     verify_href: String,
 }
 
-/// The query of the verification that finds a thesis by its author, token and time.
+/// The path of the verification that finds a thesis by its author, token and time.
 fn verify_path(workspace: &Workspace, thesis: &v1::Thesis) -> String {
     let at = thesis.created_at.as_ref().map_or(0, to_millis);
-    // Whole seconds, as the form's fields have them.
+    // The form's fields have whole seconds.
     let (after, before) = (time_field(at), time_field(at + 1_000));
     let profile = thesis.profile.as_ref().map_or("", |profile| &profile.id);
     let token = thesis.token.as_ref().map_or("", |token| &token.id);
@@ -52,8 +51,8 @@ pub(super) async fn show(
     workspace: Workspace,
     Path((_, _, id)): Path<(String, String, String)>,
 ) -> Page {
-    let asked = console.core.theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
-    let answer = asked.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
+    let response = console.core.theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
+    let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let thesis = answer.thesis.unwrap_or_default();
     let verify_href = verify_path(&workspace, &thesis);
     let source = source_name(thesis.source()).to_owned();

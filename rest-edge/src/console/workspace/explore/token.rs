@@ -1,4 +1,4 @@
-//! One token: its last 24 hours, and how fast theses on it arrive.
+//! One token: its last 24 hours, and the velocity of its theses.
 
 use std::sync::Arc;
 
@@ -14,18 +14,17 @@ use thesis_proto::{
 
 use super::{
     TAB, THESES,
-    chart::{Hour, hours},
+    chart::{HourRow, hours},
     missing,
     rows::{Fact, ThesisRow, outside, token_path},
 };
 use crate::console::{
     Console, Page,
-    question::{Question, link},
-    view::{Layout, exact_time, grouped, render, time},
+    page_query::{PageQuery, link},
+    view::{Layout, exact_time, group_digits, render, time},
     workspace::Workspace,
 };
 
-/// The page of a token.
 #[derive(Template)]
 #[template(path = "token.html")]
 struct TokenPage {
@@ -37,16 +36,16 @@ struct TokenPage {
     platform_url: Option<String>,
     is_stale: bool,
     activity: Vec<Fact>,
-    hours: Vec<Hour>,
-    /// Most theses of an hour.
-    most: String,
+    hours: Vec<HourRow>,
+    /// The largest number of theses in an hour.
+    max_theses: String,
     velocity: Vec<Fact>,
     theses: Vec<ThesisRow>,
-    /// The list of all theses on it.
+    /// The path of the list of all its theses.
     all_href: String,
 }
 
-/// The page of a reference that names several tokens.
+/// The page for a reference that several tokens match.
 #[derive(Template)]
 #[template(path = "token_ambiguous.html")]
 struct AmbiguousPage {
@@ -54,30 +53,30 @@ struct AmbiguousPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    candidates: Vec<(String, Candidate)>,
+    candidates: Vec<(String, TokenCandidate)>,
 }
 
-/// A token that a reference may mean.
+/// A token that matches an ambiguous reference.
 #[derive(Debug, Deserialize)]
-pub(super) struct Candidate {
+pub(super) struct TokenCandidate {
     pub(super) id: String,
     pub(super) symbol: String,
     pub(super) chain: String,
     pub(super) address: String,
 }
 
-/// The tokens that an ambiguous reference may mean.
-pub(super) fn candidates(error: &ApiError) -> Vec<Candidate> {
+/// The tokens that match an ambiguous reference.
+pub(super) fn candidates(error: &ApiError) -> Vec<TokenCandidate> {
     #[derive(Deserialize)]
     struct Details {
-        candidates: Vec<Candidate>,
+        candidates: Vec<TokenCandidate>,
     }
     let details = error.details.as_deref().and_then(|details| Details::deserialize(details).ok());
     details.map(|details| details.candidates).unwrap_or_default()
 }
 
 fn ambiguous(workspace: Workspace, error: &ApiError) -> Page {
-    let leads = |candidate: Candidate| (token_path(&workspace, &candidate.id), candidate);
+    let leads = |candidate: TokenCandidate| (token_path(&workspace, &candidate.id), candidate);
     let page = AmbiguousPage {
         layout: workspace.layout("Which token?"),
         tab: TAB,
@@ -100,8 +99,8 @@ fn facts(token: v1::Token) -> Vec<Fact> {
         facts.push(("Chain's number", chain_id.to_string()));
     }
     facts.extend([
-        ("Theses", grouped(token.thesis_count)),
-        ("Authors", grouped(token.unique_thesis_authors)),
+        ("Theses", group_digits(token.thesis_count)),
+        ("Authors", group_digits(token.unique_thesis_authors)),
         ("First seen", time(token.first_seen_at.as_ref())),
         ("Last changed", time(token.updated_at.as_ref())),
     ]);
@@ -114,9 +113,9 @@ fn facts(token: v1::Token) -> Vec<Fact> {
 
 fn activity_facts(activity: &v1::TokenActivity) -> Vec<Fact> {
     vec![
-        ("Theses of the last hour", grouped(activity.thesis_count_1h)),
-        ("Theses of the last 24 hours", grouped(activity.thesis_count_24h)),
-        ("Authors of the last 24 hours", grouped(activity.unique_authors_24h)),
+        ("Theses of the last hour", group_digits(activity.thesis_count_1h)),
+        ("Theses of the last 24 hours", group_digits(activity.thesis_count_24h)),
+        ("Authors of the last 24 hours", group_digits(activity.unique_authors_24h)),
         ("Last thesis", time(activity.last_activity_at.as_ref())),
         ("Counted at", exact_time(activity.computed_at.as_ref())),
     ]
@@ -128,9 +127,9 @@ fn velocity_facts(velocity: &v1::ThesisVelocity) -> Vec<Fact> {
         None => "unknown: there was no thesis in the hour before".to_owned(),
     };
     vec![
-        ("Theses of the last 5 minutes", grouped(velocity.last_5m)),
-        ("Theses of the last hour", grouped(velocity.last_1h)),
-        ("Theses of the hour before", grouped(velocity.previous_1h)),
+        ("Theses of the last 5 minutes", group_digits(velocity.last_5m)),
+        ("Theses of the last hour", group_digits(velocity.last_1h)),
+        ("Theses of the hour before", group_digits(velocity.previous_1h)),
         ("Change", change),
     ]
 }
@@ -139,10 +138,10 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, reference)): Path<(String, String, String)>,
-    asked: Question,
+    query: PageQuery,
 ) -> Page {
     let tokens = &console.core.tokens;
-    let message = v1::GetTokenRequest { r#ref: reference, chain: asked.given("chain") };
+    let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain") };
     let mut token = match tokens.get_token(workspace.request(message)).await {
         Ok(answer) => answer.into_inner().token.unwrap_or_default(),
         Err(status) => {
@@ -162,7 +161,7 @@ pub(super) async fn show(
     )?;
     let activity = activity.into_inner().activity.unwrap_or_default();
     let velocity = velocity.into_inner().velocity.unwrap_or_default();
-    let (hours, most) = hours(&activity.timeline);
+    let (hours, max_theses) = hours(&activity.timeline);
     let page = TokenPage {
         layout: workspace.layout(&format!("{} on {}", token.symbol, token.chain)),
         tab: TAB,
@@ -173,7 +172,7 @@ pub(super) async fn show(
         facts: facts(token),
         activity: activity_facts(&activity),
         hours,
-        most: grouped(most),
+        max_theses: group_digits(max_theses),
         velocity: velocity_facts(&velocity),
         theses: ThesisRow::all(&workspace, activity.recent_theses),
         workspace,

@@ -1,6 +1,6 @@
-//! Verification as a form that explains its checks.
+//! The form that verifies a thesis and explains its checks.
 
-mod words;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::extract::State;
 use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
-use self::words::Verdict;
+use self::verdict::Verdict;
 use super::{
     TAB, VERIFY,
     rows::{profile_path, thesis_path},
@@ -18,7 +18,7 @@ use super::{
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::{Question, link},
+    page_query::{PageQuery, link},
     view::{Layout, render},
     workspace::Workspace,
 };
@@ -26,7 +26,6 @@ use crate::console::{
 /// The fields of the form, as the API names them.
 const FIELDS: &[&str] = &["handle", "profile_id", "token", "chain", "created_after", "created_before", "contains"];
 
-/// The page of the verification.
 #[derive(Template)]
 #[template(path = "verify.html")]
 struct VerifyPage {
@@ -34,19 +33,19 @@ struct VerifyPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Question,
+    query: PageQuery,
     verdict: Option<Verdict>,
-    /// Where the thesis of the verdict can be read, and its id.
+    /// Path and id of the thesis in the verdict.
     thesis: Option<(String, String)>,
-    /// Where the profile of the verdict can be read, and its id.
+    /// Path and id of the profile in the verdict.
     profile: Option<(String, String)>,
-    /// Tokens that may be meant: what they are, and where they are verified.
+    /// Tokens that match an ambiguous reference: a text, and the link that verifies with this token.
     candidates: Vec<(String, String)>,
     faults: Faults,
 }
 
-fn request(asked: &Question) -> Result<v1::VerifyThesisRequest, Status> {
-    let mut read = asked.reader();
+fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
+    let mut read = query.reader();
     let message = v1::VerifyThesisRequest {
         handle: read.text("handle"),
         profile_id: read.text("profile_id"),
@@ -54,45 +53,45 @@ fn request(asked: &Question) -> Result<v1::VerifyThesisRequest, Status> {
         chain: read.text("chain"),
         created_after: read.time("created_after"),
         created_before: read.time("created_before"),
-        // Blanks count in it.
+        // Spaces count in this text.
         contains: read.exact("contains"),
     };
     read.finish(message)
 }
 
-async fn verify(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ThesisVerification, Status> {
-    let answer = console.core.theses.verify_thesis(workspace.request(request(asked)?)).await?;
+async fn verify(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ThesisVerification, Status> {
+    let answer = console.core.theses.verify_thesis(workspace.request(request(query)?)).await?;
     Ok(answer.into_inner().verification.unwrap_or_default())
 }
 
-/// The tokens that an ambiguous one may be, each with the same question about it.
-fn questions(workspace: &Workspace, asked: &Question, status: &Status) -> Vec<(String, String)> {
+/// The tokens that match an ambiguous reference, each with a link to the same verification.
+fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) -> Vec<(String, String)> {
     let found = candidates(&ApiError::from_status(status)).into_iter();
-    let question = |id: &str| {
+    let link_for = |id: &str| {
         let value = |name: &'static str| match name {
             "token" => (name, id),
-            "contains" => (name, asked.exact(name)),
-            _ => (name, asked.text(name)),
+            "contains" => (name, query.exact(name)),
+            _ => (name, query.text(name)),
         };
-        let query: Vec<_> = FIELDS.iter().copied().map(value).collect();
-        link(&workspace.path(VERIFY), &query)
+        let params: Vec<_> = FIELDS.iter().copied().map(value).collect();
+        link(&workspace.path(VERIFY), &params)
     };
     found
-        .map(|token| (format!("{} on {}, {}", token.symbol, token.chain, token.address), question(&token.id)))
+        .map(|token| (format!("{} on {}, {}", token.symbol, token.chain, token.address), link_for(&token.id)))
         .collect()
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
     let (mut candidates, mut answer) = (Vec::new(), Ok(None));
-    if asked.has_any(FIELDS) {
-        answer = verify(&console, &workspace, &asked).await.map(Some);
+    if query.has_any(FIELDS) {
+        answer = verify(&console, &workspace, &query).await.map(Some);
     }
     if let Err(status) = &answer {
-        candidates = questions(&workspace, &asked, status);
+        candidates = candidate_links(&workspace, &query, status);
     }
-    let (verified, faults) = Faults::asked(answer)?;
+    let (verified, faults) = Faults::of_query(answer)?;
     let named = verified.as_ref();
-    let thesis = named.and_then(|verified| words::readable(verified).map(str::to_owned));
+    let thesis = named.and_then(|verified| verdict::readable(verified).map(str::to_owned));
     let profile = named.and_then(|verified| verified.profile_id.clone());
     let status = faults.status();
     let page = VerifyPage {
@@ -103,7 +102,7 @@ pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspa
         thesis: thesis.map(|id| (thesis_path(&workspace, &id), id)),
         profile: profile.map(|id| (profile_path(&workspace, &id), id)),
         candidates,
-        asked,
+        query,
         workspace,
         faults,
     };

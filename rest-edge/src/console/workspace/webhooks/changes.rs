@@ -1,4 +1,4 @@
-//! What members do with a webhook.
+//! The forms that change a webhook.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use tonic::Status;
 
 use super::{
     TAB, WebhookPath,
-    form::{Typed, faults_of},
+    form::{TypedWebhook, faults_of},
     path_of, secret,
-    show::{Shown, show_webhook},
+    show::{FormState, show_webhook},
 };
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Once, Posted},
-    question::Question,
+    page_query::PageQuery,
     view::see_other,
     workspace::Workspace,
 };
 
-/// The status that a webhook is given.
+/// The form with a webhook's new status.
 #[derive(Deserialize)]
-pub(super) struct NewStatus {
+pub(super) struct StatusForm {
     #[serde(default)]
     status: String,
 }
 
-/// The webhook's page again, with what was wrong with a button.
-async fn refused(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
-    let shown = Shown { typed: None, faults: Faults::of(status)? };
-    show_webhook(console, workspace, id, &Question::default(), shown).await
+/// Shows the webhook's page with the faults of a button.
+async fn show_faults(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
+    let shown = FormState { typed: None, faults: Faults::of(status)? };
+    show_webhook(console, workspace, id, &PageQuery::default(), shown).await
 }
 
-/// The webhook's page, which says what was done.
+/// Redirects to the webhook's page with a notice.
 fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
     see_other(&format!("{}?done={word}", path_of(workspace, id)))
 }
@@ -47,13 +47,13 @@ pub(super) async fn edit(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Posted(typed): Posted<Typed>,
+    Posted(typed): Posted<TypedWebhook>,
 ) -> Page {
     match console.core.webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
         Ok(_) => Ok(done(&workspace, &id, "saved")),
         Err(status) => {
-            let shown = Shown { faults: faults_of(&status)?, typed: Some(typed) };
-            show_webhook(&console, workspace, &id, &Question::default(), shown).await
+            let shown = FormState { faults: faults_of(&status)?, typed: Some(typed) };
+            show_webhook(&console, workspace, &id, &PageQuery::default(), shown).await
         }
     }
 }
@@ -62,12 +62,12 @@ pub(super) async fn set_status(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Posted(new): Posted<NewStatus>,
+    Posted(new): Posted<StatusForm>,
 ) -> Page {
     let message = v1::UpdateWebhookRequest {
         id: id.clone(),
         update_mask: Some(FieldMask { paths: vec!["status".to_owned()] }),
-        // Core refuses a status that nobody can give.
+        // Core refuses an unknown status.
         status: parse_webhook_status(&new.status).unwrap_or_default().into(),
         ..v1::UpdateWebhookRequest::default()
     };
@@ -77,7 +77,7 @@ pub(super) async fn set_status(
             let is_enabled = webhook.status() == v1::WebhookStatus::Enabled;
             Ok(done(&workspace, &id, if is_enabled { "enabled" } else { "disabled" }))
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn rotate(
             let rotated = answer.into_inner();
             secret::show_next(workspace, &rotated.webhook.unwrap_or_default(), rotated.secret)
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn send_test(
             let delivery = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}/deliveries/{}", path_of(&workspace, &id), delivery.id)))
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -122,6 +122,6 @@ pub(super) async fn delete(
     let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
     match console.core.webhooks.delete_webhook(request).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }

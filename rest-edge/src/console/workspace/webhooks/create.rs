@@ -7,7 +7,7 @@ use axum::extract::State;
 
 use super::{
     TAB,
-    form::{Typed, WebhookForm, faults_of},
+    form::{TypedWebhook, WebhookForm, faults_of},
     secret,
 };
 use crate::console::{
@@ -17,7 +17,6 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// The page on which a webhook is created.
 #[derive(Template)]
 #[template(path = "webhook_new.html")]
 struct NewPage {
@@ -40,13 +39,13 @@ pub(super) async fn new(workspace: Workspace) -> Page {
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
-    Posted(typed): Posted<Typed>,
+    Posted(typed): Posted<TypedWebhook>,
 ) -> Page {
     let request = workspace.request_once(&typed.once, typed.new_webhook());
     match console.core.webhooks.create_webhook(request).await {
         Ok(answer) => {
-            let made = answer.into_inner();
-            secret::show_first(workspace, &made.webhook.unwrap_or_default(), made.secret)
+            let created = answer.into_inner();
+            secret::show_first(workspace, &created.webhook.unwrap_or_default(), created.secret)
         }
         Err(status) => show_new(workspace, WebhookForm::again(&typed, faults_of(&status)?)),
     }

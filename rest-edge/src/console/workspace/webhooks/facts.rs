@@ -1,4 +1,4 @@
-//! What pages tell about a webhook.
+//! The facts that pages show about a webhook.
 
 use thesis_proto::{names::event_type_name, v1};
 
@@ -8,40 +8,30 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// Most characters of a text in a row of the list.
+/// A row of the list cuts texts after this many characters.
 pub(super) const ROW_TEXT: usize = 80;
-/// Most characters of a text on the webhook's own page, whose form has all of it.
+/// The webhook's own page cuts texts after this many characters. Its form has the complete text.
 pub(super) const PAGE_TEXT: usize = 2_048;
 
-/// A webhook as pages show it.
-pub(super) struct Facts {
-    /// Its id.
+pub(super) struct WebhookFacts {
     pub(super) id: String,
-    /// The path of its page.
     pub(super) path: String,
-    /// Where it receives, perhaps cut.
+    /// The receiving URL, cut if it is too long.
     pub(super) url: String,
-    /// What people say about it.
     pub(super) description: Option<String>,
-    /// The types of its events.
     pub(super) events: String,
-    /// Its filters, perhaps cut; empty when there are none.
+    /// The filters, cut if they are too long; empty if there are none.
     pub(super) filters: String,
-    /// Its status as a badge.
     pub(super) status: Badge,
-    /// What the status means.
+    /// A sentence that explains the status.
     pub(super) meaning: &'static str,
-    /// Whether new events are delivered.
+    /// True if the service delivers new events.
     pub(super) is_enabled: bool,
-    /// The beginning of its signing secret.
     pub(super) secret_prefix: String,
-    /// When it was created.
     pub(super) created: String,
-    /// When it was changed last.
     pub(super) updated: String,
 }
 
-/// The badge of a status.
 pub(super) const fn badge(status: v1::WebhookStatus) -> Badge {
     let (word, class) = match status {
         v1::WebhookStatus::Enabled => ("Enabled", "good"),
@@ -51,7 +41,6 @@ pub(super) const fn badge(status: v1::WebhookStatus) -> Badge {
     Badge { word, class }
 }
 
-/// What a status means.
 const fn meaning(status: v1::WebhookStatus) -> &'static str {
     match status {
         v1::WebhookStatus::Enabled => "New events that match are delivered.",
@@ -67,17 +56,21 @@ const fn meaning(status: v1::WebhookStatus) -> &'static str {
     }
 }
 
-impl Facts {
-    /// A webhook's facts. Texts have `most` characters at most.
-    pub(super) fn of(workspace: &Workspace, webhook: &v1::Webhook, most: usize) -> Self {
+impl WebhookFacts {
+    /// Cuts texts after `max_chars` characters.
+    pub(super) fn of(workspace: &Workspace, webhook: &v1::Webhook, max_chars: usize) -> Self {
         let events: Vec<_> = webhook.events().map(event_type_name).collect();
         Self {
             path: path_of(workspace, &webhook.id),
             id: webhook.id.clone(),
-            url: cut(&webhook.url, most),
-            description: webhook.description.as_deref().filter(|text| !text.is_empty()).map(|text| cut(text, most)),
+            url: cut(&webhook.url, max_chars),
+            description: webhook
+                .description
+                .as_deref()
+                .filter(|text| !text.is_empty())
+                .map(|text| cut(text, max_chars)),
             events: events.join(", "),
-            filters: cut(&filters_text(webhook.filters.as_ref()), most),
+            filters: cut(&filters_text(webhook.filters.as_ref()), max_chars),
             status: badge(webhook.status()),
             meaning: meaning(webhook.status()),
             is_enabled: webhook.status() == v1::WebhookStatus::Enabled,
@@ -88,7 +81,7 @@ impl Facts {
     }
 }
 
-/// Filters as one line, such as `token: $RUN; chain: sandbox`.
+/// Formats filters as one line, such as `token: $RUN; chain: sandbox`.
 fn filters_text(filters: Option<&v1::EventFilters>) -> String {
     let Some(filters) = filters else { return String::new() };
     let dimensions = [("token", &filters.token), ("handle", &filters.handle), ("chain", &filters.chain)];

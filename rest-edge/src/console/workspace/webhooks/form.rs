@@ -15,31 +15,30 @@ use crate::console::{
     workspace::filters::{FilterFields, TypeBox},
 };
 
-/// The fields that the form changes.
 const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
 const FILTERS: &str = "filters";
-/// Most bytes of filters that the form shows.
+/// The form shows filters up to this size in bytes.
 const MAX_FILTERS: usize = 4_096;
 
-/// What was typed into the form of a webhook.
+/// The typed fields of a webhook's form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Typed {
+pub(super) struct TypedWebhook {
     url: String,
     description: String,
-    /// One for each ticked box.
+    /// The names of the ticked event types.
     events: Vec<String>,
-    /// None where the form does not show the filters.
+    /// None if the form does not show the filters.
     token: Option<String>,
     handle: String,
     chain: String,
-    /// The token of a form whose work is done once.
+    /// The idempotency token of the form.
     pub(super) once: String,
-    /// `updated_at` of the webhook from which the form was made, in Unix milliseconds; 0 for a new one.
+    /// `updated_at` of the webhook that the form showed, in Unix milliseconds; 0 for a new one.
     unchanged_since: i64,
 }
 
-impl Typed {
+impl TypedWebhook {
     fn filter_fields(&self) -> FilterFields {
         FilterFields {
             types: self.events.clone(),
@@ -49,17 +48,17 @@ impl Typed {
         }
     }
 
-    /// The URL without the blanks that come with copying.
+    /// Trims the URL, because copied text often has spaces.
     fn url(&self) -> Option<String> {
         Some(self.url.trim().to_owned())
     }
 
-    /// The description; none when nothing was typed.
+    /// The description; none if the field is empty.
     fn description(&self) -> Option<String> {
         Some(self.description.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// The webhook to be created.
+    /// The request that creates the webhook.
     pub(super) fn new_webhook(&self) -> v1::CreateWebhookRequest {
         let filter = self.filter_fields();
         v1::CreateWebhookRequest {
@@ -70,7 +69,7 @@ impl Typed {
         }
     }
 
-    /// The change of a webhook, unless somebody changed it since the form was made.
+    /// The request that changes the webhook. Core refuses it if the webhook has changed since the form was rendered.
     pub(super) fn changes(&self, id: &str) -> v1::UpdateWebhookRequest {
         let filter = self.filter_fields();
         let changed = CHANGED.into_iter().filter(|field| *field != FILTERS || self.token.is_some());
@@ -87,7 +86,7 @@ impl Typed {
     }
 }
 
-/// The faults that core tells about a webhook's form.
+/// Reads the faults of a webhook's form from core's status.
 ///
 /// # Errors
 /// As [`Faults::of`].
@@ -96,24 +95,18 @@ pub(super) fn faults_of(status: &Status) -> Result<Faults, Failed> {
     if error.code != ErrorCode::WebhookUrlForbidden {
         return Faults::of(status);
     }
-    // A fault of one field, which core tells by a code of its own.
+    // Core reports this fault of the URL by a separate code.
     let fault = FieldError::new("url", error.message);
     Faults::of(&ApiError::validation(&[fault]).to_status(""))
 }
 
-/// The form of a webhook as a page shows it.
 pub(super) struct WebhookForm {
-    /// The URL.
     pub(super) url: String,
-    /// The description.
     pub(super) description: String,
-    /// Which events are meant.
     pub(super) filter: FilterFields,
-    /// The boxes of event types.
     pub(super) boxes: Vec<TypeBox>,
-    /// Whether the filters can be typed: they are not too many, and commas part them.
+    /// True if the form can edit the filters: they are short enough, and no value contains a comma.
     pub(super) shows_filters: bool,
-    /// What is wrong.
     pub(super) faults: Faults,
 }
 
@@ -122,13 +115,12 @@ impl WebhookForm {
         Self { url, description, boxes: filter.boxes(), filter, shows_filters: true, faults }
     }
 
-    /// The form of a new webhook.
     pub(super) fn empty() -> Self {
         let filter = FilterFields::of(&[v1::EventType::ThesisCreated], None);
         Self::new(String::new(), String::new(), filter, Faults::none())
     }
 
-    /// The form that shows a webhook as it is.
+    /// The form with the current values of a webhook.
     pub(super) fn of(webhook: &v1::Webhook, faults: Faults) -> Self {
         let types: Vec<_> = webhook.events().collect();
         let filter = FilterFields::of(&types, webhook.filters.as_ref());
@@ -139,21 +131,21 @@ impl WebhookForm {
         Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
     }
 
-    /// The form with what was typed, and what is wrong with it.
-    pub(super) fn again(typed: &Typed, faults: Faults) -> Self {
+    /// The form with the typed values and their faults.
+    pub(super) fn again(typed: &TypedWebhook, faults: Faults) -> Self {
         let shows_filters = typed.token.is_some();
         Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
     }
 
-    /// What is wrong with the ticked boxes.
+    /// The fault of the ticked boxes.
     pub(super) fn events_fault(&self) -> Option<&str> {
         let fault = self.faults.field("events")?;
-        // Core's words are about lists.
+        // Core's message is about a list, not about boxes.
         Some(if self.filter.types.is_empty() { "Tick at least one." } else { fault })
     }
 }
 
-/// A webhook's `updated_at` as its form carries it, in Unix milliseconds.
+/// The webhook's `updated_at` in Unix milliseconds, which its form sends back.
 pub(super) fn revision(webhook: &v1::Webhook) -> i64 {
     webhook.updated_at.as_ref().map_or(0, to_millis)
 }
@@ -165,14 +157,14 @@ mod tests {
 
     use super::*;
 
-    fn typed() -> Typed {
-        Typed {
+    fn typed() -> TypedWebhook {
+        TypedWebhook {
             url: " https://a.example/hook ".to_owned(),
             description: "  ".to_owned(),
             events: vec!["thesis.created".to_owned(), "token.activity".to_owned()],
             token: Some("$RUN, tk_1".to_owned()),
             unchanged_since: 1_795_442_700_123,
-            ..Typed::default()
+            ..TypedWebhook::default()
         }
     }
 
@@ -187,7 +179,7 @@ mod tests {
     #[test]
     fn a_form_becomes_a_change_of_what_it_showed() {
         let changes = typed().changes("wh_1");
-        // What the form has empty is cleared, as the mask names it.
+        // The mask names empty fields too, so core clears them.
         assert_eq!(changes.update_mask.unwrap().paths, CHANGED);
         assert_eq!((&*changes.id, changes.description), ("wh_1", None));
         let webhook = v1::Webhook { updated_at: changes.unchanged_since, ..v1::Webhook::default() };
@@ -204,20 +196,20 @@ mod tests {
         for token in [&["a,b".to_owned()][..], &[" x".to_owned()], &vec!["x".repeat(200); 50]] {
             assert!(!of(token).shows_filters, "{token:?}");
         }
-        let changes = Typed { token: None, ..typed() }.changes("wh_1");
+        let changes = TypedWebhook { token: None, ..typed() }.changes("wh_1");
         assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
     }
 
     #[test]
-    fn what_is_wrong_stands_beside_its_field() {
+    fn faults_are_shown_at_their_field() {
         let message = "this URL cannot receive webhooks: its port is not allowed; use 443";
         let error = ApiError::new(ErrorCode::WebhookUrlForbidden, message).with_details(json!({ "reason": "port" }));
         let faults = faults_of(&error.to_status("")).unwrap();
         let shown = "This URL cannot receive webhooks: its port is not allowed; use 443.";
         assert_eq!((faults.field("url"), faults.status()), (Some(shown), StatusCode::UNPROCESSABLE_ENTITY));
         let listed = ApiError::validation(&[FieldError::new("events", "must have 1 to 10 items")]).to_status("");
-        let form = |typed: &Typed| WebhookForm::again(typed, faults_of(&listed).unwrap());
-        assert_eq!(form(&Typed::default()).events_fault(), Some("Tick at least one."));
+        let form = |typed: &TypedWebhook| WebhookForm::again(typed, faults_of(&listed).unwrap());
+        assert_eq!(form(&TypedWebhook::default()).events_fault(), Some("Tick at least one."));
         assert_eq!(form(&typed()).events_fault(), Some("Must have 1 to 10 items."));
         assert_eq!(WebhookForm::empty().events_fault(), None);
     }

@@ -12,20 +12,19 @@ use tonic::Status;
 
 use super::{
     TAB,
-    facts::{Facts, ROW_TEXT, badge},
+    facts::{ROW_TEXT, WebhookFacts, badge},
 };
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::Question,
+    page_query::PageQuery,
     view::{ALL, Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
-/// Most rows of a page.
 const ROWS: i32 = 25;
 
-/// What the list says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[("deleted", "The webhook is deleted. What waited for it is cancelled.")];
 
 #[derive(Template)]
@@ -34,20 +33,20 @@ struct ListPage {
     layout: Layout,
     workspace: Workspace,
     tab: &'static str,
-    webhooks: Vec<Facts>,
-    /// Webhooks of the environment, and how many the plan allows.
+    webhooks: Vec<WebhookFacts>,
+    /// Number of webhooks in the environment; `limit` is the plan's limit.
     used: i64,
     limit: i64,
     statuses: Vec<Choice>,
     faults: Faults,
     is_filtered: bool,
-    /// The list's first page, from later ones.
+    /// The path of the first page; none on that page.
     first: Option<String>,
     next: Option<String>,
 }
 
-async fn list(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListWebhooksResponse, Status> {
-    let mut read = asked.reader();
+async fn list(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListWebhooksResponse, Status> {
+    let mut read = query.reader();
     let message = v1::ListWebhooksRequest {
         limit: Some(ROWS),
         cursor: read.text("cursor"),
@@ -57,29 +56,29 @@ async fn list(console: &Console, workspace: &Workspace, asked: &Question) -> Res
     Ok(console.core.webhooks.list_webhooks(workspace.request(message)).await?.into_inner())
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
-    let plan = v1::GetProjectUsageRequest { project_id: workspace.place.project.id.clone() };
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+    let plan = v1::GetProjectUsageRequest { project_id: workspace.access.project.id.clone() };
     let (listed, plan) = tokio::join!(
-        list(&console, &workspace, &asked),
+        list(&console, &workspace, &query),
         console.core.accounts.get_project_usage(workspace.signed_in.visit.request(plan)),
     );
-    let ((listed, faults), plan) = (Faults::asked(listed)?, plan?.into_inner());
+    let ((listed, faults), plan) = (Faults::of_query(listed)?, plan?.into_inner());
     let plan = if workspace.live { plan.live } else { plan.test };
     let plan = plan.and_then(|usage| usage.webhooks).unwrap_or_default();
     let path = workspace.path(TAB);
     let statuses = WEBHOOK_STATUSES.iter().map(|&(status, name)| (name, badge(status).word));
     let status = faults.status();
     let page = ListPage {
-        layout: workspace.layout("Webhooks").with_notice(Some(asked.text("done")), DONE),
+        layout: workspace.layout("Webhooks").with_notice(Some(query.text("done")), DONE),
         tab: TAB,
-        webhooks: listed.data.iter().map(|webhook| Facts::of(&workspace, webhook, ROW_TEXT)).collect(),
+        webhooks: listed.data.iter().map(|webhook| WebhookFacts::of(&workspace, webhook, ROW_TEXT)).collect(),
         used: plan.used,
         limit: plan.limit,
-        statuses: choices([ALL].into_iter().chain(statuses), asked.text("status")),
+        statuses: choices([ALL].into_iter().chain(statuses), query.text("status")),
         faults,
-        is_filtered: asked.gives_any(&["status"]),
-        first: asked.given("cursor").map(|_| asked.link(&path, &["status"], None)),
-        next: listed.next_cursor.as_deref().map(|next| asked.link(&path, &["status"], Some(next))),
+        is_filtered: query.has_value(&["status"]),
+        first: query.given("cursor").map(|_| query.link(&path, &["status"], None)),
+        next: listed.next_cursor.as_deref().map(|next| query.link(&path, &["status"], Some(next))),
         workspace,
     };
     render(status, &page)

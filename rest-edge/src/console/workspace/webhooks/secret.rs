@@ -6,7 +6,7 @@ use thesis_proto::v1;
 
 use super::{
     TAB,
-    facts::{Facts, PAGE_TEXT},
+    facts::{PAGE_TEXT, WebhookFacts},
 };
 use crate::console::{
     Page,
@@ -20,18 +20,18 @@ struct SecretPage {
     layout: Layout,
     workspace: Workspace,
     tab: &'static str,
-    webhook: Facts,
+    webhook: WebhookFacts,
     secret: String,
-    /// Whether an older secret signs beside it for a while.
+    /// True if an older secret also signs for a while.
     is_rotated: bool,
 }
 
-/// Shows the secret of a webhook that was just made.
+/// Shows the secret of a new webhook.
 pub(super) fn show_first(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
     show(workspace, webhook, secret, false)
 }
 
-/// Shows the secret that takes an older one's place.
+/// Shows the secret that replaces an older one.
 pub(super) fn show_next(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
     show(workspace, webhook, secret, true)
 }
@@ -41,7 +41,7 @@ fn show(workspace: Workspace, webhook: &v1::Webhook, secret: String, is_rotated:
     let page = SecretPage {
         layout: workspace.layout(title),
         tab: TAB,
-        webhook: Facts::of(&workspace, webhook, PAGE_TEXT),
+        webhook: WebhookFacts::of(&workspace, webhook, PAGE_TEXT),
         workspace,
         secret,
         is_rotated,

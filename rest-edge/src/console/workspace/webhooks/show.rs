@@ -8,21 +8,21 @@ use thesis_proto::v1;
 
 use super::{
     TAB, WebhookPath,
-    facts::{Facts, PAGE_TEXT},
-    form::{Typed, WebhookForm, revision},
+    facts::{PAGE_TEXT, WebhookFacts},
+    form::{TypedWebhook, WebhookForm, revision},
 };
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::Question,
+    page_query::PageQuery,
     view::{Layout, render},
     workspace::{
         Workspace,
-        deliveries::{self, Log},
+        deliveries::{self, DeliveryLog},
     },
 };
 
-/// What a webhook's page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("saved", "The webhook is saved."),
     ("enabled", "The webhook is enabled. New events that match are delivered."),
@@ -35,41 +35,40 @@ struct WebhookPage {
     layout: Layout,
     workspace: Workspace,
     tab: &'static str,
-    webhook: Facts,
+    webhook: WebhookFacts,
     form: WebhookForm,
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
-    log: Log,
+    log: DeliveryLog,
 }
 
-/// What a webhook's page shows beside the webhook.
-pub(super) struct Shown {
-    /// What was typed, if the form was sent.
-    pub(super) typed: Option<Typed>,
-    /// What is wrong with the form or the button that was sent.
+/// The state of the forms on a webhook's page.
+pub(super) struct FormState {
+    /// The typed fields, if the form failed.
+    pub(super) typed: Option<TypedWebhook>,
+    /// The faults of the submitted form or button.
     pub(super) faults: Faults,
 }
 
-/// Shows a webhook's page.
 pub(super) async fn show_webhook(
     console: &Console,
     workspace: Workspace,
     id: &str,
-    asked: &Question,
-    shown: Shown,
+    query: &PageQuery,
+    shown: FormState,
 ) -> Page {
     let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
     let webhook = console.core.webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
-    let log = deliveries::log(console, &workspace, &webhook.id, asked).await?;
+    let log = deliveries::log(console, &workspace, &webhook.id, query).await?;
     let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
         Some(typed) => WebhookForm::again(typed, shown.faults),
         None => WebhookForm::of(&webhook, shown.faults),
     };
     let page = WebhookPage {
-        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(Some(asked.text("done")), DONE),
+        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(Some(query.text("done")), DONE),
         tab: TAB,
-        webhook: Facts::of(&workspace, &webhook, PAGE_TEXT),
+        webhook: WebhookFacts::of(&workspace, &webhook, PAGE_TEXT),
         workspace,
         form,
         revision: revision(&webhook),
@@ -82,7 +81,7 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    asked: Question,
+    query: PageQuery,
 ) -> Page {
-    show_webhook(&console, workspace, &id, &asked, Shown { typed: None, faults: Faults::none() }).await
+    show_webhook(&console, workspace, &id, &query, FormState { typed: None, faults: Faults::none() }).await
 }

@@ -1,101 +1,95 @@
-//! A verification in words.
+//! The readable texts of a verification.
 
 use thesis_proto::v1::{self, ServedFrom, ThesisVerification, VerificationReason as Reason};
 
 use crate::console::view::exact_time;
 
-/// How a check came out.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It holds.
     Passed,
-    /// It does not.
     Failed,
-    /// An earlier one failed.
+    /// An earlier check failed.
     NotReached,
-    /// Nothing was given to check.
-    NotAsked,
+    /// The query had no text for this check.
+    NotRequested,
 }
 
 impl Outcome {
-    /// For people.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
             Self::Failed => "Failed",
             Self::NotReached => "Not reached",
-            Self::NotAsked => "Not asked",
+            Self::NotRequested => "Not asked",
         }
     }
 
-    /// The class of its badge.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Passed => "badge good",
             Self::Failed => "badge bad",
-            Self::NotReached | Self::NotAsked => "badge",
+            Self::NotReached | Self::NotRequested => "badge",
         }
     }
 }
 
-/// A check: its name, how it came out, and what that means.
+/// A check with its outcome and an explanation.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) outcome: Outcome,
     pub(super) about: &'static str,
 }
 
-/// A verdict with its checks.
 pub(super) struct Verdict {
     pub(super) is_verified: bool,
-    /// What was found out.
+    /// The result in one sentence.
     pub(super) summary: &'static str,
     pub(super) checks: Vec<Check>,
-    /// The time of the thesis, if one was found.
+    /// The time of the found thesis.
     pub(super) posted: Option<String>,
     pub(super) checked: String,
     pub(super) synced: String,
     pub(super) served_from: &'static str,
 }
 
-/// A check with its text for each way that it may come out.
-struct Step {
+/// The texts of a check for each outcome.
+struct CheckText {
     name: &'static str,
     passed: &'static str,
     failed: &'static str,
 }
 
-/// The checks in the order in which one needs the other.
-const STEPS: [Step; 6] = [
-    Step { name: "Identity", passed: "The profile is known.", failed: "No profile has this handle or id." },
-    Step {
+/// The checks in their order. Each check needs the previous ones.
+const CHECK_TEXTS: [CheckText; 6] = [
+    CheckText { name: "Identity", passed: "The profile is known.", failed: "No profile has this handle or id." },
+    CheckText {
         name: "Token",
         passed: "The token is known.",
         failed: "No token has this name, address or id, or none on this chain.",
     },
-    Step {
+    CheckText {
         name: "Thesis exists",
         passed: "The profile has posted on the token. Deleted theses count.",
         failed: "The profile has never posted on the token.",
     },
-    Step {
+    CheckText {
         name: "Time window",
         passed: "It posted inside the window.",
         failed: "It posted on the token, but never inside the window.",
     },
-    Step {
+    CheckText {
         name: "Not deleted",
         passed: "A thesis inside the window is still there.",
         failed: "All theses inside the window were deleted.",
     },
-    Step {
+    CheckText {
         name: "Contains",
         passed: "Its text contains what you asked for. Capital and small letters are alike.",
         failed: "No thesis inside the window contains the text.",
     },
 ];
 
-/// The checks of a verification.
 fn checks(checks: v1::VerificationChecks) -> Vec<Check> {
     let held = [
         Some(checks.identity),
@@ -106,17 +100,17 @@ fn checks(checks: v1::VerificationChecks) -> Vec<Check> {
         checks.contains,
     ];
     let mut has_failed = false;
-    let check = |(step, held): (&Step, Option<bool>)| {
+    let check = |(text, held): (&CheckText, Option<bool>)| {
         let (outcome, about) = match held {
-            None => (Outcome::NotAsked, "You gave no text."),
-            Some(true) => (Outcome::Passed, step.passed),
+            None => (Outcome::NotRequested, "You gave no text."),
+            Some(true) => (Outcome::Passed, text.passed),
             Some(false) if has_failed => (Outcome::NotReached, "A check before it failed."),
-            Some(false) => (Outcome::Failed, step.failed),
+            Some(false) => (Outcome::Failed, text.failed),
         };
         has_failed |= outcome == Outcome::Failed;
-        Check { name: step.name, outcome, about }
+        Check { name: text.name, outcome, about }
     };
-    STEPS.iter().zip(held).map(check).collect()
+    CHECK_TEXTS.iter().zip(held).map(check).collect()
 }
 
 const fn summary(reason: Reason) -> &'static str {
@@ -141,13 +135,12 @@ const fn source(served_from: ServedFrom) -> &'static str {
     }
 }
 
-/// The id of the thesis that a verification names, if it can be read.
+/// The id of the thesis in a verification, if the thesis can be read.
 pub(super) fn readable(verification: &ThesisVerification) -> Option<&str> {
     verification.thesis_id.as_deref().filter(|_| verification.reason() != Reason::ThesisDeleted)
 }
 
 impl Verdict {
-    /// The words for a verification.
     pub(super) fn of(verification: &ThesisVerification) -> Self {
         let freshness = verification.freshness.unwrap_or_default();
         Self {
@@ -165,36 +158,36 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::{
-        Outcome::{Failed, NotAsked, NotReached, Passed},
+        Outcome::{Failed, NotReached, NotRequested, Passed},
         *,
     };
 
     fn outcomes(held: [bool; 5], contains: Option<bool>) -> Vec<Outcome> {
         let [identity, token, thesis_exists, time_window, not_deleted] = held;
-        let told = v1::VerificationChecks { identity, token, time_window, thesis_exists, not_deleted, contains };
-        checks(told).into_iter().map(|check| check.outcome).collect()
+        let checked = v1::VerificationChecks { identity, token, time_window, thesis_exists, not_deleted, contains };
+        checks(checked).into_iter().map(|check| check.outcome).collect()
     }
 
     #[test]
-    fn the_first_check_that_fails_is_told_from_those_after_it() {
+    fn the_first_failed_check_differs_from_later_ones() {
         let none = [false; 5];
-        assert_eq!(outcomes(none, None), [Failed, NotReached, NotReached, NotReached, NotReached, NotAsked]);
+        assert_eq!(outcomes(none, None), [Failed, NotReached, NotReached, NotReached, NotReached, NotRequested]);
         assert_eq!(outcomes(none, Some(false)), [Failed, NotReached, NotReached, NotReached, NotReached, NotReached]);
         let elsewhen = [true, true, true, false, false];
         assert_eq!(outcomes(elsewhen, Some(false)), [Passed, Passed, Passed, Failed, NotReached, NotReached]);
         assert_eq!(outcomes([true; 5], Some(false)), [Passed, Passed, Passed, Passed, Passed, Failed]);
         assert_eq!(outcomes([true; 5], Some(true)), [Passed; 6]);
-        assert_eq!(outcomes([true; 5], None)[5], NotAsked);
+        assert_eq!(outcomes([true; 5], None)[5], NotRequested);
     }
 
     #[test]
     fn a_deleted_thesis_has_no_page() {
-        let told = |reason: Reason| ThesisVerification {
+        let verification = |reason: Reason| ThesisVerification {
             thesis_id: Some("th_1".to_owned()),
             reason: reason.into(),
             ..ThesisVerification::default()
         };
-        assert_eq!(readable(&told(Reason::TextNotFound)), Some("th_1"));
-        assert_eq!(readable(&told(Reason::ThesisDeleted)), None);
+        assert_eq!(readable(&verification(Reason::TextNotFound)), Some("th_1"));
+        assert_eq!(readable(&verification(Reason::ThesisDeleted)), None);
     }
 }

@@ -14,36 +14,35 @@ use tokio::time::Instant;
 
 use crate::{access::GIVEN_UP, console, docs, route::Route};
 
-/// The edge's name among servers.
+/// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
 
 const REQUESTS: &str = "http_requests_total";
 const SECONDS: &str = "http_request_seconds";
 const IN_PROGRESS: &str = "http_requests_in_progress";
 
-/// The route of requests whose path is no route's.
+/// The label of requests without a route.
 const UNKNOWN: &str = "unknown";
-/// The method of requests whose own is none of [`METHODS`].
+/// The label of methods outside [`METHODS`].
 const OTHER: &str = "OTHER";
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT", OTHER];
-/// The class of a route whose requests no rate limits.
+/// The label of routes without a rate class.
 const NO_CLASS: &str = "none";
-/// Statuses that alerts ask about.
+/// Alerts query these statuses, so their series exist from the start.
 const WATCHED: [u16; 3] = [429, 500, 503];
 
-/// Refuses a request because the edge has too much to do. The reason is that of metrics: `calls`, `openings` or `bodies`.
+/// Refuses a request because a limit is reached. The reason is a label of metrics: `calls`, `openings` or `bodies`.
 pub(crate) fn crowded(reason: &'static str) -> ApiError {
     count_refused(SERVER, reason);
     ApiError::unavailable()
 }
 
-/// The requests of one method on one route.
 struct MethodCounts {
     route: &'static str,
     method: &'static str,
     class: &'static str,
     seconds: LazyLock<Histogram, Box<dyn FnOnce() -> Histogram + Send>>,
-    /// By status; there are few.
+    /// Counters by status, which are few.
     codes: RwLock<Vec<(u16, Counter)>>,
 }
 
@@ -70,11 +69,10 @@ impl MethodCounts {
     }
 }
 
-/// The requests of one route's template, by method.
+/// The counts of one route's template, by method.
 struct RouteCounts(Box<[MethodCounts]>);
 
 impl RouteCounts {
-    /// The counts of a path, with its routes.
     fn new(path: &'static str, routes: &[Route]) -> Self {
         let of = |method: &'static str| {
             let route = routes.iter().find(|route| {
@@ -93,14 +91,13 @@ impl RouteCounts {
         Self(METHODS.map(of).into())
     }
 
-    fn of(&self, method: &Method) -> &MethodCounts {
+    fn counts_for(&self, method: &Method) -> &MethodCounts {
         let index = METHODS.iter().position(|known| method == *known).unwrap_or(METHODS.len() - 1);
         &self.0[index]
     }
 }
 
-/// The requests of all routes.
-pub(crate) struct Requests {
+pub(crate) struct RequestMetrics {
     routes: matchit::Router<RouteCounts>,
     console: RouteCounts,
     docs: RouteCounts,
@@ -108,8 +105,7 @@ pub(crate) struct Requests {
     in_progress: Gauge,
 }
 
-impl Requests {
-    /// No requests yet.
+impl RequestMetrics {
     pub(crate) fn new(routes: &[Route]) -> Self {
         describe::<Counter>(
             REQUESTS,
@@ -121,7 +117,7 @@ impl Requests {
         begin_refused(SERVER, &["calls", "openings", "bodies"]);
         let mut router = matchit::Router::new();
         for route in routes {
-            // The other routes of a path come with its first.
+            // The first route of a path registers the others too.
             let _known = router.insert(route.path, RouteCounts::new(route.path, routes));
         }
         let _other = router.insert("/", RouteCounts::new("/", routes));
@@ -130,8 +126,8 @@ impl Requests {
         Self { routes: router, console, docs, unknown, in_progress: gauge!(IN_PROGRESS) }
     }
 
-    /// Counts a request as under way.
-    pub(crate) fn begin(&self, method: &Method, path: &str) -> Asked<'_> {
+    /// Counts a request as in progress.
+    pub(crate) fn begin(&self, method: &Method, path: &str) -> CountedRequest<'_> {
         let route = if console::covers(path) {
             &self.console
         } else if docs::covers(path) {
@@ -139,33 +135,33 @@ impl Requests {
         } else {
             self.routes.at(path).map_or(&self.unknown, |found| found.value)
         };
-        let (counts, _under_way) = (route.of(method), UnderWay::begin(&self.in_progress));
-        Asked { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
+        let (counts, _under_way) = (route.counts_for(method), UnderWay::begin(&self.in_progress));
+        CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
     }
 }
 
-/// A request under way. It is counted when it is dropped: as given up unless it was answered.
-pub(crate) struct Asked<'a> {
+/// A request in progress. Its drop counts it: as given up unless `answered` was called.
+pub(crate) struct CountedRequest<'a> {
     counts: &'a MethodCounts,
     began: Instant,
     status: u16,
     _under_way: UnderWay,
 }
 
-impl Asked<'_> {
-    /// The request's method and its route's template.
+impl CountedRequest<'_> {
+    /// The request's method and the template of its route.
     pub(crate) fn name(&self) -> (&'static str, &'static str) {
         (self.counts.method, self.counts.route)
     }
 
-    /// Counts the answer.
+    /// Records the status and the duration of the response.
     pub(crate) fn answered(mut self, status: StatusCode) {
         self.status = status.as_u16();
         self.counts.seconds.record(self.began.elapsed().as_secs_f64());
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for CountedRequest<'_> {
     fn drop(&mut self) {
         self.counts.code(self.status).increment(1);
     }
@@ -177,9 +173,10 @@ mod tests {
 
     #[test]
     fn a_request_that_is_given_up_counts_as_such() {
-        let requests = Requests::new(&[]);
-        let codes =
-            || -> Vec<u16> { requests.unknown.of(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect() };
+        let requests = RequestMetrics::new(&[]);
+        let codes = || -> Vec<u16> {
+            requests.unknown.counts_for(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect()
+        };
         requests.begin(&Method::GET, "/nowhere").answered(StatusCode::NOT_FOUND);
         assert_eq!(codes(), [404]);
         drop(requests.begin(&Method::GET, "/nowhere"));

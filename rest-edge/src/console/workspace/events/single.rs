@@ -1,5 +1,3 @@
-//! One event.
-
 use std::sync::Arc;
 
 use askama::Template;
@@ -18,18 +16,16 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, MAX_SHOWN, beginning, render, time},
+    view::{Failed, Layout, MAX_SHOWN, cut_markup, render, time},
 };
 
-/// A thing that an event is about.
-struct Subject {
+/// A resource that an event concerns.
+struct EventSubject {
     name: &'static str,
     label: String,
-    /// The path of its page.
     href: String,
 }
 
-/// One event.
 #[derive(Template)]
 #[template(path = "event.html")]
 struct EventPage {
@@ -41,14 +37,13 @@ struct EventPage {
     line: String,
     at: String,
     source: String,
-    subjects: Vec<Subject>,
-    /// The event as streams and webhooks send it, but on several lines; only its beginning when it is too long.
+    subjects: Vec<EventSubject>,
+    /// The event as streams and webhooks send it, indented, and cut if it is too long.
     json: String,
-    /// Whether the JSON is all there.
+    /// True if the JSON is not cut.
     is_whole: bool,
 }
 
-/// Shows an event.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
@@ -57,7 +52,7 @@ pub(super) async fn show(
     let answer = console.core.events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
-    let (shown, is_whole) = beginning(&json, MAX_SHOWN);
+    let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,
@@ -74,9 +69,9 @@ pub(super) async fn show(
     render(StatusCode::OK, &page)
 }
 
-/// The things that an event is about, with the way to them.
-fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<Subject> {
-    let subject = |name: &'static str, folder: &str, id: &str, label: &str| Subject {
+/// The resources that an event concerns, with their links.
+fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<EventSubject> {
+    let subject = |name: &'static str, folder: &str, id: &str, label: &str| EventSubject {
         name,
         label: label.to_owned(),
         href: workspace.path(&format!("/explore/{folder}/{id}")),

@@ -1,4 +1,4 @@
-//! What the query of a page asks for, and paths with a query.
+//! The query of a page, its readers, and paths with a query.
 
 use std::{collections::HashMap, convert::Infallible};
 
@@ -12,14 +12,14 @@ use thesis_proto::{
 };
 use tonic::Status;
 
-/// What is encoded in a part of a path and in a query.
+/// These characters are percent-encoded in paths and queries.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
 
-/// The query of a page, as it was typed: its parameters, each with its values in their order.
+/// The query of a page, unchanged: each parameter has its values in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Question(HashMap<String, Vec<String>>);
+pub(crate) struct PageQuery(HashMap<String, Vec<String>>);
 
-impl<S: Sync> FromRequestParts<S> for Question {
+impl<S: Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -27,8 +27,7 @@ impl<S: Sync> FromRequestParts<S> for Question {
     }
 }
 
-impl Question {
-    /// Reads a query.
+impl PageQuery {
     pub(crate) fn read(query: &str) -> Self {
         let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
         let mut parameters = HashMap::<String, Vec<String>>::new();
@@ -38,87 +37,87 @@ impl Question {
         Self(parameters)
     }
 
-    /// Whether one of these parameters is there, even without a value: then the form was sent.
+    /// True if one of these parameters is present, even without a value: the browser sent the form.
     pub(crate) fn has_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.0.contains_key(*name))
     }
 
-    /// Whether one of these parameters is not blank.
-    pub(crate) fn gives_any(&self, names: &[&str]) -> bool {
+    /// True if one of these parameters is not blank.
+    pub(crate) fn has_value(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.all(name).next().is_some())
     }
 
-    /// The values of a parameter that are not blank, without the blanks around them.
+    /// The values of a parameter, trimmed and without blank ones.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.get(name).into_iter().flatten().map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// A parameter as it was typed; empty when it is not there.
+    /// The unchanged value of a parameter; empty if it is absent.
     pub(crate) fn exact(&self, name: &str) -> &str {
         self.0.get(name).and_then(|values| values.first()).map_or("", String::as_str)
     }
 
-    /// The same without the blanks around it.
+    /// The trimmed value of a parameter; empty if it is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.exact(name).trim()
     }
 
-    /// A parameter, if it is not blank.
+    /// The trimmed value of a parameter; none if it is blank.
     pub(crate) fn given(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// A time as its field shows it, in UTC, without the parts of a second; as it was typed when it is none. Links to other
-    /// pages keep what was typed.
+    /// A time in the format of its field: UTC, in whole seconds. A text that is no time stays unchanged. Links to other
+    /// pages keep the unchanged text.
     pub(crate) fn time(&self, name: &str) -> String {
         let read = parse_iso8601(self.text(name));
         read.map_or_else(|| self.exact(name).to_owned(), |at| time_field(to_millis(&at)))
     }
 
-    /// A path with those of these parameters that are not blank, and a cursor.
+    /// A path with the cursor and those of the named parameters that are not blank.
     pub(crate) fn link(&self, path: &str, names: &[&str], cursor: Option<&str>) -> String {
         let named = names.iter().flat_map(|name| self.all(name).map(move |value| (*name, value)));
         let query: Vec<_> = named.chain(cursor.map(|cursor| ("cursor", cursor))).collect();
         link(path, &query)
     }
 
-    /// Reads the question as a request of core.
+    /// Returns a reader that turns the query into a request to core.
     pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader { question: self, faults: Vec::new() }
+        Reader { query: self, faults: Vec::new() }
     }
 }
 
-/// Reads a question, and gathers what is wrong with it, in the words of core.
+/// Reads a query and collects its faults, worded as core words them.
 pub(crate) struct Reader<'a> {
-    question: &'a Question,
+    query: &'a PageQuery,
     faults: Vec<FieldError>,
 }
 
 impl Reader<'_> {
-    /// A text, as it was typed.
+    /// Reads a text unchanged.
     pub(crate) fn exact(&mut self, name: &str) -> Option<String> {
-        if self.question.0.get(name).is_some_and(|values| values.len() > 1) {
+        if self.query.0.get(name).is_some_and(|values| values.len() > 1) {
             self.faults.push(FieldError::new(name, "must be given once"));
         }
-        Some(self.question.exact(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+        Some(self.query.exact(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// A text, without the blanks around it.
+    /// Reads a trimmed text.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         self.exact(name)?;
-        self.question.given(name)
+        self.query.given(name)
     }
 
-    /// One of the values of a list.
+    /// Reads one of the values that `parse` knows.
     pub(crate) fn choice<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.text(name)?;
         self.known(name, &text, parse)
     }
 
-    /// Any values of a list.
+    /// Reads several of the values that `parse` knows.
     pub(crate) fn choices<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
-        let question = self.question;
-        question.all(name).filter_map(|text| self.known(name, text, &parse)).collect()
+        let query = self.query;
+        query.all(name).filter_map(|text| self.known(name, text, &parse)).collect()
     }
 
     fn known<T>(&mut self, name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
@@ -129,7 +128,7 @@ impl Reader<'_> {
         value
     }
 
-    /// A time, in UTC unless it has an offset.
+    /// Reads a time, in UTC unless it has an offset.
     pub(crate) fn time(&mut self, name: &str) -> Option<Timestamp> {
         let text = self.text(name)?;
         typed_time(name, &text).unwrap_or_else(|fault| {
@@ -138,19 +137,19 @@ impl Reader<'_> {
         })
     }
 
-    /// The request that was read.
+    /// Returns the message.
     ///
     /// # Errors
-    /// 422 on the parameters that are wrong.
+    /// 422 with the wrong parameters.
     pub(crate) fn finish<M>(self, message: M) -> Result<M, Status> {
         if self.faults.is_empty() { Ok(message) } else { Err(ApiError::validation(&self.faults).to_status("")) }
     }
 }
 
-/// A time that was typed into a field, in UTC unless it has an offset; none when nothing was typed.
+/// Reads the time of a field, in UTC unless it has an offset. A blank field gives none.
 ///
 /// # Errors
-/// The fault of the field when it is no time.
+/// The fault of the field if its text is no time.
 pub(crate) fn typed_time(name: &str, text: &str) -> Result<Option<Timestamp>, FieldError> {
     let text = text.trim();
     match parse_iso8601(text) {
@@ -161,17 +160,17 @@ pub(crate) fn typed_time(name: &str, text: &str) -> Result<Option<Timestamp>, Fi
     }
 }
 
-/// A time, in Unix milliseconds, as fields for times take it: in UTC, to the second, without a zone.
+/// Formats Unix milliseconds for a time field: UTC, in whole seconds, without a zone.
 pub(crate) fn time_field(millis: i64) -> String {
     format_millis(millis)[.."YYYY-MM-DDTHH:MM:SS".len()].to_owned()
 }
 
-/// A name as a part of a path.
+/// Encodes a name for a segment of a path.
 pub(crate) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
-/// A path with a query of the parameters that are not empty.
+/// A path with a query of the parameters that have a value.
 pub(crate) fn link(path: &str, query: &[(&str, &str)]) -> String {
     let given = query.iter().filter(|(_, value)| !value.is_empty());
     let parts: Vec<_> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
@@ -186,19 +185,19 @@ mod tests {
 
     #[test]
     fn parameters_are_read() {
-        let asked = Question::read("q=+a+b+&blank=+&token=%24RUN&types=a&types=&types=+b");
-        assert_eq!((asked.exact("q"), asked.text("q"), asked.text("none")), (" a b ", "a b", ""));
-        assert_eq!((asked.given("token").as_deref(), asked.given("blank")), (Some("$RUN"), None));
-        assert!(asked.has_any(&["none", "blank"]) && !asked.has_any(&["none"]));
-        assert!(asked.gives_any(&["blank", "q"]) && !asked.gives_any(&["blank", "none"]));
-        assert_eq!(asked.all("types").collect::<Vec<_>>(), ["a", "b"]);
+        let query = PageQuery::read("q=+a+b+&blank=+&token=%24RUN&types=a&types=&types=+b");
+        assert_eq!((query.exact("q"), query.text("q"), query.text("none")), (" a b ", "a b", ""));
+        assert_eq!((query.given("token").as_deref(), query.given("blank")), (Some("$RUN"), None));
+        assert!(query.has_any(&["none", "blank"]) && !query.has_any(&["none"]));
+        assert!(query.has_value(&["blank", "q"]) && !query.has_value(&["blank", "none"]));
+        assert_eq!(query.all("types").collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let asked =
-            Question::read("after=soon&q=a&q=b&sort=bogus&types=thesis.created&types=x&types=y&blank=&cursor=c");
-        let mut read = asked.reader();
+        let query =
+            PageQuery::read("after=soon&q=a&q=b&sort=bogus&types=thesis.created&types=x&types=y&blank=&cursor=c");
+        let mut read = query.reader();
         assert_eq!((read.time("after"), read.time("blank")), (None, None));
         read.text("q");
         assert!(read.choice("sort", parse_event_type).is_none() && read.choice("blank", parse_event_type).is_none());
@@ -211,18 +210,19 @@ mod tests {
 
     #[test]
     fn times_are_shown_as_their_fields_take_them() {
-        let asked = Question::read("at=2026-11-23T14%3A05&zone=2026-11-23T15:05:07.9%2B01:00&day=2026-11-23&none=soon");
-        let shown = ["at", "zone", "day", "none", "other"].map(|name| asked.time(name));
+        let query =
+            PageQuery::read("at=2026-11-23T14%3A05&zone=2026-11-23T15:05:07.9%2B01:00&day=2026-11-23&none=soon");
+        let shown = ["at", "zone", "day", "none", "other"].map(|name| query.time(name));
         assert_eq!(shown, ["2026-11-23T14:05:00", "2026-11-23T14:05:07", "2026-11-23T00:00:00", "soon", ""]);
-        assert_eq!(asked.reader().time("at").map(|at| at.seconds), Some(1_795_442_700));
+        assert_eq!(query.reader().time("at").map(|at| at.seconds), Some(1_795_442_700));
     }
 
     #[test]
-    fn links_keep_what_was_asked_for() {
-        let asked = Question::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
-        let kept = asked.link("/list", &["types", "token", "sort"], Some("c-_1="));
+    fn links_keep_the_query() {
+        let query = PageQuery::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
+        let kept = query.link("/list", &["types", "token", "sort"], Some("c-_1="));
         assert_eq!(kept, "/list?types=a.b&types=c&token=%24A%26b&cursor=c-_1%3D");
-        assert_eq!(asked.link("/list", &["sort"], None), "/list");
+        assert_eq!(query.link("/list", &["sort"], None), "/list");
         assert_eq!(encoded("a/../b?c"), "a%2F..%2Fb%3Fc");
     }
 }

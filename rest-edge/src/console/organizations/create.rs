@@ -15,9 +15,8 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// The form of a new organization.
 #[derive(Deserialize)]
-pub(super) struct NewOrganization {
+pub(super) struct OrganizationForm {
     #[serde(default)]
     name: String,
 }
@@ -35,16 +34,15 @@ fn page(signed_in: &SignedIn, name: &str, faults: &Faults) -> Page {
     render(faults.status(), &NewOrganizationPage { layout, name, faults })
 }
 
-/// Shows the form.
 pub(super) async fn show(signed_in: SignedIn) -> Page {
     page(&signed_in, "", &Faults::none())
 }
 
-/// Creates an organization that the user owns.
+/// The user becomes the owner of the new organization.
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
-    Posted(form): Posted<NewOrganization>,
+    Posted(form): Posted<OrganizationForm>,
 ) -> Page {
     let message = v1::AccountServiceCreateOrganizationRequest { name: form.name.clone() };
     match console.core.accounts.create_organization(signed_in.visit.request(message)).await {

@@ -1,4 +1,4 @@
-//! The organization that a page is about, and what its reader may do there.
+//! An organization and the rights of the visitor in it.
 
 use thesis_proto::v1::{self, Role};
 
@@ -7,17 +7,16 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// Every role there is: each may do what the one before it may.
+/// All roles. Each role includes the rights of the previous one.
 const ROLES: [Role; 3] = [Role::Viewer, Role::Developer, Role::Owner];
 
-/// A role that a form offers.
 pub(super) struct RoleChoice {
     pub(super) word: &'static str,
     pub(super) name: &'static str,
     pub(super) is_chosen: bool,
 }
 
-/// The roles that a form offers, with the chosen one by its word.
+/// The choices of a form; the word selects one of them.
 pub(super) fn role_choices(chosen: &str) -> [RoleChoice; 3] {
     ROLES.map(|role| {
         let word = role_word(role);
@@ -25,7 +24,7 @@ pub(super) fn role_choices(chosen: &str) -> [RoleChoice; 3] {
     })
 }
 
-/// The word of a role in forms.
+/// The value of a role in forms.
 pub(super) fn role_word(role: Role) -> &'static str {
     match role {
         Role::Owner => "owner",
@@ -34,7 +33,7 @@ pub(super) fn role_word(role: Role) -> &'static str {
     }
 }
 
-/// The name of a role for people.
+/// The readable name of a role.
 pub(super) fn role_name(role: Role) -> &'static str {
     match role {
         Role::Owner => "Owner",
@@ -43,25 +42,25 @@ pub(super) fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// The number of a role by its word. Core refuses the number of no role.
+/// The number of a role. An unknown word gives a number that core refuses.
 pub(super) fn role_number(word: &str) -> i32 {
     ROLES.into_iter().find(|role| role_word(*role) == word).unwrap_or_default().into()
 }
 
-/// An organization of the reader's, as its pages show it.
-pub(super) struct Place {
+/// An organization in which the visitor is a member.
+pub(super) struct OrganizationAccess {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) plan: String,
     pub(super) created_at: String,
     pub(super) revision: u64,
     role: Role,
-    /// The one of its pages that is shown.
+    /// The active tab.
     pub(super) tab: &'static str,
 }
 
-impl Place {
-    /// The organization with an id, if the reader is a member.
+impl OrganizationAccess {
+    /// Fails unless the visitor is a member of the organization.
     pub(super) fn of(signed_in: &SignedIn, id: &str, tab: &'static str) -> Result<Self, Failed> {
         let membership = signed_in.membership(id)?;
         let role = membership.role();
@@ -70,17 +69,16 @@ impl Place {
         Ok(Self { id, name, plan, created_at: time(created_at.as_ref()), revision, role, tab })
     }
 
-    /// The name of the reader's role.
     pub(super) fn role(&self) -> &'static str {
         role_name(self.role)
     }
 
-    /// Whether the reader sees the buttons of owners. Core decides what they may do.
+    /// True if the page shows the buttons of owners. Core decides about the action itself.
     pub(super) fn is_owner(&self) -> bool {
         self.role == Role::Owner
     }
 
-    /// Whether the reader sees the buttons of developers, who owners are too.
+    /// True if the page shows the buttons of developers. Owners see them too.
     pub(super) fn is_developer(&self) -> bool {
         self.is_owner() || self.role == Role::Developer
     }
