@@ -72,7 +72,7 @@ struct ModelThesis {
     deleted: bool,
 }
 
-/// The author of a thesis of which only the engagement or a deletion was observed.
+/// The author of a thesis with only an observed engagement or deletion.
 const AWAITED: u8 = u8::MAX;
 
 fn awaited() -> ModelThesis {
