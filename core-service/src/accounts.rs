@@ -1,4 +1,4 @@
-//! What people sign in with, and how the service writes to them.
+//! Sign-in of people, and mail to them.
 
 pub mod attempts;
 pub mod confirmations;
@@ -23,25 +23,25 @@ use crate::{
 /// Settings of accounts.
 #[derive(Clone, Debug, Default)]
 pub struct AccountSettings {
-    /// Whether only who is invited may sign up.
+    /// True if only invited people may sign up.
     pub invited_only: bool,
-    /// True if owners may then invite people without an account. Administrators always may.
+    /// True if owners may invite people without an account although sign-up is closed. Administrators always may.
     pub invites_strangers: bool,
     /// The URL at which people reach the service, without a slash at its end; links begin with it.
     pub public_url: String,
-    /// How mail is sent; none to have links handed over.
+    /// The mail server; none if people hand over links themselves.
     pub mail: Option<MailSettings>,
-    /// Whether there is a link that makes the first administrator, while there is none.
+    /// True if a link creates the first administrator while there is none.
     pub set_up: bool,
 }
 
-/// What people sign in with, and how the service writes to them.
+/// Sign-in of people, and mail to them.
 pub struct Accounts {
     /// Hashes passwords.
     pub passwords: Passwords,
     /// Sends mail, if the service does.
     pub mail: Option<Mail>,
-    /// Whether only who is invited may sign up.
+    /// True if only invited people may sign up.
     pub invited_only: bool,
     invites_strangers: bool,
     public_url: String,
@@ -50,21 +50,21 @@ pub struct Accounts {
 /// A person who is signed in.
 #[derive(Clone, Debug)]
 pub struct Person {
-    /// Who they are.
+    /// The user.
     pub user: Arc<User>,
     /// The id of their session.
     pub session_id: String,
-    /// As whom they make changes.
+    /// The actor of their changes.
     pub actor: Actor,
-    /// When the call came; the one "now" of its answer.
+    /// Time of the call, which its whole response uses.
     pub now_ms: i64,
 }
 
 impl Accounts {
-    /// Takes the settings in.
+    /// Applies the settings.
     ///
     /// # Errors
-    /// When the settings of mail are wrong.
+    /// Fails if the settings of mail are wrong.
     pub fn new(settings: AccountSettings) -> Result<Self> {
         Ok(Self {
             passwords: Passwords::new(),
@@ -75,13 +75,13 @@ impl Accounts {
         })
     }
 
-    /// True if an invitation by a user lets in people without an account.
+    /// True if an invitation by this user admits people without an account.
     #[must_use]
     pub fn may_invite_strangers(&self, creator: Option<&User>) -> bool {
         !self.invited_only || self.invites_strangers || creator.is_some_and(|user| user.administrator)
     }
 
-    /// The link that people open, with its token.
+    /// Builds the link that people open, with its token.
     #[must_use]
     pub fn link(&self, token: &str) -> String {
         format!("{}/console/links/{token}", self.public_url)

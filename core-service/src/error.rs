@@ -18,12 +18,12 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error without a part for the operator.
+    /// Returns an error without a part for the operator.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         ApiError::new(code, message).into()
     }
 
-    /// A list cursor that was not made for this list.
+    /// The error for a list cursor that belongs to another list.
     #[must_use]
     pub fn invalid_cursor() -> Self {
         let text = "this cursor was not made by this service for this list and these filters; \
@@ -31,39 +31,39 @@ impl Error {
         ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
     }
 
-    /// A replica that cannot check which keys are still good.
+    /// The error of a replica that cannot check which keys are still valid.
     #[must_use]
     pub fn outdated() -> Self {
         let why = "the control log could not be followed lately".to_owned();
         Self { api: Box::new(ApiError::unavailable()), why: Some(why) }
     }
 
-    /// A change that was made on another state than the present one.
+    /// The error for a change that is based on an older state.
     #[must_use]
-    pub fn changed_meanwhile() -> Self {
+    pub fn changed_concurrently() -> Self {
         Self::new(ErrorCode::ChangedMeanwhile, "somebody changed this meanwhile; look at it again, then change it")
     }
 
-    /// A store that does not answer anybody.
+    /// The error while the store answers no calls.
     #[must_use]
     pub fn store_away() -> Self {
         StoreError::Unavailable("nothing was answered lately".to_owned()).into()
     }
 
-    /// A store that failed this call, whatever it said; trying again may help.
+    /// The error for a failed call of the store. A retry may succeed.
     #[must_use]
     pub fn unavailable(error: &StoreError) -> Self {
         Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }
     }
 
-    /// A dataset that takes nothing else before its import has ended.
+    /// The error of a dataset that accepts no other writes before its import has ended.
     #[must_use]
     pub fn importing() -> Self {
         let text = "a copy of another dataset is being imported here; try again when it has come to its end";
         ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(1).into()
     }
 
-    /// A failure of this service itself.
+    /// An internal failure of this service.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }
     }

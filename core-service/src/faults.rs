@@ -1,5 +1,5 @@
-//! Every use case that writes, with each fault at each of its store calls: the client asks again as clients do, and at
-//! the end all rows are compared with a naive recount. Then several use cases at once, with random faults.
+//! Runs every use case that writes, with each fault at each of its store calls. The client retries as clients do. At
+//! the end all rows are compared with a naive recount. Then it runs several use cases at once, with random faults.
 //!
 //! A case takes some 20 ms, so only one in `TEST_SHARE` of them is run, chosen by `TEST_SEED`; 1 runs them all.
 //! `TEST_FAULT` is a part of the names of cases to run; each name is printed before its case. `TEST_SEED` also repeats
@@ -12,13 +12,13 @@ mod full_disk;
 mod links;
 mod mixture;
 mod observations;
-mod place;
 mod recount;
 mod requests;
 mod rest;
 mod stored;
 mod worker;
 mod world;
+mod world_store;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,8 +28,8 @@ use thesis_net::clock::{IdSource as _, SystemIdSource};
 use self::{
     cases::{ALL, UseCase},
     links::Links,
-    place::{Dice, Store, Trouble},
     world::{Plan, World},
+    world_store::{Dice, RandomFaults, StoreKind},
 };
 use crate::store::faulty::StoreCall;
 
@@ -41,7 +41,7 @@ async fn judge(world: &mut World) {
     recount::recount(world).await;
 }
 
-/// Runs one case; gives the calls counted.
+/// Runs one case; returns the number of its calls.
 async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<StoreCall> {
     let mut world = if case.from_nothing { base.empty() } else { base.copy() };
     if let Some(plan) = plan {
@@ -71,7 +71,7 @@ fn seed() -> u64 {
     setting("TEST_SEED").unwrap_or(u64::from_le_bytes(bytes) >> 1)
 }
 
-async fn run_all(store: Store) {
+async fn run_all(store: StoreKind) {
     let wanted = std::env::var("TEST_FAULT").ok();
     let share = if wanted.is_some() { 1 } else { setting("TEST_SHARE").unwrap_or(SHARE) };
     let wanted = wanted.unwrap_or_default();
@@ -79,7 +79,7 @@ async fn run_all(store: Store) {
     println!("TEST_SEED={seed} TEST_SHARE={share}");
     let mut dice = Dice(seed);
     let base = World::base(store).await;
-    let exclusive = store != Store::Shared;
+    let exclusive = store != StoreKind::Shared;
     let mut count = 0;
     for case in ALL {
         let calls = run(case, &base, None).await;
@@ -99,29 +99,29 @@ async fn run_all(store: Store) {
 
 #[tokio::test(start_paused = true)]
 async fn each_fault_at_each_call_of_many_writers() {
-    run_all(Store::Shared).await;
+    run_all(StoreKind::Shared).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_fault_at_each_call_of_one_writer() {
-    run_all(Store::Exclusive).await;
+    run_all(StoreKind::Exclusive).await;
 }
 
-fn trouble(seed: u64) -> Trouble {
-    Trouble(Arc::new(Mutex::new(Dice(seed))))
+fn random_faults(seed: u64) -> RandomFaults {
+    RandomFaults(Arc::new(Mutex::new(Dice(seed))))
 }
 
-/// How two cores know of each other.
+/// Links between two cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Linked {
-    /// By the store alone.
+    /// They share only the store.
     No,
-    /// Each forwards commands to the owner of a log, and hears the other's news.
+    /// Each forwards commands to the owner of a log, and receives the other's notifications.
     Yes,
 }
 
-/// Runs rounds of a mixture on a store, with one core or two; gives how many commands were forwarded.
-async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize {
+/// Runs rounds of a mixture on a store, with one core or two; returns the number of forwarded commands.
+async fn mixed(store: StoreKind, linked: Linked, rounds: u64, steps: usize) -> usize {
     let mut forwarded = 0;
     let first = seed();
     let rounds = setting("TEST_ROUNDS").unwrap_or(if setting("TEST_SEED").is_some() { 1 } else { rounds });
@@ -134,13 +134,13 @@ async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize
         if linked == Linked::Yes {
             one.link(&links, "http://one:1").await;
             two.link(&links, "http://two:1").await;
-            // They have seen each other's beats before the first process ends.
+            // They have read each other's heartbeats before the first process ends.
             tokio::time::sleep(Duration::from_secs(4)).await;
         }
-        one.suffer(trouble(seed));
-        two.suffer(trouble(!seed));
+        one.set_random_faults(random_faults(seed));
+        two.set_random_faults(random_faults(!seed));
         let alone = mixture::live(&mut one, Dice(!seed), "one", steps);
-        if store == Store::Shared {
+        if store == StoreKind::Shared {
             tokio::join!(alone, mixture::live(&mut two, Dice(seed.reverse_bits()), "two", steps));
             links.calm();
             two.calm().await;
@@ -153,7 +153,7 @@ async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize
         }
         one.calm().await;
         if linked == Linked::Yes {
-            // What the other told last, and what it did not live to tell, is found.
+            // The core finds the last notifications of the other one, and entries without a notification.
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         judge(&mut one).await;
@@ -165,22 +165,22 @@ async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_of_one_writer() {
-    mixed(Store::Exclusive, Linked::No, 8, 20).await;
+    mixed(StoreKind::Exclusive, Linked::No, 8, 20).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_on_the_embedded_store() {
-    mixed(Store::Embedded, Linked::No, 2, 12).await;
+    mixed(StoreKind::Embedded, Linked::No, 2, 12).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_of_two_cores() {
-    mixed(Store::Shared, Linked::No, 6, 15).await;
+    mixed(StoreKind::Shared, Linked::No, 6, 15).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_of_two_linked_cores() {
-    let forwarded = mixed(Store::Shared, Linked::Yes, 6, 15).await;
+    let forwarded = mixed(StoreKind::Shared, Linked::Yes, 6, 15).await;
     // One round alone may have had none.
     assert!(
         forwarded > 0 || setting("TEST_SEED").is_some() || setting("TEST_ROUNDS") == Some(1),

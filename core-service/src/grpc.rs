@@ -1,4 +1,4 @@
-//! The gRPC surface: thin. Convert, call, convert.
+//! The gRPC surface. It only converts messages and calls operations.
 
 mod account;
 mod admin;
@@ -59,26 +59,27 @@ use self::{
 };
 use crate::operations::Core;
 
-/// Most bytes of a request message; bodies over REST are smaller.
+/// Byte limit of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
-/// Most calls that one connection may have open: every stream of an edge is one.
+/// Open calls of one connection: every stream of an edge is one.
 const MAX_CALLS: u32 = 100_000;
-/// Most calls that a connection may give up beyond those it lets end. An edge gives up calls while the store hangs.
+/// Calls that a connection may cancel beyond those that it lets end. An edge cancels calls while the store does not
+/// answer.
 const MAX_GIVEN_UP: u32 = 100_000;
-/// Most bytes of a request's headers.
+/// Byte limit of the headers of a request.
 const MAX_HEADERS: u32 = 32 * 1024;
-/// Most bytes of answers that wait to be taken.
+/// Byte limit of unread responses.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// Longest wait for a turn. While calls wait longer for more than a moment, new ones are refused.
+/// Limit of the scheduling delay. While calls wait longer, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
-/// Longest time for open calls to end once the server stops.
-const DRAIN: Duration = Duration::from_secs(10);
+/// Time for open calls to end once the server stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service's part of a core.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) core: Arc<Core>,
-    /// The streams of callers of this core itself; made when the first is opened.
+    /// Streams of callers of this core; created when the first is opened.
     hub: Arc<OnceLock<Arc<Hub>>>,
 }
 
@@ -159,18 +160,18 @@ fn services(core: &Arc<Core>) -> Routes {
     )
 }
 
-/// How gRPC is served.
+/// Settings of a gRPC server.
 #[derive(Debug)]
 pub struct Serving {
     /// The services that are offered.
     pub exposure: Exposure,
-    /// Makes connections speak TLS; none serves plain HTTP.
+    /// TLS of the connections; none serves plain HTTP.
     pub tls: Option<Acceptor>,
-    /// Most connections at once.
+    /// Limit of open connections.
     pub connections: usize,
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Once cancelled, health says that the public services are not served.
+    /// Once cancelled, health reports the public services as not serving.
     pub leaving: CancellationToken,
     /// Once cancelled, the server stops; open calls may still end.
     pub shutdown: CancellationToken,
@@ -179,7 +180,7 @@ pub struct Serving {
 /// Serves gRPC and gRPC-web with reflection and health at a listener until told to stop.
 ///
 /// # Errors
-/// When the description of the services cannot be read.
+/// Fails if the description of the services cannot be read.
 pub async fn serve(
     listener: TcpListener,
     core: Arc<Core>,
@@ -190,12 +191,12 @@ pub async fn serve(
     let (health, health_service) = tonic_health::server::health_reporter();
     let services = if exposure == Exposure::Public { public_services(&core) } else { services(&core) };
     let routes = reflection::add(services.add_service(health_service), &core)?;
-    // An edge in this process bounds its calls itself.
+    // An edge in this process limits its calls itself.
     let entrance = from_fn_with_state(Entrance::new(&core, server), entrance::enter);
     let routes = Routes::from(routes.into_axum_router().layer(entrance));
     let routes = guarded(routes, Guard::new(&core, exposure, trusted_proxies));
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
-    // A refusal does not pass the layers, but browsers must be able to read it.
+    // A refusal bypasses the layers, but browsers must be able to read it.
     let refusing = Arc::clone(&core);
     let refusal = move || {
         let mut response = error_status(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
@@ -203,7 +204,7 @@ pub async fn serve(
         response
     };
     measured::declare();
-    // Clients that want more calls at once wait for one to end, or open another connection.
+    // A client that needs more concurrent calls waits for one to end, or opens another connection.
     let (requests, given_up) = match exposure {
         Exposure::Public => (MAX_CALLS_OF_CONNECTION, MAX_CALLS_OF_CONNECTION),
         Exposure::All | Exposure::Internal => (MAX_CALLS, MAX_GIVEN_UP),
@@ -216,7 +217,7 @@ pub async fn serve(
         given_up,
         untaken: MAX_UNTAKEN,
         lag: MAX_LAG,
-        drain: DRAIN,
+        drain: DRAIN_TIMEOUT,
     };
     tokio::join!(
         thesis_net::server::serve(
@@ -226,21 +227,21 @@ pub async fn serve(
             limits,
             shutdown.clone()
         ),
-        tell_health(&core, exposure, &health, &leaving, &shutdown)
+        report_health(&core, exposure, &health, &leaving, &shutdown)
     );
     Ok(())
 }
 
-/// Tells the health of the whole and of each service of a listener until `shutdown`. From `leaving` on, load balancers
-/// should go elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
-async fn tell_health(
+/// Reports the health of the whole and of each service of a listener until `shutdown`. From `leaving` on, load
+/// balancers should use other cores. The roles stay until `shutdown`, and then find another core by themselves.
+async fn report_health(
     core: &Core,
     exposure: Exposure,
     health: &HealthReporter,
     leaving: &CancellationToken,
     shutdown: &CancellationToken,
 ) {
-    let tell = async |serves: bool, leaves: bool| {
+    let set_status = async |serves: bool, leaves: bool| {
         for service in reflection::services().filter(|service| exposure.has(service)).chain([String::new()]) {
             let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
@@ -248,11 +249,11 @@ async fn tell_health(
         }
     };
     let mut current = core.shared.control.current();
-    // A store that cannot be away never says that it is.
+    // Some stores are never unavailable, and so have no signal for it.
     let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
     let mut leaves = false;
     loop {
-        tell(*current.borrow_and_update() && !*away.borrow_and_update(), leaves).await;
+        set_status(*current.borrow_and_update() && !*away.borrow_and_update(), leaves).await;
         tokio::select! {
             Ok(()) = current.changed() => {}
             Ok(()) = away.changed() => {}
@@ -260,7 +261,7 @@ async fn tell_health(
             () = shutdown.cancelled() => break,
         }
     }
-    tell(false, true).await;
+    set_status(false, true).await;
 }
 
 /// gRPC-web is for browsers of any origin: keys travel in a header, never in a cookie.

@@ -8,13 +8,13 @@ pub mod domain;
 pub mod error;
 #[cfg(test)]
 mod faults;
-pub mod figures;
 pub mod grpc;
 pub mod ingest;
 pub mod log;
 mod measure;
+pub mod metrics;
+mod named_slots;
 pub mod operations;
-mod places;
 #[cfg(test)]
 mod recount;
 pub mod replicas;

@@ -1,4 +1,4 @@
-//! Looks now and then how far a core has come, for the metrics that are no counts.
+//! Measures the gauges of a core at an interval.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,19 +8,19 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::{
     domain::dataset::Dataset,
     error::Result,
-    figures::{
+    log::datasets::DatasetProgress,
+    metrics::{
         CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
         PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
     },
-    log::datasets::DatasetProgress,
     operations::Core,
     store::Consistency,
 };
 
-/// How often it is looked.
+/// Interval between two measurements.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Longest wait for the store to tell how long a log is.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of reading the head of a log.
+const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kinds of datasets, as metrics name them.
 const KINDS: [&str; 3] = ["live", "sandbox", "projects"];
@@ -33,7 +33,7 @@ const fn kind_of(dataset: &Dataset) -> &'static str {
     }
 }
 
-/// How long the followers of one dataset's log have been behind.
+/// Lags of the followers of one dataset's log.
 #[derive(Default)]
 struct Followers {
     rows: Behind,
@@ -41,7 +41,7 @@ struct Followers {
     search: Behind,
 }
 
-/// The figures of all datasets of one kind: the sum of the positions, and of each lag the largest.
+/// Values of all datasets of one kind: the sum of the positions, and the largest of each lag.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     projected: u64,
@@ -49,26 +49,26 @@ struct Kind {
     search: (u64, f64),
 }
 
-fn most(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
+fn pair_max(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
     (one.0.max(other.0), one.1.max(other.1))
 }
 
-/// Looks until the core stops.
+/// Measures until the core stops.
 pub(crate) async fn run(core: Arc<Core>) {
     let mut every = interval(POLL_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut followers = HashMap::new();
-    let looking = async {
+    let measuring = async {
         loop {
             every.tick().await;
-            look_at_rest(&core);
-            look_at_logs(&core, &mut followers).await;
+            measure_rest(&core);
+            measure_logs(&core, &mut followers).await;
         }
     };
-    core.stop.run_until_cancelled(looking).await;
+    core.stop.run_until_cancelled(measuring).await;
 }
 
-async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
+async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
     let all = core.datasets.progress();
     FOLLOWED.one().set(value(all.len() as u64));
     WRITTEN.one().set(value(all.iter().filter(|progress| progress.fanned_out.is_some()).count() as u64));
@@ -77,21 +77,21 @@ async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
         let name = kind_of(&dataset);
         let behind = followers.entry(dataset.clone()).or_default();
         if !matches!(dataset, Dataset::Project(_))
-            && let Ok(Ok((head, position))) = timeout(PATIENCE, head_of(core, &dataset, position)).await
+            && let Ok(Ok((head, position))) = timeout(HEAD_READ_TIMEOUT, head_of(core, &dataset, position)).await
         {
             HEAD.at(name).set(value(head));
             PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
             PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
         }
         let fanned_out = fanned_out.unwrap_or(position);
-        // A project that nobody searches does not wait for the index.
+        // The index does not follow a project that nobody searches, so it has no lag.
         let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
         let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
         let kind = &mut kinds[index];
         kind.projected += position;
         kind.fan_out =
-            most(kind.fan_out, (position.saturating_sub(fanned_out), behind.fan_out.seconds(position, fanned_out)));
-        kind.search = most(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
+            pair_max(kind.fan_out, (position.saturating_sub(fanned_out), behind.fan_out.seconds(position, fanned_out)));
+        kind.search = pair_max(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
     }
     for (name, kind) in KINDS.into_iter().zip(kinds) {
         PROJECTED.at(name).set(value(kind.projected));
@@ -102,14 +102,14 @@ async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
     }
 }
 
-/// The end of a dataset's log, and how far it is projected. What this core knows may be old where nobody here reads the
-/// dataset.
+/// Reads the head and the projected position of a dataset's log. The known values of this core may be old if it does
+/// not follow the dataset.
 async fn head_of(core: &Core, dataset: &Dataset, known: u64) -> Result<(u64, u64)> {
     let head = core.shared.log.head(&dataset.to_string(), known, Consistency::Quorum).await?;
     Ok((head, core.datasets.refresh(dataset).await?))
 }
 
-fn look_at_rest(core: &Core) {
+fn measure_rest(core: &Core) {
     let control = &core.shared.control;
     CONTROL_HEAD.one().set(value(control.head()));
     CONTROL_AGE.one().set(seconds(control.age_ms()));

@@ -22,6 +22,7 @@ pub mod list_theses;
 pub mod list_webhooks;
 mod missing;
 pub mod open_stream;
+mod refresh;
 pub mod replay_delivery;
 pub mod resolve;
 pub mod rotate_webhook_secret;
@@ -30,7 +31,6 @@ pub mod stream_tickets;
 pub mod test_webhook;
 mod theses;
 mod token_counts;
-mod told;
 pub mod update_webhook;
 pub mod verify_thesis;
 
@@ -53,43 +53,43 @@ use crate::{
     shared::Shared,
 };
 
-pub use self::missing::NEAR_LOOKS_AT_ONCE;
+pub use self::missing::MAX_NEAR_SEARCHES;
 
 /// A running core.
 pub struct Core {
-    /// What the use cases share.
+    /// State that all use cases share.
     pub shared: Arc<Shared>,
     /// The checks before every operation.
     pub gate: Arc<Gate>,
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
-    /// Where live data comes from; none where nothing is followed.
+    /// The source of live data; none if this core follows no upstream.
     pub upstream: Option<Arc<Upstream>>,
-    /// Observations that others push.
+    /// Observations that clients push.
     pub pushes: Pushes,
     /// The search index.
     pub search: Arc<SearchIndex>,
-    /// The places of looks for near names.
-    pub near_looks: Arc<Semaphore>,
-    /// Answers kept for idempotency keys.
+    /// Permits for searches of near names.
+    pub near_searches: Arc<Semaphore>,
+    /// Stored responses of idempotency keys.
     pub idempotency: Idempotency,
     /// Hands out due attempts.
     pub dispatcher: Arc<Dispatcher>,
-    /// The cores that live.
+    /// The cores that are alive.
     pub members: Arc<Members>,
     /// The other cores.
     pub peers: Arc<Peers>,
-    /// The places of open streams.
+    /// The limit of open streams per project.
     pub slots: Arc<StreamSlots>,
     /// The streams that are open at this core.
     pub open_streams: Arc<OpenStreams>,
-    /// What people sign in with.
+    /// Passwords, sessions and mail.
     pub accounts: Accounts,
-    /// What keys are used for.
+    /// Usage counts of keys.
     pub key_usage: Arc<KeyUsage>,
-    /// The link that makes the first administrator, if there was none at the start.
+    /// The link that creates the first administrator, if there is none at the start.
     pub set_up_link: OnceLock<SecretString>,
-    /// Judges webhook URLs.
+    /// Checks the URLs of webhooks.
     pub urls: UrlVetter,
     /// Cancelled when the core stops.
     pub stop: CancellationToken,
@@ -97,11 +97,11 @@ pub struct Core {
 }
 
 impl Core {
-    /// Does work that changes state. Once it has begun it goes on to its end, whether or not its caller waits for that.
-    /// While the store is away nothing begins: it would only wait there, and callers may be many.
+    /// Runs work that changes state. Once started, it continues to its end although its caller may give up. While the
+    /// store is unavailable no work starts: it could only wait for the store, and there may be many callers.
     ///
     /// # Errors
-    /// Those of the work, or when it panics.
+    /// Fails with the errors of the work, or if the work panics.
     pub(crate) async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,

@@ -12,7 +12,7 @@ use crate::{
     access::gate::{Call, RequestMeta},
     domain::{
         dataset::Dataset,
-        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         operation::Operation,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -72,7 +72,7 @@ struct ModelThesis {
     deleted: bool,
 }
 
-/// The author of a thesis of which only the engagement or a deletion was observed.
+/// The author of a thesis with only an observed engagement or deletion.
 const AWAITED: u8 = u8::MAX;
 
 fn awaited() -> ModelThesis {
@@ -94,16 +94,20 @@ fn datasets() -> [Dataset; 3] {
     [Dataset::Sandbox, Dataset::Project(crate::domain::id::derive("prj_", &["default"])), Dataset::Live]
 }
 
-fn author(author: u8, handle: u8) -> ProfileSeen {
-    ProfileSeen { upstream_id: format!("user {author}"), handle: format!("h{handle}"), ..ProfileSeen::default() }
+fn author(author: u8, handle: u8) -> ObservedProfile {
+    ObservedProfile {
+        upstream_id: format!("user {author}"),
+        handle: format!("h{handle}"),
+        ..ObservedProfile::default()
+    }
 }
 
-fn token(token: u8) -> TokenSeen {
-    TokenSeen {
+fn token(token: u8) -> ObservedToken {
+    ObservedToken {
         chain: CHAINS[usize::from(token % 2)].to_owned(),
         address: format!("0xA{token}"),
         symbol: format!("tok{}", token / 2),
-        ..TokenSeen::default()
+        ..ObservedToken::default()
     }
 }
 
@@ -116,7 +120,7 @@ fn observed(step: HistoryStep) -> (usize, Observation) {
     let (dataset, version, seen) = match step {
         HistoryStep::Thesis { dataset, number, author: by, token: on, age_minutes, text: said, version } => {
             let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
-            let thesis = ThesisSeen {
+            let thesis = ObservedThesis {
                 upstream_id: format!("post {number}"),
                 profile: author(by, by),
                 token: token(on),
@@ -126,16 +130,19 @@ fn observed(step: HistoryStep) -> (usize, Observation) {
                 created_at,
                 updated_at: created_at,
             };
-            (dataset, version, Seen::Thesis(Box::new(thesis)))
+            (dataset, version, ObservedThing::Thesis(Box::new(thesis)))
         }
         HistoryStep::Engagement { dataset, number, likes, version } => {
-            let seen =
-                EngagementSeen { upstream_id: format!("post {number}"), likes: likes.map(i64::from), replies: None };
-            (dataset, version, Seen::Engagement(seen))
+            let seen = ObservedEngagement {
+                upstream_id: format!("post {number}"),
+                likes: likes.map(i64::from),
+                replies: None,
+            };
+            (dataset, version, ObservedThing::Engagement(seen))
         }
-        HistoryStep::Deletion { dataset, number } => (dataset, 9, Seen::Deletion(format!("post {number}"))),
+        HistoryStep::Deletion { dataset, number } => (dataset, 9, ObservedThing::Deletion(format!("post {number}"))),
         HistoryStep::Rename { dataset, author: by, handle, version } => {
-            (dataset, version, Seen::Profile(Box::new(author(by, handle))))
+            (dataset, version, ObservedThing::Profile(Box::new(author(by, handle))))
         }
     };
     (dataset, Observation { observed_at: 0, revision: Some(version.into()), seen })

@@ -1,4 +1,4 @@
-//! Lays out the sandbox once, and runs its ticker.
+//! Fills the sandbox once, and runs its ticker.
 
 pub mod fixtures;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use crate::{
         control::{ControlChange, SandboxSeed},
         dataset::Dataset,
         id,
-        observation::{Observation, Seen},
+        observation::{Observation, ObservedThing},
         row::{Age, NewThesis, Profile, Thesis, Token, Wallet},
         window::DAY_MS,
     },
@@ -28,12 +28,12 @@ use crate::{
 
 /// Prefix of the upstream ids of the ticker's theses.
 const TICKED: &str = "sbx_tick_";
-/// Longest life of a ticker's thesis.
+/// Lifetime of a ticker's thesis.
 const KEPT_MS: i64 = 30 * DAY_MS;
-/// Most theses of the sandbox checked for that at once.
+/// Theses of the sandbox that one check reads.
 const LOOKED_AT: usize = 200;
 
-/// 1 January 2025, when the first fixture account was made.
+/// 1 January 2025, the creation of the first fixture account.
 const FIRST_ACCOUNT_MS: i64 = 1_735_689_600_000;
 
 fn profile(index: usize, seed: SandboxSeed) -> Profile {
@@ -79,7 +79,7 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
     }
 }
 
-/// A profile and a token of the sandbox, for events that are made up.
+/// A profile and a token of the sandbox, for synthetic events.
 #[must_use]
 pub fn a_profile_and_token() -> (Profile, Token) {
     let seed = SandboxSeed { at: FIRST_ACCOUNT_MS };
@@ -110,11 +110,11 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
     NewThesis { thesis, profile, token, test: false, at, trace: Vec::new(), max_theses: None }
 }
 
-/// Lays out the fixtures of the seven days before the very first start of any core. Doing it again, or twice at once,
-/// changes nothing: ids and times are the same. A sandbox that is being imported stays as it is.
+/// Creates the fixtures of the seven days before the very first start of any core. It is idempotent, also when two
+/// cores do it: ids and times are the same. A sandbox with a running import stays unchanged.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let theses = fixtures::seeded();
     let Some(last) = theses.last() else { return Ok(()) };
@@ -126,7 +126,7 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     }
     let done = position_of(&shared.backend, &sandbox, &last_id).await?;
     let now = match done {
-        // Laid out here or, before an import, elsewhere.
+        // The fixtures were created here or, before an import, at another installation.
         Some(seq) => laid_out_at(shared, &sandbox, seq, last.age_ms).await?,
         None => shared.clock.now_ms(),
     };
@@ -140,12 +140,12 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     if done.is_some() {
         return Ok(());
     }
-    // The writer takes them in the order of the calls, which is the order of their times.
+    // The writer processes them in the order of the calls, which is the order of their times.
     let written = theses.into_iter().map(|fixture| {
         let created_at = seed.at - fixture.age_ms;
         datasets.create_here(&Dataset::Sandbox, new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
     });
-    // A task that has used up its budget would call some of them later.
+    // A task without budget left would call some of them later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
     Ok(())
 }
@@ -156,14 +156,14 @@ async fn is_importing(shared: &Shared, sandbox: &str) -> Result<bool> {
     Ok(shared.log.head(sandbox, projected, Consistency::Quorum).await? < import.entries)
 }
 
-/// When the fixtures were laid out, by the last of them.
+/// Returns the time at which the fixtures were created, from the last of them.
 async fn laid_out_at(shared: &Shared, sandbox: &str, seq: u64, age_ms: i64) -> Result<i64> {
     let entry = shared.log.get(sandbox, seq).await?.map(decode).transpose()?;
     Ok(entry.map_or_else(|| shared.clock.now_ms(), |entry| entry.created_at + age_ms))
 }
 
-/// Posts a thesis at every whole multiple of the interval; its ids follow from the tick's number, so that several cores
-/// post it once.
+/// Posts a thesis at every whole multiple of the interval. Its ids follow from the number of the tick, so that several
+/// cores post it once.
 pub async fn tick(shared: Arc<Shared>, datasets: Arc<Datasets>, stop: CancellationToken, seconds: u32) {
     let interval = i64::from(seconds) * 1_000;
     if interval == 0 {
@@ -194,8 +194,8 @@ async fn post(shared: &Shared, datasets: &Arc<Datasets>, number: i64, interval: 
     Ok(())
 }
 
-/// Deletes a page of the ticker's theses that are too old, as an upstream would. `passed` is where the next page
-/// begins: only theses that stay, and empty lists, lie before it.
+/// Deletes a page of the ticker's expired theses, as an upstream would. `passed` is the start of the next page: before
+/// it are only theses that stay, and empty lists.
 async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(i64, String)>) -> Result<()> {
     if !datasets.owns(&Dataset::Sandbox) {
         return Ok(());
@@ -209,7 +209,7 @@ async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(
     let theses = shared.theses.theses(&keys).await?;
     let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
     let deleted = ticked.map(|thesis| {
-        let seen = Seen::Deletion(thesis.upstream_id.clone());
+        let seen = ObservedThing::Deletion(thesis.upstream_id.clone());
         datasets.observe_here(&Dataset::Sandbox, Observation { observed_at: now, revision: None, seen })
     });
     futures::future::try_join_all(deleted).await?;

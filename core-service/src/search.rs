@@ -59,7 +59,7 @@ use self::{
 };
 use crate::domain::{
     dataset::{Dataset, View},
-    entry::Sequenced,
+    entry::SequencedEntry,
 };
 
 pub use self::cancel::Cancellation;
@@ -193,12 +193,12 @@ impl SearchIndex {
     ///
     /// # Errors
     /// Fails when the index fails; uncommitted entries must then be applied again.
-    pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
+    pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
         let name = dataset.to_string();
         let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-        for Sequenced { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
+        for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
             let done = writer.apply_entry(&terms, entry);
             self.or_roll_back(&mut writer, done)?;
             writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
@@ -335,7 +335,7 @@ impl SearchIndex {
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
             let query = BooleanQuery::intersection(clauses(terms, kind, parsed, narrow));
             if kind == Kind::Thesis {
-                (best.from, best.to) = (narrow.floor.of(dataset), narrow.to);
+                (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
             let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
             found.extend(ranks.into_iter().map(|rank| (rank, dataset)));

@@ -1,4 +1,4 @@
-//! Puts a core together: everything that the operations need, and the tasks that run beside them.
+//! Assembles a core: the state that the operations need, and its background tasks.
 
 use std::{
     net::SocketAddr,
@@ -29,12 +29,12 @@ use crate::{
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
-    figures::{CONFIGURED, declare},
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     log::datasets::Datasets,
     measure,
+    metrics::{CONFIGURED, declare},
     operations::{
-        Core, NEAR_LOOKS_AT_ONCE,
+        Core, MAX_NEAR_SEARCHES,
         account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
         ended_sessions, stream_tickets,
@@ -56,14 +56,14 @@ use crate::{
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
-/// How often the limits forget ended windows.
+/// Interval at which the limits drop ended windows.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
-/// How often expired rows are cleaned away, where the store does not do it.
+/// Interval at which expired rows are deleted, if the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// Longest time for tasks to end: the process itself has not much longer.
+/// Time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
-/// Longest time for the letters that wait.
-const LAST_LETTERS: Duration = Duration::from_millis(300);
+/// Time to send queued mail.
+const MAIL_CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The settings that a core starts with.
 pub struct CoreSettings {
@@ -77,32 +77,32 @@ pub struct CoreSettings {
     pub features: Features,
     /// Networks that lift the address rules of webhook URLs.
     pub webhook_allow_networks: Vec<IpNet>,
-    /// Name servers instead of the system's.
+    /// Name servers in place of the system's.
     pub dns_servers: Vec<SocketAddr>,
     /// The gRPC URL at which other cores reach this one.
     pub advertise_url: String,
-    /// The authorities whose certificates other cores may show.
+    /// Certificate authorities of other cores.
     pub core_authorities: Authorities,
-    /// Whether a sandbox that was never filled is.
+    /// True if an empty sandbox is filled.
     pub sandbox_fixtures: bool,
-    /// Seconds between ticks of the sandbox; 0 for none.
+    /// Interval between ticks of the sandbox, in seconds; 0 for none.
     pub sandbox_tick_seconds: u32,
-    /// Where live data comes from; none for nowhere.
+    /// Settings of the upstream; none without one.
     pub upstream: Option<UpstreamSettings>,
-    /// Where the search index is kept; none keeps it in memory.
+    /// Folder of the search index; none keeps it in memory.
     pub search_dir: Option<PathBuf>,
-    /// How people sign in, and how the service writes to them.
+    /// Settings of sign-in and mail.
     pub accounts: AccountSettings,
-    /// Keys that exist after the start.
+    /// Keys that the start creates.
     pub bootstrap: Bootstrap,
 }
 
 impl Core {
-    /// Starts a core on a store: loads the control state, lays out the sandbox and the bootstrap keys once, and starts
+    /// Starts a core on a store: loads the control state, creates the sandbox and the bootstrap keys once, and starts
     /// the tasks.
     ///
     /// # Errors
-    /// When the store does not answer or a setting is wrong.
+    /// Fails if the store does not answer or a setting is wrong.
     pub async fn start(
         backend: SharedBackend,
         settings: CoreSettings,
@@ -119,7 +119,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Starts a core with an index that the caller keeps up to date, and with another way to cores than gRPC if given.
+    /// Starts a core with an index that the caller keeps up to date, and with an optional replacement for gRPC between
+    /// cores.
     pub(super) async fn start_beside(
         search: Arc<SearchIndex>,
         dial: Option<Dial>,
@@ -174,7 +175,7 @@ impl Core {
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
-            near_looks: Arc::new(Semaphore::new(NEAR_LOOKS_AT_ONCE)),
+            near_searches: Arc::new(Semaphore::new(MAX_NEAR_SEARCHES)),
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
             slots,
@@ -202,7 +203,7 @@ impl Core {
         Ok(core)
     }
 
-    /// The follower that keeps the search index up to date.
+    /// Creates the follower that keeps the search index up to date.
     pub(crate) fn follower(&self) -> Follower {
         Follower {
             index: Arc::clone(&self.search),
@@ -214,11 +215,15 @@ impl Core {
 
     fn spawn(self: &Arc<Self>, tick_seconds: u32) {
         self.tasks.spawn(Arc::clone(&self.datasets).watch());
-        self.tasks.spawn(Arc::clone(&self.peers).run(self.on_notification(), self.stop.clone(), self.tasks.clone()));
+        self.tasks.spawn(Arc::clone(&self.peers).run(
+            self.notification_handler(),
+            self.stop.clone(),
+            self.tasks.clone(),
+        ));
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let mut all_connected = core.peers.all_connected();
-            let telling = async {
+            let forwarding = async {
                 loop {
                     core.shared.control.set_all_connected(*all_connected.borrow_and_update());
                     if all_connected.changed().await.is_err() {
@@ -226,7 +231,7 @@ impl Core {
                     }
                 }
             };
-            core.stop.run_until_cancelled(telling).await;
+            core.stop.run_until_cancelled(forwarding).await;
         });
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.dispatcher).keep_shards(self.stop.clone()));
@@ -258,23 +263,23 @@ impl Core {
         self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
     }
 
-    /// Takes in what another core tells.
-    fn on_notification(self: &Arc<Self>) -> OnNotification {
+    /// Returns the handler of notifications from other cores.
+    fn notification_handler(self: &Arc<Self>) -> OnNotification {
         let core = Arc::downgrade(self);
-        Arc::new(move |news| {
+        Arc::new(move |notification| {
             let Some(core) = core.upgrade() else { return };
-            // What a core knew before is news of what is in use here alone.
-            let is_known = |dataset: &Dataset| news.core.is_empty() || core.datasets.knows(dataset);
-            for v1::LogNews { dataset, position } in &news.logs {
+            // The first notification lists all logs of a core; only datasets in use here matter.
+            let is_known = |dataset: &Dataset| notification.core.is_empty() || core.datasets.knows(dataset);
+            for v1::LogNews { dataset, position } in &notification.logs {
                 if let Some(dataset) = Dataset::parse(dataset).filter(is_known) {
                     core.datasets.advance_position(&dataset, *position);
                 }
             }
-            if news.control {
+            if notification.control {
                 core.shared.control.wake();
             }
-            if !news.queues.is_empty() {
-                let queues = news.queues.into_iter();
+            if !notification.queues.is_empty() {
+                let queues = notification.queues.into_iter();
                 core.shared.hints.add_queues(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
             }
         })
@@ -298,17 +303,17 @@ impl Core {
         }
     }
 
-    /// Stops the tasks, stores the counts, sends the letters that wait, and makes everything durable.
+    /// Stops the tasks, stores the counts, sends queued mail, and makes everything durable.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
         if tokio::time::timeout(LAST_STEPS, self.tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");
         }
-        // Other cores would have to wait for these otherwise.
+        // Other cores would otherwise have to wait for these steps.
         let mail = async {
             if let Some(mail) = &self.accounts.mail {
-                mail.close(LAST_LETTERS).await;
+                mail.close(MAIL_CLOSE_TIMEOUT).await;
             }
         };
         tokio::join!(

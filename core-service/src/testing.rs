@@ -39,7 +39,7 @@ use crate::{
     },
 };
 
-/// How often a call is polled before it is given up; by then it waits for the store.
+/// Polls of a call before it is dropped; by then it waits for the store.
 const POLLS: usize = 20;
 
 /// Noon of 1 June 2026.
@@ -88,11 +88,11 @@ impl IdSource for CountingIds {
     }
 }
 
-/// A store in memory that says it has other writers, so that several cores may share it.
+/// A store in memory that reports other writers, so that several cores may share it.
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
-    /// What every call passes; a test that holds it makes calls wait.
+    /// A lock that every call takes; a test that holds it makes calls wait.
     passage: Arc<RwLock<()>>,
     /// The partition whose transactions fail, and the one whose reads fail.
     refused: Mutex<Option<Value>>,
@@ -127,7 +127,7 @@ impl SharedMemory {
         Arc::clone(&self.passage).write_owned().await
     }
 
-    /// How many calls were made that read or write a table.
+    /// Returns the number of calls that read or write a table.
     pub(crate) fn calls(&self, table: &Table) -> usize {
         self.calls.lock().get(table.name).copied().unwrap_or_default()
     }
@@ -136,12 +136,12 @@ impl SharedMemory {
         *self.calls.lock().entry(table.name).or_default() += 1;
     }
 
-    /// How many scans of a table were made.
+    /// Returns the number of scans of a table.
     pub(crate) fn scans(&self, table: &Table) -> usize {
         self.scans.lock().get(table.name).copied().unwrap_or_default()
     }
 
-    /// How many changes of a table were applied.
+    /// Returns the number of applied changes of a table.
     pub(crate) fn applied(&self, table: &Table) -> usize {
         self.applied.lock().get(table.name).copied().unwrap_or_default()
     }
@@ -328,7 +328,7 @@ pub(crate) async fn core_with_mail(backend: SharedBackend, clock: &Arc<ManualClo
     started.expect("a core on a store in memory starts")
 }
 
-/// Begins a call while the store stands still, and gives it up.
+/// Starts a call while the store is paused, and drops it.
 pub(crate) async fn give_up(call: impl Future) {
     let mut call = pin!(call);
     for _ in 0..POLLS {

@@ -18,7 +18,7 @@ pub(crate) struct Threads {
     jobs: mpsc::Sender<Job>,
 }
 
-/// The reason for which a pool did not do some work.
+/// The reason why a pool did not run a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotRun {
     /// The queue is full.
@@ -46,10 +46,10 @@ impl Threads {
         Self { jobs }
     }
 
-    /// Runs work on one of the threads, unless nobody waits for it any more when its turn comes.
+    /// Runs work on one of the threads, unless its caller has given up by then.
     ///
     /// # Errors
-    /// When too much work waits, or when the work panicked.
+    /// Fails if too much work waits, or when the work panicked.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRun> {
         let (answer, answered) = oneshot::channel();
         let job = move || {
@@ -60,7 +60,7 @@ impl Threads {
         self.jobs.try_send(Box::new(job)).map_err(|_| NotRun::Full)?;
         #[cfg(test)]
         {
-            // A paused clock stands still while something blocks.
+            // A paused clock does not advance while a blocking task runs.
             let blocking = tokio::task::spawn_blocking(move || answered.blocking_recv());
             blocking.await.map_err(|_| NotRun::Failed)?.map_err(|_| NotRun::Failed)
         }

@@ -187,7 +187,7 @@ pub(crate) async fn owe(options: &Options, place: &Place, webhook: &str, deliver
         let copies = made.iter().map(|(_, made)| {
             let created_at = made.created_at - number;
             let id = delivery_id(webhook, created_at, &[&made.event_id, &number.to_string()]);
-            Delivery::pending(id, webhook.to_owned(), created_at, made.told())
+            Delivery::pending(id, webhook.to_owned(), created_at, made.event_ref())
         });
         let copies: Vec<Delivery> = copies.collect();
         store.create(&copies.iter().collect::<Vec<_>>(), now_ms).await?;

@@ -34,7 +34,7 @@ use crate::{
         window::MINUTE_MS,
     },
     error::{Error, Result},
-    figures::LIMITS,
+    metrics::LIMITS,
     shared::{
         control::{Control, ControlState},
         key_ring::{KeyRing, is_api_key},

@@ -1,4 +1,5 @@
-//! Limits of tries, exact over all cores: a try is reserved before its work, and given back when it succeeds.
+//! Limits of attempts, exact over all cores: a caller reserves an attempt before the work, and gives it back if the
+//! work succeeds.
 
 #[cfg(test)]
 mod tests;
@@ -18,87 +19,89 @@ use crate::{
     tables::attempts::{self as rows, Attempts},
 };
 
-/// Most rounds against others who write the same row: in each round one of them reserves a try or gives one back.
+/// Rounds against concurrent writers of the same row: in each round one of them reserves an attempt or gives one back.
 const ROUNDS: usize = 100;
-/// Longest time that a try is under way, in milliseconds.
+/// An attempt takes at most this long, in milliseconds.
 const UNDER_WAY_MS: i64 = 10_000;
-/// How soon one may try again while only those under way are too many, in milliseconds.
+/// Wait before the next attempt while only running ones exceed a limit, in milliseconds.
 const SOON_MS: i64 = 1_000;
-/// How long a row is kept after its last try counts, in milliseconds.
+/// A row is kept this long after its last attempt counts, in milliseconds.
 const KEPT_MS: i64 = MINUTE_MS;
 
-/// Most tries in a time.
+/// The maximum of attempts within a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     name: &'static str,
-    most: usize,
+    max: usize,
     window_ms: i64,
 }
 
 /// Failed sign-ins to an account from one network, or from one of the user's devices.
-pub const SIGN_IN_FROM_ORIGIN: Limit = Limit { name: "sign_in/origin", most: 10, window_ms: HOUR_MS };
-/// Failed sign-ins to an account from all unknown networks together. Further tries are slowed down, not refused for the
-/// hour: an attacker with many networks must not keep the user out.
-pub const SIGN_IN_FROM_UNKNOWN: Limit = Limit { name: "sign_in/unknown", most: 10, window_ms: HOUR_MS };
-/// The pace of these further tries: one in two seconds. With [`SIGN_IN_FROM_UNKNOWN`] an attacker with any number of
+pub const SIGN_IN_FROM_ORIGIN: Limit = Limit { name: "sign_in/origin", max: 10, window_ms: HOUR_MS };
+/// Failed sign-ins to an account from all unknown networks together. Further attempts are slowed down, not refused for
+/// the hour: an attacker with many networks must not lock the user out.
+pub const SIGN_IN_FROM_UNKNOWN: Limit = Limit { name: "sign_in/unknown", max: 10, window_ms: HOUR_MS };
+/// The pace of these further attempts: one in two seconds. With [`SIGN_IN_FROM_UNKNOWN`] an attacker with any number of
 /// networks has at most 43,440 guesses a day at a password of at least 12 characters.
-pub const SIGN_IN_PACE: Limit = Limit { name: "sign_in/pace", most: 1, window_ms: 2_000 };
-/// The part of the pace that one network gets, a /24 of IPv4 or a /48 of IPv6: every third try. So an attacker in one
-/// network leaves tries to the user.
-const SIGN_IN_PACE_OF_NETWORK: Limit = Limit { name: "sign_in/pace_of_network", most: 1, window_ms: 6_000 };
-/// The ways to sign in that do not wait for the pace, for the error's text.
+pub const SIGN_IN_PACE: Limit = Limit { name: "sign_in/pace", max: 1, window_ms: 2_000 };
+/// The share of the pace for one network, a /24 of IPv4 or a /48 of IPv6: every third attempt. So an attacker in one
+/// network leaves attempts to the user.
+const SIGN_IN_PACE_OF_NETWORK: Limit = Limit { name: "sign_in/pace_of_network", max: 1, window_ms: 6_000 };
+/// Ways to sign in that are not subject to the pace, for the text of the error.
 const WAYS_IN: &str =
     ", sign in on a device or in a network where you signed in before, or ask for a link for a new password";
-/// Sessions that begin with the password of an account. Only the right password counts, so strangers cannot use it up.
-pub const SIGN_INS_OF_ACCOUNT: Limit = Limit { name: "signed_in", most: 30, window_ms: HOUR_MS };
-/// Wrong present passwords in one session, when its user changes the password.
-pub const PASSWORD_IN_SESSION: Limit = Limit { name: "password/session", most: 10, window_ms: HOUR_MS };
-/// Changes of a user's password that succeed.
-pub const PASSWORDS_OF_USER: Limit = Limit { name: "password/user", most: 10, window_ms: HOUR_MS };
+/// Sessions that start with the password of an account. Only the right password counts, so strangers cannot use up this
+/// limit.
+pub const SIGN_INS_OF_ACCOUNT: Limit = Limit { name: "signed_in", max: 30, window_ms: HOUR_MS };
+/// Wrong present passwords in one session, in requests to change the password.
+pub const PASSWORD_IN_SESSION: Limit = Limit { name: "password/session", max: 10, window_ms: HOUR_MS };
+/// Successful password changes of a user.
+pub const PASSWORDS_OF_USER: Limit = Limit { name: "password/user", max: 10, window_ms: HOUR_MS };
 /// Failed sign-ins from an address.
-pub const SIGN_IN_FROM_ADDRESS: Limit = Limit { name: "sign_in/address", most: 20, window_ms: MINUTE_MS };
+pub const SIGN_IN_FROM_ADDRESS: Limit = Limit { name: "sign_in/address", max: 20, window_ms: MINUTE_MS };
 /// Sign-ups from an address, successful ones too.
-pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", most: 10, window_ms: HOUR_MS };
+pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", max: 10, window_ms: HOUR_MS };
 /// Links for a new password that are requested for an account from one network.
-pub const RESET_FROM_NETWORK: Limit = Limit { name: "reset/network", most: 3, window_ms: HOUR_MS };
-/// Links for a new password that are sent to an account. A request above these limits is answered as any other.
+pub const RESET_FROM_NETWORK: Limit = Limit { name: "reset/network", max: 3, window_ms: HOUR_MS };
+/// Links for a new password that are sent to an account. A request beyond these limits gets the same response as any
+/// other.
 pub const RESET_OF_ACCOUNT: [Limit; 2] = [
-    Limit { name: "reset/account", most: 10, window_ms: HOUR_MS },
-    Limit { name: "reset/day", most: 20, window_ms: DAY_MS },
+    Limit { name: "reset/account", max: 10, window_ms: HOUR_MS },
+    Limit { name: "reset/day", max: 20, window_ms: DAY_MS },
 ];
-/// Links for a new password that are asked for from an address.
-pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, window_ms: MINUTE_MS };
+/// Links for a new password that are requested from an address.
+pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", max: 20, window_ms: MINUTE_MS };
 
 /// Changes of the control log by a user, successful ones too.
-pub const CHANGES_OF_USER: Limit = Limit { name: "changes/user", most: 300, window_ms: HOUR_MS };
+pub const CHANGES_OF_USER: Limit = Limit { name: "changes/user", max: 300, window_ms: HOUR_MS };
 /// Invitations of a person to an organization.
-pub const INVITATIONS_TO: Limit = Limit { name: "invitations", most: 5, window_ms: DAY_MS };
+pub const INVITATIONS_TO: Limit = Limit { name: "invitations", max: 5, window_ms: DAY_MS };
 /// Invitations that an organization mails.
-pub const INVITATIONS_OF_ORGANIZATION: Limit = Limit { name: "invitations/organization", most: 50, window_ms: DAY_MS };
-/// Letters with a link that confirms an e-mail, beside the first one.
+pub const INVITATIONS_OF_ORGANIZATION: Limit = Limit { name: "invitations/organization", max: 50, window_ms: DAY_MS };
+/// Mails with a link that confirms an e-mail, not counting the first one.
 pub const CONFIRMATIONS_OF_USER: [Limit; 2] = [
-    Limit { name: "confirmations/user", most: 5, window_ms: HOUR_MS },
-    Limit { name: "confirmations/day", most: 10, window_ms: DAY_MS },
+    Limit { name: "confirmations/user", max: 5, window_ms: HOUR_MS },
+    Limit { name: "confirmations/day", max: 10, window_ms: DAY_MS },
 ];
 
-/// A reserved try.
+/// A reserved attempt.
 #[derive(Debug)]
-pub struct Try {
+pub struct ReservedAttempt {
     subject: String,
     window_ms: i64,
     at: i64,
 }
 
-/// Tries that were reserved, or the milliseconds until there may be some.
+/// Reserved attempts, or the milliseconds until the next attempt is possible.
 type ReservedOrWait<T> = std::result::Result<T, i64>;
 
-fn too_many(wait_ms: i64) -> Error {
+fn too_many_attempts(wait_ms: i64) -> Error {
     limited(wait_ms, "")
 }
 
-/// The refusal for a limit, with what else the caller can do.
+/// The error for a reached limit, with the caller's alternatives.
 fn limited(wait_ms: i64, or_else: &str) -> Error {
-    crate::figures::LIMITS.at("tries").increment(1);
+    crate::metrics::LIMITS.at("tries").increment(1);
     let seconds = u32::try_from((wait_ms.max(1) + 999) / 1_000).unwrap_or(u32::MAX);
     let text = format!("too many tries; try again in {seconds} seconds{or_else}");
     ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()
@@ -108,66 +111,81 @@ fn too_many_at_once() -> Error {
     StoreError::Unavailable("too many tries at once".to_owned()).into()
 }
 
-fn kept(window_ms: i64) -> Option<u32> {
+fn row_lifetime(window_ms: i64) -> Option<u32> {
     u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
 }
 
-/// The network by which an address is counted.
+/// Returns the network that counts for an address.
 #[must_use]
 pub fn network(address: &str) -> String {
     address.parse().map_or_else(|_| address.to_owned(), network_of)
 }
 
-/// Reserves a try for an address, if it is known, and for the network around it.
+/// Reserves an attempt for an address, if it is known, and for the network around it.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<Try>> {
+pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<ReservedAttempt>> {
     let Some(address) = address else { return Ok(Vec::new()) };
     let network = network(address);
     let limits = limited_networks(&network).map(|network| {
-        let most = limit.most * usize::from(limit_factor(&network));
-        (Limit { most, ..*limit }, network)
+        let max = limit.max * usize::from(limit_factor(&network));
+        (Limit { max, ..*limit }, network)
     });
     reserve_all(shared, limits.collect()).await
 }
 
-/// Reserves a try for the account with an e-mail, whether there is one or not.
+/// Reserves an attempt for the account with an e-mail, which may not exist.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<Try> {
+pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<ReservedAttempt> {
     reserve(shared, limit, &account(shared, email)).await
 }
 
-/// Reserves a try for the account with an e-mail, whether there is one or not; none if one of the limits is reached.
+/// Reserves an attempt for the account with an e-mail, which may not exist; none if one of the limits is reached.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn of_account_if_free(shared: &Shared, limits: &[Limit], email: &str) -> Result<Option<Vec<Try>>> {
+/// Fails if the store does not answer.
+pub async fn of_account_if_free(
+    shared: &Shared,
+    limits: &[Limit],
+    email: &str,
+) -> Result<Option<Vec<ReservedAttempt>>> {
     let account = account(shared, email);
     let limits = limits.iter().map(|limit| (*limit, account.clone())).collect();
     Ok(reserve_all_or_wait(shared, limits).await?.ok())
 }
 
-/// Reserves a try for the account with an e-mail, whether there is one or not, from the network of an address.
+/// Reserves an attempt for the account with an e-mail, which may not exist, from the network of an address.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, address: Option<&str>) -> Result<Try> {
+pub async fn of_account_from(
+    shared: &Shared,
+    limit: &Limit,
+    email: &str,
+    address: Option<&str>,
+) -> Result<ReservedAttempt> {
     let network = address.map(network).unwrap_or_default();
     reserve(shared, limit, &format!("{}/{network}", account(shared, email))).await
 }
 
-/// Reserves a try to sign in to the account with an e-mail, whether there is one or not.
+/// Reserves an attempt to sign in to the account with an e-mail, which may not exist.
 ///
-/// A known device counts only by itself. The address counts for a known network too, so a stranger there has no more
-/// tries than elsewhere. Still the stranger can find out that the network is known, and so that the account exists: the
-/// pace of unknown networks does not hold there. That is the price of networks that go on while strangers attack.
+/// A known device counts only by itself. For a known network the address counts too, so a stranger there has no more
+/// attempts than elsewhere. The stranger can still find out that the network is known, and so that the account exists,
+/// because the pace of unknown networks does not apply there. That is the price for known networks that work during an
+/// attack.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: Option<&str>) -> Result<Vec<Try>> {
+pub async fn of_sign_in(
+    shared: &Shared,
+    email: &str,
+    origin: &Origin,
+    address: Option<&str>,
+) -> Result<Vec<ReservedAttempt>> {
     let account = account(shared, email);
     if !origin.is_known() {
         demand_pace(shared, &account, origin.key()).await?;
@@ -179,7 +197,7 @@ pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: 
     match reserve(shared, &SIGN_IN_FROM_ORIGIN, &format!("{account}/{}", origin.key())).await {
         Ok(reserved) => tries.push(reserved),
         Err(error) => {
-            // Trying an account that may not be tried is a failure of the address too.
+            // An attempt at an account beyond its limit is also a failure of the address.
             if error.api.code.http_status() >= 500 {
                 give_back(shared, tries).await;
             }
@@ -192,7 +210,7 @@ pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: 
     match from_unknown(shared, &account, origin.key()).await {
         Ok(reserved) => tries.extend(reserved),
         Err(error) => {
-            // A client that waits for the pace has not failed, and others at its address keep their tries.
+            // A client that waits for the pace has not failed, so others at its address keep their attempts.
             give_back(shared, tries).await;
             return Err(error);
         }
@@ -200,13 +218,13 @@ pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: 
     Ok(tries)
 }
 
-/// The limits of an account's tries from unknown networks after the first ten.
+/// Returns the limits of an account from unknown networks after the first ten attempts.
 fn pace(account: &str, network: &str) -> Vec<(Limit, String)> {
     let of_network = format!("{account}/{}", wide_network(network));
     vec![(SIGN_IN_PACE_OF_NETWORK, of_network), (SIGN_IN_PACE, account.to_owned())]
 }
 
-/// Refuses a try that has to wait for the pace. It writes nothing, so that a client that polls costs little.
+/// Refuses an attempt that has to wait for the pace. It writes nothing, so that a client that polls costs little.
 async fn demand_pace(shared: &Shared, account: &str, network: &str) -> Result<()> {
     if read_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await?.is_none() {
         return Ok(());
@@ -219,18 +237,23 @@ async fn demand_pace(shared: &Shared, account: &str, network: &str) -> Result<()
     Ok(())
 }
 
-async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<Vec<Try>> {
+async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<Vec<ReservedAttempt>> {
     if let Ok(reserved) = reserve_or_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await? {
         return Ok(vec![reserved]);
     }
     reserve_all_or_wait(shared, pace(account, network)).await?.map_err(|wait_ms| limited(wait_ms, WAYS_IN))
 }
 
-/// Reserves an invitation of an e-mail to an organization, and the letter with it if it is mailed.
+/// Reserves an invitation of an e-mail to an organization, and its mail if it is mailed.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str, is_mailed: bool) -> Result<Vec<Try>> {
+pub async fn of_invitation(
+    shared: &Shared,
+    organization_id: &str,
+    email: &str,
+    is_mailed: bool,
+) -> Result<Vec<ReservedAttempt>> {
     let mut limits = vec![(INVITATIONS_TO, format!("{organization_id}/{}", account(shared, email)))];
     if is_mailed {
         limits.push((INVITATIONS_OF_ORGANIZATION, organization_id.to_owned()));
@@ -238,20 +261,23 @@ pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str, 
     reserve_all(shared, limits).await
 }
 
-/// The text by which the account with an e-mail is counted.
+/// Returns the text that counts for the account with an e-mail.
 fn account(shared: &Shared, email: &str) -> String {
     shared.keys.email_hash(&folded_email(email))
 }
 
-/// Reserves a try under each of several limits, or none at all.
+/// Reserves an attempt under each of several limits, or none at all.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<Try>> {
-    reserve_all_or_wait(shared, limits).await?.map_err(too_many)
+pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<ReservedAttempt>> {
+    reserve_all_or_wait(shared, limits).await?.map_err(too_many_attempts)
 }
 
-async fn reserve_all_or_wait(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<ReservedOrWait<Vec<Try>>> {
+async fn reserve_all_or_wait(
+    shared: &Shared,
+    limits: Vec<(Limit, String)>,
+) -> Result<ReservedOrWait<Vec<ReservedAttempt>>> {
     let mut tries = Vec::new();
     for (limit, of) in limits {
         let refusal = match reserve_or_wait(shared, &limit, &of).await {
@@ -268,37 +294,37 @@ async fn reserve_all_or_wait(shared: &Shared, limits: Vec<(Limit, String)>) -> R
     Ok(Ok(tries))
 }
 
-/// Reserves a try of a user, a session or anything else that a limit counts by its id.
+/// Reserves an attempt of a user, a session or anything else that a limit counts by its id.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
-    reserve_or_wait(shared, limit, of).await?.map_err(too_many)
+pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedAttempt> {
+    reserve_or_wait(shared, limit, of).await?.map_err(too_many_attempts)
 }
 
 fn subject(limit: &Limit, of: &str) -> String {
     format!("{}/{of}", limit.name)
 }
 
-/// Drops the tries that count no more. Returns the milliseconds until there may be another; none if that is now.
+/// Drops expired attempts. Returns the milliseconds until the next attempt; none if it is possible now.
 fn wait_after(limit: &Limit, times: &mut Vec<i64>, now: i64) -> Option<i64> {
     times.retain(|at| now - at < limit.window_ms);
-    if times.len() < limit.most {
+    if times.len() < limit.max {
         return None;
     }
-    // The next may come when one fewer than the limit count. Those under way may soon be given back.
+    // The next attempt is possible when the count falls below the limit. Running ones may soon be given back.
     let over: Vec<i64> = times.iter().copied().filter(|at| now - at >= UNDER_WAY_MS).collect();
-    let first = over.len().checked_sub(limit.most).map(|over_most| over[over_most]);
+    let first = over.len().checked_sub(limit.max).map(|first_over| over[first_over]);
     Some(first.map_or(SOON_MS, |at| at + limit.window_ms - now))
 }
 
-/// The milliseconds until there may be a try; none if that is now. It reserves nothing.
+/// Reads the milliseconds until the next attempt; none if it is possible now. It reserves nothing.
 async fn read_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Option<i64>> {
     let (_, mut attempts) = read(shared, &subject(limit, of), Consistency::Quorum).await?;
     Ok(wait_after(limit, &mut attempts.times, shared.clock.now_ms()))
 }
 
-async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<Try>> {
+async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<ReservedAttempt>> {
     let subject = subject(limit, of);
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
@@ -309,8 +335,8 @@ async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Res
         }
         attempts.times.push(now);
         attempts.times.sort_unstable();
-        if rows::write(&shared.backend, &subject, version, &attempts, kept(limit.window_ms)).await? {
-            return Ok(Ok(Try { subject, window_ms: limit.window_ms, at: now }));
+        if rows::write(&shared.backend, &subject, version, &attempts, row_lifetime(limit.window_ms)).await? {
+            return Ok(Ok(ReservedAttempt { subject, window_ms: limit.window_ms, at: now }));
         }
         consistency = Consistency::Serial;
     }
@@ -322,8 +348,8 @@ async fn read(shared: &Shared, subject: &str, consistency: Consistency) -> Resul
     Ok(row.map_or_else(Default::default, |(version, attempts)| (Some(version), attempts)))
 }
 
-/// Gives tries back: they succeeded, or nothing was tried. A failure of the store leaves them counted.
-pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = Try>) {
+/// Gives attempts back that succeeded or were not made. If the store fails, they stay counted.
+pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = ReservedAttempt>) {
     for one in tries {
         if let Err(error) = give_one_back(shared, &one).await {
             tracing::warn!(%error, "giving back a try failed");
@@ -331,13 +357,13 @@ pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = Try>) {
     }
 }
 
-async fn give_one_back(shared: &Shared, one: &Try) -> Result<()> {
+async fn give_one_back(shared: &Shared, one: &ReservedAttempt) -> Result<()> {
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
         let (version, mut attempts) = read(shared, &one.subject, consistency).await?;
-        let Some(place) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
-        attempts.times.remove(place);
-        if rows::write(&shared.backend, &one.subject, version, &attempts, kept(one.window_ms)).await? {
+        let Some(index) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
+        attempts.times.remove(index);
+        if rows::write(&shared.backend, &one.subject, version, &attempts, row_lifetime(one.window_ms)).await? {
             return Ok(());
         }
         consistency = Consistency::Serial;

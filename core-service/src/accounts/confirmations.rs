@@ -1,4 +1,4 @@
-//! Links that confirm an e-mail. A link is a signed text with its end, so no row holds it, and it works until then.
+//! Links that confirm an e-mail. A link is a signed text with its expiry, so no row holds it, and it works until then.
 
 use super::Accounts;
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
     shared::{Shared, control::ControlState},
 };
 
-/// Begins the text that the link signs.
+/// Prefix of the text that the link signs.
 const PREFIX: &str = "confirm.";
 
-/// A link that this service made. It may be over.
+/// A link that this service issued. It may have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// Whose e-mail it confirms.
+    /// Id of the user whose e-mail it confirms.
     pub user_id: String,
     /// Keyed hash of that e-mail.
     email_hash: String,
@@ -22,7 +22,7 @@ pub struct Confirmation {
     pub expires_at: i64,
 }
 
-/// The token of a new link that confirms a user's e-mail.
+/// Creates the token of a new link that confirms a user's e-mail.
 #[must_use]
 pub fn token(shared: &Shared, user: &User) -> String {
     let email_hash = shared.keys.email_hash(&folded_email(&user.email));
@@ -39,10 +39,10 @@ pub fn parse(text: &str) -> Option<Confirmation> {
     Some(Confirmation { user_id: user_id.to_owned(), email_hash: email_hash.to_owned(), expires_at })
 }
 
-/// The user whose e-mail a link confirms now.
+/// Finds the user whose e-mail a link confirms.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND` when the link is over, or is for another e-mail than the user's.
+/// `LINK_NOT_FOUND` if the link has expired, or is for an earlier e-mail of the user.
 pub fn user_of(shared: &Shared, state: &ControlState, link: &Confirmation) -> Result<User> {
     let user = state.people().user(&link.user_id).ok_or_else(no_link)?;
     let is_theirs = shared.keys.email_hash(&folded_email(&user.email)) == link.email_hash;
@@ -52,7 +52,7 @@ pub fn user_of(shared: &Shared, state: &ControlState, link: &Confirmation) -> Re
     Ok(User::clone(user))
 }
 
-/// Mails a new link to a user, where this installation sends mail.
+/// Mails a new link to a user, if this installation sends mail.
 pub fn post(accounts: &Accounts, shared: &Shared, user: &User) {
     if let Some(mail) = &accounts.mail {
         mail.post(Letter::confirmation(&user.email, &accounts.link(&token(shared, user))));

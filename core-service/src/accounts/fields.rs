@@ -1,4 +1,4 @@
-//! The rules of the fields of people.
+//! Rules of the fields that people fill in.
 
 use std::ops::RangeInclusive;
 
@@ -6,12 +6,12 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use crate::{domain::account::PASSWORD_LENGTH, error::Result};
 
-/// Fewest and most characters of an e-mail.
+/// Length of an e-mail in characters.
 const EMAIL_LENGTH: RangeInclusive<usize> = 3..=254;
-/// Fewest and most characters of a name.
+/// Length of a name in characters.
 const NAME_LENGTH: RangeInclusive<usize> = 1..=200;
 
-/// Whether a character may stand in a text that others read: it neither controls a terminal nor turns the direction of
+/// True if a character is safe in a text that others read: it neither controls a terminal nor changes the direction of
 /// the text after it.
 fn is_harmless(letter: char) -> bool {
     let turns = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&letter)
@@ -21,7 +21,7 @@ fn is_harmless(letter: char) -> bool {
 }
 
 fn is_email(text: &str) -> bool {
-    // Mail can be sent to it, and its domain has a dot.
+    // True for an address that mail can reach, with a dot in its domain.
     let has_dot = text.rsplit_once('@').is_some_and(|(_, domain)| domain.contains('.'));
     has_dot
         && EMAIL_LENGTH.contains(&text.chars().count())
@@ -31,7 +31,7 @@ fn is_email(text: &str) -> bool {
         && text.parse::<lettre::Address>().is_ok()
 }
 
-/// What is wrong with an e-mail, if anything is. Spaces around it do not count.
+/// Returns the fault of an e-mail, if it has one. It ignores spaces around the e-mail.
 #[must_use]
 pub fn email_fault(param: &str, text: &str) -> Option<FieldError> {
     (!is_email(text.trim())).then(|| FieldError::new(param, "must be an e-mail address such as name@example.com"))
@@ -42,13 +42,13 @@ fn length_fault(param: &str, text: &str, length: RangeInclusive<usize>) -> Optio
     (!length.contains(&text.chars().count())).then(fault)
 }
 
-/// What is wrong with a new password, if anything is.
+/// Returns the fault of a new password, if it has one.
 #[must_use]
 pub fn password_fault(param: &str, text: &str) -> Option<FieldError> {
     length_fault(param, text, PASSWORD_LENGTH)
 }
 
-/// What is wrong with a name, if anything is. Spaces around it do not count.
+/// Returns the fault of a name, if it has one. It ignores spaces around the name.
 #[must_use]
 pub fn name_fault(param: &str, text: &str) -> Option<FieldError> {
     let fault = || FieldError::new(param, "must not have control characters or ones that turn the text's direction");

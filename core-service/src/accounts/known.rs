@@ -1,4 +1,4 @@
-//! Networks and devices from which a user has signed in. Failed tries from elsewhere do not slow them down.
+//! Networks and devices from which a user has signed in. Failed attempts from elsewhere do not slow them down.
 
 use super::attempts::network;
 use crate::{
@@ -12,14 +12,14 @@ const KNOWN_MS: i64 = KNOWN_DAYS * DAY_MS;
 /// Known networks of a user, and as many devices.
 const MAX_KNOWN: usize = 20;
 
-/// The source of a try to sign in. Its failures have a limit of their own.
+/// The source of an attempt to sign in. Its failures have their own limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A device on which the user has signed in before, by the hash of its token.
     Device(String),
     /// Any other device in a network.
     Network {
-        /// The network; empty when the caller names no address.
+        /// The network; empty if the caller names no address.
         network: String,
         /// True if the user has signed in from there before.
         is_known: bool,
@@ -27,7 +27,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The source of a try to sign in as a user. A wrong token, or the token of another user, counts as none.
+    /// Finds the source of an attempt to sign in as a user. A wrong token, or the token of another user, counts as
+    /// none.
     #[must_use]
     pub fn new(
         keys: &KeyRing,
@@ -49,7 +50,7 @@ impl Origin {
         Self::Network { network, is_known }
     }
 
-    /// The text under which its tries are counted.
+    /// Returns the text that counts for its attempts.
     #[must_use]
     pub fn key(&self) -> &str {
         match self {
@@ -68,8 +69,9 @@ impl Origin {
     }
 }
 
-/// Adds the network and the device of a successful sign-in to the known ones. Of too many, those go first that were used
-/// once, then the least recently used. Returns them with the device's token, which is a new one unless the device is known.
+/// Adds the network and the device of a successful sign-in to the known ones. If there are too many, it first drops
+/// those that were used once, then the least recently used. Returns them with the device's token, which is new unless
+/// the device is known.
 #[must_use]
 pub fn remember(
     keys: &KeyRing,
@@ -90,7 +92,8 @@ pub fn remember(
         let is_returning = again.iter().any(|one| one.hash == hash);
         KnownOrigin { hash, is_device, used_at: now_ms, is_returning }
     });
-    // Programs that keep no token are a new device each time. They push out each other before a device that came back.
+    // A program that keeps no token is a new device each time. Such devices push out each other before a device that
+    // came back.
     others.sort_by_key(|one| !one.is_returning);
     known.origins = used.chain(others).collect();
     let mut counts = [0; 2];
@@ -128,7 +131,7 @@ mod tests {
         assert_eq!(origin(USER, (HOME, Some("dev_wrong")), KNOWN_MS - 1), at_home);
         assert!(!origin(USER, (AWAY, None), 0).is_known());
         assert!(!origin(USER, (None, None), 0).is_known());
-        // Neither of another user, nor when its time is over.
+        // The token is neither of another user nor expired.
         assert!(!origin("usr_2", (HOME, Some(token.as_str())), 0).is_known());
         assert!(!origin(USER, (HOME, Some(token.as_str())), KNOWN_MS).is_known());
         assert!(known.origins.iter().all(|one| !token.contains(&one.hash) && !one.hash.contains("192.0")));
@@ -172,7 +175,7 @@ mod tests {
         let (gone, left) = tokens.split_at(11);
         assert!(gone.iter().all(|token| !is_known(&known, (None, Some(token.as_str())))));
         assert!(left.iter().all(|token| is_known(&known, (None, Some(token.as_str())))));
-        // When all came back, a new device still finds room, and the least recently used one goes.
+        // If all devices came back, the least recently used one makes room for a new one.
         for (token, at) in left.iter().zip(32..) {
             known = remember(&keys, USER, (None, Some(token.as_str())), known, at).0;
         }

@@ -1,6 +1,6 @@
-//! Letters to people, by SMTP. Nobody waits for them: they are queued, and each is tried three times.
+//! Mail to people, by SMTP. No caller waits for it: mail is queued, and each one has three attempts.
 //!
-//! A letter holds a link that lets its reader in. So nothing of a letter is logged but the domain that it goes to.
+//! A mail holds a link that lets its reader in. So the logs contain only the domain of its address.
 
 mod letter;
 #[cfg(test)]
@@ -33,43 +33,43 @@ use url::{Host, Url};
 pub use self::letter::Letter;
 use crate::{
     error::{Error, Result},
-    figures::MAILS,
+    metrics::MAILS,
 };
 
-/// Most letters that wait to be sent.
+/// Capacity of the queue.
 const MAX_WAITING: usize = 1_000;
-/// Most letters sent at once.
-const AT_ONCE: usize = 4;
-/// Longest time for a try.
+/// Mails that are sent concurrently.
+const MAX_CONCURRENT_SENDS: usize = 4;
+/// Timeout of one attempt.
 const TRY: Duration = Duration::from_secs(20);
-/// The pauses between the tries of a letter.
+/// Pauses between the attempts of one mail.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// What is said of a URL that cannot be used, which may hold credentials.
+/// Error for an unusable URL, without the URL, which may hold credentials.
 const FORM: &str = "it must have the form smtp://host:port or smtps://user:password@host:port";
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
 
-/// How mail is sent.
+/// Settings of mail.
 #[derive(Clone, Debug)]
 pub struct MailSettings {
-    /// `smtp://user:password@host:port`, or `smtps://…` for TLS from the beginning. User and password may be left out.
+    /// `smtp://user:password@host:port`, or `smtps://…` for TLS from the start. User and password are optional.
     pub url: SecretString,
     /// The sender: an address, or `Name <address>`.
     pub from: String,
 }
 
 impl MailSettings {
-    /// The settings, if mail can be sent with them.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Names the variable that cannot be used, and says why without telling its value.
+    /// Names the wrong variable and its fault without its value.
     pub fn new(url: SecretString, from: String) -> std::result::Result<Self, (&'static str, &'static str)> {
         transport(url.expose_secret(), &from)?;
         Ok(Self { url, from })
     }
 }
 
-/// Sends letters.
+/// Sends mail.
 pub struct Mail {
     /// None once it is closed.
     queue: Mutex<Option<mpsc::Sender<Letter>>>,
@@ -77,21 +77,20 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Begins to send.
+    /// Starts to send.
     ///
     /// # Errors
-    /// When the settings cannot be used.
+    /// Fails if the settings cannot be used.
     pub fn new(settings: MailSettings) -> Result<Self> {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)
             .map_err(|(variable, reason)| Error::internal(format!("{variable}: {reason}")))?;
-        let (queue, letters) = mpsc::channel(MAX_WAITING);
-        let sending = tokio::spawn(send_all(transport, from, letters));
+        let (queue, queued) = mpsc::channel(MAX_WAITING);
+        let sending = tokio::spawn(send_all(transport, from, queued));
         Ok(Self { queue: Mutex::new(Some(queue)), sending: Mutex::new(Some(sending)) })
     }
 
-    /// Sends a letter, some time after this returns. It is dropped, and that is logged, when there is no room for it or
-    /// every try fails.
+    /// Queues a mail. It is dropped with a log line if the queue is full or every attempt fails.
     pub fn post(&self, letter: Letter) {
         let Some(queue) = self.queue.lock().clone() else { return };
         if let Err(TrySendError::Full(letter) | TrySendError::Closed(letter)) = queue.try_send(letter) {
@@ -100,21 +99,21 @@ impl Mail {
         }
     }
 
-    /// Takes no more letters, and gives those that wait some time to be sent.
-    pub async fn close(&self, patience: Duration) {
+    /// Closes the queue, and waits for the mail in it up to a limit.
+    pub async fn close(&self, time_limit: Duration) {
         self.queue.lock().take();
         let sending = self.sending.lock().take();
         if let Some(sending) = sending
-            && timeout(patience, sending).await.is_err()
+            && timeout(time_limit, sending).await.is_err()
         {
             tracing::warn!("some letters were not sent");
         }
     }
 }
 
-async fn send_all(transport: Transport, from: Mailbox, letters: mpsc::Receiver<Letter>) {
+async fn send_all(transport: Transport, from: Mailbox, queued: mpsc::Receiver<Letter>) {
     let (transport, from) = (&transport, &from);
-    ReceiverStream::new(letters).for_each_concurrent(AT_ONCE, |letter| send(transport, from, letter)).await;
+    ReceiverStream::new(queued).for_each_concurrent(MAX_CONCURRENT_SENDS, |letter| send(transport, from, letter)).await;
 }
 
 async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
@@ -137,7 +136,7 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
                 tracing::debug!(domain, "a letter was sent");
                 return;
             }
-            Ok(Err(error)) => (why(error), error.is_permanent()),
+            Ok(Err(error)) => (failure_reason(error), error.is_permanent()),
             Err(_) => ("the server was too slow".to_owned(), false),
         };
         match pauses.next().filter(|_| !is_final) {
@@ -155,8 +154,8 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
     }
 }
 
-/// Why a try failed. The server's own words are left out, since they may repeat the address.
-fn why(error: &SmtpError) -> String {
+/// Describes the failure of an attempt. It leaves out the server's own words, since they may repeat the address.
+fn failure_reason(error: &SmtpError) -> String {
     match error.status() {
         Some(code) => format!("the server answered {code}"),
         None if error.is_response() => "the server's answer cannot be read".to_owned(),
@@ -164,15 +163,15 @@ fn why(error: &SmtpError) -> String {
     }
 }
 
-/// How the server is reached, and who writes.
+/// Builds the transport and the sender.
 fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox), (&'static str, &'static str)> {
-    let from =
-        sender(from).ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
-    let transport = server(url, &from).map_err(|reason| ("SVC_SMTP_URL", reason))?;
+    let from = parse_sender(from)
+        .ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
+    let transport = build_transport(url, &from).map_err(|reason| ("SVC_SMTP_URL", reason))?;
     Ok((transport, from))
 }
 
-fn sender(text: &str) -> Option<Mailbox> {
+fn parse_sender(text: &str) -> Option<Mailbox> {
     let text = text.trim();
     if text.chars().any(char::is_control) {
         return None;
@@ -180,9 +179,9 @@ fn sender(text: &str) -> Option<Mailbox> {
     text.parse().ok()
 }
 
-/// The server of a URL. With `smtp` the connection begins in plain text, and then changes to TLS: always where there are
-/// credentials, else if the server can. On this machine it stays in plain text.
-fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static str> {
+/// Builds the transport of a URL. With `smtp` the connection starts in plain text, and then changes to TLS: always with
+/// credentials, otherwise if the server can. On this machine it stays in plain text.
+fn build_transport(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static str> {
     let url = Url::parse(url.trim()).map_err(|_| FORM)?;
     let is_wrapped = match url.scheme() {
         "smtp" => false,
@@ -202,11 +201,11 @@ fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static 
         ("", None) => None,
         ("", Some(_)) => return Err("a password needs a user"),
         (_, None) => return Err("a user needs a password"),
-        (user, Some(password)) => Some(Credentials::new(decoded(user)?, decoded(password)?)),
+        (user, Some(password)) => Some(Credentials::new(decode_part(user)?, decode_part(password)?)),
     };
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let tls = TlsParameters::builder(host.clone());
-    // Where TLS is optional, whoever could show a wrong certificate could as well refuse TLS.
+    // Where TLS is optional, an attacker with a wrong certificate could as well refuse TLS.
     let tls = tls.dangerous_accept_invalid_certs(!is_wrapped && credentials.is_none());
     let tls = tls.build_rustls().map_err(|_| "TLS cannot be set up for it")?;
     let (tls, port) = match (is_wrapped, is_here, credentials.is_some()) {
@@ -226,7 +225,7 @@ fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static 
     Ok(builder.build())
 }
 
-fn decoded(part: &str) -> std::result::Result<String, &'static str> {
+fn decode_part(part: &str) -> std::result::Result<String, &'static str> {
     let text = percent_decode_str(part).decode_utf8().map_err(|_| FORM)?;
     Ok(text.into_owned())
 }

@@ -1,5 +1,5 @@
-//! Hashes passwords with argon2id, in threads of their own. Those who are known come just behind the answers of
-//! requests, strangers behind everything else that wants to run.
+//! Hashes passwords with argon2id, in separate threads. Known requesters have the next priority after responses to
+//! requests, strangers have the lowest.
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::attempts::network;
 use crate::{
     domain::abuse::{limit_factor, limited_networks},
     error::{Error, Result},
-    places::Places,
+    named_slots::NamedSlots,
     threads::{self, NotRun, Threads},
 };
 
@@ -26,40 +26,40 @@ use crate::{
 const MEMORY: u32 = 19_456;
 /// Passes over the memory.
 const PASSES: u32 = 2;
-/// Most passwords that wait to be hashed.
+/// Passwords in the queue.
 const MAX_WAITING: usize = 32;
-/// Passwords of one subject that wait or are hashed.
+/// Queued and running passwords of one subject.
 const MAX_OF_SUBJECT: usize = 4;
-/// Passwords from one network that wait or are hashed.
+/// Queued and running passwords from one network.
 const MAX_OF_NETWORK: usize = 8;
-/// Passwords from a /48 network of IPv6 that wait or are hashed: half of the queue.
+/// Queued and running passwords from a /48 network of IPv6: half of the queue.
 const MAX_OF_WIDE_NETWORK: usize = 16;
-/// Seconds to wait when more do.
+/// Seconds to wait when the queue is full.
 const RETRY_AFTER: u32 = 1;
-/// The priority, of 100, of the threads for those who are known: just below that of the threads that answer requests (50),
-/// so that a flood of refused requests does not hold up a sign-in. Strangers have the lowest.
+/// Priority, of 100, of the threads for known requesters: just below that of the threads that answer requests (50), so
+/// that a flood of refused requests does not delay a sign-in. Strangers have the lowest.
 const PRIORITY_OF_KNOWN: u8 = 45;
 /// Bytes of a salt.
 const SALT: usize = 16;
 
-/// The hash that stands for the password of a user who does not exist. Checking it takes the same time as any other,
-/// and no password matches it.
+/// A hash for users who do not exist. Checking it takes the same time as any other, and no password matches it.
 pub const NO_PASSWORD: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// The one for whom a password is hashed. The limits leave room in the queue for others.
+/// The person for whom a password is hashed. The limits leave room in the queue for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
-    /// The account, or a part of its requests that strangers have no share of.
+    /// The account, or a part of its requests that strangers cannot use.
     pub subject: &'a str,
-    /// The address of the client; none where it does not count.
+    /// The address of the client; none if it does not count.
     pub address: Option<&'a str>,
     /// The requester has signed in from there before, or has a link or session. Strangers never delay such requests.
     pub is_known: bool,
 }
 
 impl Requester<'_> {
-    /// The places of the queue that a password takes: one of the subject and one of each network around the address.
+    /// Returns the slots of the queue that a password takes: one of the subject and one of each network around the
+    /// address.
     fn limits(self) -> Vec<(String, usize)> {
         let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
         for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
@@ -74,8 +74,8 @@ impl Requester<'_> {
 pub struct Passwords {
     for_known: Threads,
     for_strangers: Threads,
-    places: Places,
-    /// How many were hashed or checked.
+    slots: NamedSlots,
+    /// Number of hashes and checks.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
 }
@@ -95,16 +95,16 @@ impl Passwords {
         Self {
             for_known: start("passwords", threads::priority(PRIORITY_OF_KNOWN)),
             for_strangers: start("strangers", ThreadPriority::Min),
-            places: Places::default(),
+            slots: NamedSlots::default(),
             #[cfg(test)]
             hashed: Arc::default(),
         }
     }
 
-    /// The hash under which a new password is stored, with its salt and parameters.
+    /// Hashes a new password for storage, with its salt and parameters.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` when too many passwords wait, `RATE_LIMITED` when too many of the requester do.
+    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it.
     pub async fn hash(&self, requester: Requester<'_>, password: &str, ids: &dyn IdSource) -> Result<String> {
         let mut salt = [0; SALT];
         ids.fill(&mut salt);
@@ -113,11 +113,11 @@ impl Passwords {
         hash.map_err(|error| Error::internal(format!("hashing a password: {error}")))
     }
 
-    /// Whether a password is the one of a stored hash.
+    /// Checks a password against a stored hash.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` when too many passwords wait, `RATE_LIMITED` when too many of the requester do, or when the
-    /// hash is damaged.
+    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it, or if
+    /// the hash is damaged.
     pub async fn verify(&self, requester: Requester<'_>, password: &str, hash: String) -> Result<bool> {
         let password = SecretString::from(password);
         match self.run(requester, move || verify(&password, &hash)).await? {
@@ -127,14 +127,14 @@ impl Passwords {
         }
     }
 
-    /// Runs work in a place of the requester.
+    /// Runs work in a slot of the requester.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.places.take(requester.limits()).map_err(|_| {
-            crate::figures::LIMITS.at("tries").increment(1);
+        let slot = self.slots.take_slots(requester.limits()).map_err(|_| {
+            crate::metrics::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
         })?;
@@ -144,8 +144,8 @@ impl Passwords {
             #[cfg(test)]
             hashed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             let outcome = work();
-            // The requester has the place again when the answer is there.
-            drop(place);
+            // The slot is free again when the response arrives.
+            drop(slot);
             outcome
         };
         let threads = if requester.is_known { &self.for_known } else { &self.for_strangers };
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((error.code, error.retry_after), (ErrorCode::ServiceUnavailable, Some(1)));
     }
 
-    /// Fills the queue while no thread ends its work; returns the subjects of those who are refused.
+    /// Fills the queue while no thread finishes; returns the refused subjects.
     async fn refused<'a>(passwords: &Passwords, all: &'a [(String, Option<String>)]) -> Vec<&'a str> {
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -237,7 +237,7 @@ mod tests {
         }
         drop(open);
         assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
-        assert!(passwords.places.is_empty(), "every place is free again");
+        assert!(passwords.slots.is_empty(), "every place is free again");
         assert!(passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.is_ok());
         refused
     }

@@ -1,5 +1,5 @@
-//! One-time links for a new password. A user may have several: a request of a stranger voids none of them. The use of
-//! one of them voids all.
+//! One-time links for a new password. A user may have several: a stranger's request voids none of them. The use of one
+//! voids all.
 
 use thesis_proto::error::ErrorCode;
 
@@ -14,11 +14,11 @@ use crate::{
     tables::account::{self as rows, Reset},
 };
 
-/// Open links of a user. [`super::attempts::RESET_OF_ACCOUNT`] lets strangers request fewer in a link's 24 hours, so only
-/// an operator reaches this; then the oldest goes.
+/// Open links of a user. [`super::attempts::RESET_OF_ACCOUNT`] lets strangers request fewer within the 24 hours of a
+/// link, so only an operator reaches this limit; then the oldest link is dropped.
 const MAX_OPEN_LINKS: usize = 300;
 
-/// How a new link reaches its user.
+/// Delivery of a new link.
 #[derive(Clone, Copy, Debug)]
 pub enum Delivery<'a> {
     /// The service mails it to the user's e-mail.
@@ -32,7 +32,7 @@ pub enum Delivery<'a> {
     },
 }
 
-/// The token of a new link, and when the link ends.
+/// A new link: its token and its expiry.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewReset {
     /// The last part of the link.
@@ -41,7 +41,7 @@ pub struct NewReset {
     pub expires_at: i64,
 }
 
-/// What a link is for.
+/// An open link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundReset {
     /// Its user.
@@ -54,29 +54,35 @@ pub struct FoundReset {
     pub keeps_memberships: bool,
 }
 
-/// The error for a link that was never made, was used, or is over.
+/// The error for a link that never existed, was used, or has expired.
 #[must_use]
 pub fn no_link() -> Error {
     Error::new(ErrorCode::LinkNotFound, "this link was used already, is over, or is not whole; ask for a new one")
 }
 
-/// True if the use of a link ends memberships of a user: nobody confirmed the e-mail, so a stranger may have set them up.
+/// True if the use of a link ends memberships of a user: nobody confirmed the e-mail, so a stranger may have created
+/// them.
 #[must_use]
 pub fn ends_memberships(people: &People, user: &User, keeps_memberships: bool) -> bool {
     !keeps_memberships && !user.is_confirmed() && people.memberships(&user.id).next().is_some()
 }
 
-/// True if a link's creator may still hand links over. The links of a removed administrator do not work.
+/// True if the creator of a link is still authorized. The links of a removed administrator do not work.
 fn is_authorized(people: &People, link: &Reset) -> bool {
     let is_administrator = |id: &str| people.user(id).is_some_and(|user| user.administrator);
     link.creator.as_deref().is_none_or(|creator| creator == OPERATOR || is_administrator(creator))
 }
 
-/// Makes a link by which a user sets a new password, beside those made before. Changes beside it go with it.
+/// Creates a link by which a user sets a new password. Earlier links stay. The changes in `beside` are written with it.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn make(shared: &Shared, user: &User, delivery: Delivery<'_>, beside: Vec<Change>) -> Result<NewReset> {
+/// Fails if the store does not answer.
+pub async fn create_link(
+    shared: &Shared,
+    user: &User,
+    delivery: Delivery<'_>,
+    beside: Vec<Change>,
+) -> Result<NewReset> {
     let (creator, keeps_memberships) = match delivery {
         Delivery::Mailed => (None, false),
         Delivery::HandedOver { creator, keeps_memberships } => (Some(creator.to_owned()), keeps_memberships),
@@ -100,7 +106,7 @@ pub async fn make(shared: &Shared, user: &User, delivery: Delivery<'_>, beside: 
     }
 }
 
-/// Finds the open link of a token that was read from it as `user.nonce`. The caller has refreshed the control state.
+/// Finds the open link of a token, which holds `user.nonce`. The caller has refreshed the control state.
 ///
 /// # Errors
 /// `LINK_NOT_FOUND`, or when the store does not answer.

@@ -1,4 +1,4 @@
-//! Sessions of people: begun, admitted, listed and ended.
+//! Sessions of people: start, check, list and end.
 
 use thesis_proto::{error::ErrorCode, time::from_millis, v1};
 
@@ -19,33 +19,33 @@ use crate::{
     },
 };
 
-/// Longest time of a session, in milliseconds.
+/// Lifetime of a session, in milliseconds.
 const MAX_MS: i64 = 30 * DAY_MS;
-/// Longest time without use, in milliseconds.
+/// A session ends after this long without use, in milliseconds.
 const IDLE_MS: i64 = 12 * HOUR_MS;
-/// How often the use of a session is noted, in milliseconds.
+/// Interval at which the use of a session is recorded, in milliseconds.
 const NOTE_MS: i64 = 5 * MINUTE_MS;
-/// Most sessions of a user.
+/// Sessions of a user.
 const MAX_SESSIONS: usize = 20;
-/// Rounds against others who begin a session of the same user.
+/// Rounds against concurrent starts of sessions of the same user.
 const MAX_ROUNDS: usize = 20;
-/// Most characters that are kept of the name of a browser or program.
+/// Stored characters of the name of a browser or program.
 const USER_AGENT_LENGTH: usize = 200;
 
 impl Session {
-    /// Whether it can be used at a time, if the password's generation is the given one.
+    /// True if it is valid at a time, given the generation of the password.
     fn is_open(&self, generation: i64, now_ms: i64) -> bool {
         self.generation == generation && now_ms < self.expires_at && now_ms - self.used_at < IDLE_MS
     }
 }
 
-/// The audit log's row of something done that the control log does not hold.
+/// Builds an audit row for an action that the control log does not hold.
 #[must_use]
 pub fn audit_row(shared: &Shared, act: &Act) -> Change {
     audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), act)
 }
 
-/// The actor that a user is, from an address.
+/// Builds the actor for a user at an address.
 #[must_use]
 pub fn actor(user: &User, address: Option<&str>) -> Actor {
     Actor { id: user.id.clone(), address: address.map(str::to_owned), is_member: true }
@@ -55,7 +55,7 @@ fn sign_in_required() -> Error {
     Error::new(ErrorCode::SignInRequired, "this needs a session that has not ended; sign in")
 }
 
-/// The person whose session a token stands for.
+/// Finds the person whose session a token names.
 ///
 /// # Errors
 /// `SIGN_IN_REQUIRED`, or when the store does not answer.
@@ -75,7 +75,7 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     let known = || shared.control.state().people().user(user_id).cloned();
     let mut user = known();
     if user.is_none() {
-        // Another core has just made the user.
+        // Another core may just have created the user.
         shared.control.try_refresh().await;
         user = known();
     }
@@ -101,18 +101,18 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
         return;
     }
     let session = Session { used_at: now_ms, ..stored.session };
-    // If its row was written meanwhile, it was noted by another call or has ended.
+    // If the row has changed, another call has recorded the use, or the session has ended.
     let noted = rows::note_session(&shared.backend, user_id, (&stored.id, stored.version), &session).await;
     if let Err(error) = noted {
         tracing::debug!(%error, "noting the use of a session failed");
     }
 }
 
-/// Begins a session of a user with the password of a generation. Those of earlier ones go; of more than twenty, the
-/// least recently used. The network and the device, by its token if it has one, are known from now on.
+/// Starts a session of a user with the password of a generation. It ends those of earlier generations, and beyond
+/// twenty the least recently used ones. The network, and the device if it has a token, count as known from now on.
 ///
 /// # Errors
-/// `SIGN_IN_REQUIRED` when the password was changed since, or when the store does not answer.
+/// `SIGN_IN_REQUIRED` if the password has changed since, or if the store does not answer.
 pub async fn begin(
     shared: &Shared,
     user: &User,
@@ -137,7 +137,7 @@ pub async fn begin(
     for _ in 0..MAX_ROUNDS {
         let found = rows::sessions(&shared.backend, &user.id, consistency).await?;
         if found.generation > generation {
-            // A newer password has ended this session before it began, and no device of the older one is known.
+            // A newer password ended this session before its start, and no device of the older one is known.
             return Err(sign_in_required());
         }
         let (before, origins) = found.known.map_or_else(Default::default, |(version, known)| (Some(version), known));
@@ -154,34 +154,34 @@ pub async fn begin(
     Err(StoreError::Unavailable("too many sessions of one user begin at once".to_owned()).into())
 }
 
-/// The ids of the sessions that go when another one begins.
+/// Returns the ids of the sessions that a new one replaces.
 fn replaced(mut others: Vec<StoredSession>, generation: i64, now_ms: i64) -> Vec<String> {
-    // One of a later generation is not this one's to judge.
+    // This call may not judge a session of a later generation.
     let is_open = |other: &StoredSession| other.session.is_open(other.session.generation.max(generation), now_ms);
     others.sort_by_key(|other| (!is_open(other), -other.session.used_at));
     let open = others.iter().filter(|other| is_open(other)).count();
     others.into_iter().skip(open.min(MAX_SESSIONS - 1)).map(|other| other.id).collect()
 }
 
-/// The sessions of a person that have not ended, the last used first.
+/// Lists the open sessions of a person, the last used first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> {
     let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
     let mut open: Vec<_> = found.stored.into_iter().filter(is_open).collect();
     open.sort_by(|one, other| {
-        let place = |stored: &StoredSession| (-stored.session.used_at, -stored.session.created_at);
-        place(one).cmp(&place(other)).then_with(|| one.id.cmp(&other.id))
+        let order_key = |stored: &StoredSession| (-stored.session.used_at, -stored.session.created_at);
+        order_key(one).cmp(&order_key(other)).then_with(|| one.id.cmp(&other.id))
     });
     Ok(open.iter().map(|stored| message(stored, person)).collect())
 }
 
-/// The session that a person calls with; none if it has just ended.
+/// Reads the session of the caller; none if it has just ended.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Session>> {
     let found = rows::session(&shared.backend, &person.user.id, &person.session_id).await?;
     Ok(found.map(|(_, stored)| message(&stored, person)))
@@ -201,13 +201,13 @@ fn message(stored: &StoredSession, person: &Person) -> v1::Session {
     }
 }
 
-/// Ends a session of a person, as an action of the audit log; tells whether there was one.
+/// Ends a session of a person, with an action for the audit log. Returns true if there was one.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn end(shared: &Shared, person: &Person, id: &str, action: &str) -> Result<bool> {
     let user = &person.user.id;
-    // Its row is written again when its use is noted.
+    // A recorded use writes the row again, so this reads until the write holds.
     while let Some((generation, stored)) = rows::session(&shared.backend, user, id).await? {
         if !stored.session.is_open(generation, person.now_ms) {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! People and what they did.
+//! People and audit entries.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -23,12 +23,12 @@ pub fn user(row: &User) -> v1::User {
 /// A member of an organization.
 #[must_use]
 pub fn member(row: &Member, of: Option<&User>) -> v1::Member {
-    // Who runs the installation is not the other members' business.
+    // Other members need not know who runs the installation.
     let user = of.map(|of| v1::User { administrator: false, ..user(of) });
     v1::Member { user, role: row.role, created_at: Some(from_millis(row.created_at)), revision: row.revision }
 }
 
-/// A member's place in an organization, for themselves.
+/// An organization as its member sees it.
 #[must_use]
 pub fn membership(row: &Member, of: &Organization) -> v1::Membership {
     v1::Membership { organization: Some(super::control::organization(of)), role: row.role }

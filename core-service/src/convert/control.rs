@@ -53,7 +53,7 @@ pub fn abusive_address(row: &AbusiveAddress) -> v1::AbusiveAddress {
     }
 }
 
-/// A key as operators see it. Its last use is told in lists alone.
+/// A key as operators see it. Only lists have its last use.
 #[must_use]
 pub fn api_key(row: &ApiKey) -> v1::ApiKey {
     v1::ApiKey {

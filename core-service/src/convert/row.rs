@@ -8,7 +8,7 @@ use crate::domain::{
     row::{Profile, Thesis, Token},
 };
 
-/// Where rows of a dataset come from.
+/// The source of the rows of a dataset.
 #[must_use]
 pub fn source(dataset: &Dataset) -> v1::Source {
     if dataset.livemode() { v1::Source::Upstream } else { v1::Source::Sandbox }
@@ -37,13 +37,13 @@ pub fn token_ref(token: &Token) -> v1::TokenRef {
     }
 }
 
-/// The wallet that was seen last; of several seen at once, the first.
+/// Returns the wallet with the latest observation; of several, the first.
 fn newest_wallet(profile: &Profile) -> Option<v1::Wallet> {
     let newest = profile.wallets.iter().rev().max_by_key(|wallet| wallet.observed_at)?;
     Some(v1::Wallet { address: newest.address.clone(), network: newest.network.clone() })
 }
 
-/// The profile; its wallet only where that may be shown.
+/// The profile, with its wallet only if the caller may see it.
 #[must_use]
 pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::Profile {
     v1::Profile {
@@ -65,7 +65,7 @@ pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::P
     }
 }
 
-/// The thesis, with author and token as they are given.
+/// The thesis, with the given author and token.
 #[must_use]
 pub fn thesis(dataset: &Dataset, thesis: &Thesis, author: &Profile, token: &Token) -> v1::Thesis {
     v1::Thesis {

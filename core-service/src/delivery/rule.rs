@@ -39,7 +39,7 @@ impl DeliveryRule {
             Some(_) if !webhook.live => i64::MIN,
             Some(_) | None => i64::MAX,
         };
-        let has_waited = |at: &i64| now_ms - at >= Webhook::PATIENCE_MS;
+        let has_waited = |at: &i64| now_ms - at >= Webhook::GRACE_PERIOD_MS;
         let waited_until = match webhook.disabled_at.filter(has_waited) {
             // A disabled webhook gets no new deliveries.
             Some(_) => i64::MAX,
@@ -77,7 +77,7 @@ impl DeliveryRule {
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
             Verdict::Cancel
-        } else if delivery.is_asked_for() {
+        } else if delivery.is_requested() {
             Verdict::Send
         } else if delivery.created_at <= self.waited_until {
             Verdict::Cancel

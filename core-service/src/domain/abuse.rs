@@ -4,14 +4,14 @@ use std::{iter, net::IpAddr};
 
 use super::window::DAY_MS;
 
-/// Longest time that an address is kept after its last failure.
+/// An address is kept this long after its last failure, in milliseconds.
 pub const KEPT_MS: i64 = 30 * DAY_MS;
 
-/// How many times the limit of one address a whole /48 network of IPv6 has. It holds 65,536 networks of /64, and whoever
-/// rents one must not have as many limits.
+/// Factor of the limit for a whole /48 network of IPv6. It holds 65,536 networks of /64, and its tenant must not have
+/// as many limits.
 const WIDE_FACTOR: u8 = 16;
 
-/// The address that failures are counted by: an IPv6 client counts as its /64 network.
+/// Returns the address that counts for failures: an IPv6 client counts as its /64 network.
 #[must_use]
 pub fn network_of(address: IpAddr) -> String {
     match address.to_canonical() {
@@ -23,20 +23,20 @@ pub fn network_of(address: IpAddr) -> String {
     }
 }
 
-/// The networks whose limits hold a client that is counted as this network: the network itself, then the /48 network
+/// Returns the networks whose limits apply to a client with this network: the network itself, then the /48 network
 /// around a /64.
 pub fn limited_networks(network: &str) -> impl Iterator<Item = String> {
     let prefix = network.strip_suffix("::/64").and_then(|prefix| prefix.rsplit_once(':'));
     iter::once(network.to_owned()).chain(prefix.map(|(wider, _)| format!("{wider}::/48")))
 }
 
-/// How many times the limit of one address a network from [`limited_networks`] has.
+/// Factor of the limit for a network from [`limited_networks`].
 #[must_use]
 pub fn limit_factor(network: &str) -> u8 {
     if network.ends_with("/48") { WIDE_FACTOR } else { 1 }
 }
 
-/// The network around a client that is counted as this network: a /24 of IPv4, or the /48 of IPv6.
+/// Returns the network around a client with this network: a /24 of IPv4, or the /48 of IPv6.
 #[must_use]
 pub fn wide_network(network: &str) -> String {
     match network.rsplit_once('.') {
@@ -52,28 +52,28 @@ pub struct AbusiveAddress {
     pub address: String,
     /// Failures in the minutes that had too many.
     pub failures: u64,
-    /// When there first were too many in a minute.
+    /// First minute with too many failures.
     pub first_at: i64,
     /// The last failure in such a minute.
     pub last_at: i64,
 }
 
-/// A minute in which an address failed too often, as far as one replica saw it.
+/// A minute in which an address failed too often, as one replica counted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadMinute {
     /// Unix minutes.
     pub minute: i64,
     /// Failures at this replica.
     pub failures: u64,
-    /// Those of them that were stored before.
+    /// Failures among them that are already stored.
     pub stored: u64,
-    /// When there were too many, in Unix milliseconds.
+    /// First minute with too many failures, in unix milliseconds.
     pub first_at: i64,
     /// The last one, in Unix milliseconds.
     pub last_at: i64,
 }
 
-/// All bad minutes of an address, as far as one replica saw them. The last minute stands apart, so that adding it again
+/// All bad minutes of an address, as one replica counted them. The last minute is separate, so that adding it again
 /// changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Abuse {
@@ -101,13 +101,13 @@ impl Abuse {
         self.earlier + self.failures
     }
 
-    /// Whether it is too old to be listed.
+    /// True if it is too old to be listed.
     #[must_use]
     pub const fn is_over(&self, now_ms: i64) -> bool {
         self.last_at + KEPT_MS <= now_ms
     }
 
-    /// The same with the present count of a minute.
+    /// Returns the sum with the present count of a minute.
     #[must_use]
     pub fn with(self, bad: &BadMinute) -> Self {
         let mut next = self;
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_counts_once_however_often_it_is_told() {
+    fn a_minute_counts_once_however_often_it_is_reported() {
         let first = Abuse::default().with(&bad(5, 20, 0));
         assert_eq!((first.total(), first.first_at, first.last_at), (20, 500, 501));
         assert_eq!(first.with(&bad(5, 20, 0)), first);
         let more = first.with(&bad(5, 25, 20)).with(&bad(7, 30, 0)).with(&bad(7, 30, 30));
         assert_eq!((more.total(), more.first_at, more.last_at), (55, 500, 701));
-        // A minute that is told late.
+        // A minute that is reported late.
         assert_eq!(more.with(&bad(6, 21, 0)).total(), 76);
     }
 

@@ -1,26 +1,26 @@
-//! People and what they belong to. All but their passwords and sessions stands in the control log.
+//! People and their organizations. The control log holds all of it except passwords and sessions.
 
 use caseless::default_case_fold_str;
 
 use super::window::DAY_MS;
 
-/// How long an invitation can be accepted, in milliseconds.
+/// Lifetime of an invitation, in milliseconds.
 pub const INVITATION_MS: i64 = 7 * DAY_MS;
-/// How long a link for a new password can be used, in milliseconds.
+/// Lifetime of a link for a new password, in milliseconds.
 pub const RESET_MS: i64 = DAY_MS;
 /// Lifetime of a link that confirms an e-mail, in milliseconds.
 pub const CONFIRMATION_MS: i64 = DAY_MS;
-/// Age from which letters repeat texts that an account's user wrote, in milliseconds.
+/// Account age from which mails repeat texts of its user, in milliseconds.
 pub const MIN_AGE_FOR_TEXTS_MS: i64 = DAY_MS;
-/// Most organizations that a user is a member of by founding them.
+/// Organizations that a user has founded and is still a member of.
 pub const MAX_ORGANIZATIONS: usize = 5;
-/// Most projects of an organization that are not archived.
+/// Unarchived projects of an organization.
 pub const MAX_PROJECTS: usize = 20;
-/// Most keys of a project that are not revoked.
+/// Unrevoked keys of a project.
 pub const MAX_KEYS: usize = 50;
-/// Most open invitations of an organization.
+/// Open invitations of an organization.
 pub const MAX_INVITATIONS: usize = 100;
-/// Fewest and most characters of a password.
+/// Length of a password in characters.
 pub const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=128;
 
 /// A person who can sign in.
@@ -29,10 +29,10 @@ pub struct User {
     /// `usr_…`
     #[prost(string, tag = "1")]
     pub id: String,
-    /// As it was typed.
+    /// E-mail, in the spelling of the user.
     #[prost(string, tag = "2")]
     pub email: String,
-    /// Whether they run this installation.
+    /// True for an administrator of this installation.
     #[prost(bool, tag = "3")]
     pub administrator: bool,
     /// Unix milliseconds.
@@ -44,32 +44,32 @@ pub struct User {
 }
 
 impl User {
-    /// True if the e-mail is known to be theirs.
+    /// True if the e-mail is confirmed.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.email_confirmed_at.is_some()
     }
 
-    /// The user with a confirmed e-mail. The time of an earlier confirmation stays.
+    /// Returns the user with a confirmed e-mail. The time of an earlier confirmation stays.
     #[must_use]
     pub fn confirmed(&self, now_ms: i64) -> Self {
         Self { email_confirmed_at: self.email_confirmed_at.or(Some(now_ms)), ..self.clone() }
     }
 }
 
-/// What a member may do: each role may do what the one before it may. Numbers are those of `thesis.v1.Role`.
+/// Rights of a member: each role includes the rights of the one before. Numbers are those of `thesis.v1.Role`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
 pub enum Role {
-    /// Looks at everything but the audit log.
+    /// Reads everything except the audit log.
     Viewer = 1,
-    /// Makes projects and keys.
+    /// Creates projects and keys.
     Developer = 2,
     /// Decides who is a member.
     Owner = 3,
 }
 
-/// A user's place in an organization.
+/// Membership of a user in an organization.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Member {
     /// The organization.
@@ -84,10 +84,10 @@ pub struct Member {
     /// Unix milliseconds.
     #[prost(int64, tag = "4")]
     pub created_at: i64,
-    /// How often it was changed.
+    /// Number of its changes.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
-    /// Whether the user founded the organization.
+    /// True if the user founded the organization.
     #[prost(bool, tag = "6")]
     pub founder: bool,
 }
@@ -100,22 +100,22 @@ impl Member {
     }
 }
 
-/// An invitation, or the link that makes the first administrator. It goes when it is used.
+/// An invitation, or the link that creates the first administrator. It is deleted when it is used.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Invitation {
     /// `inv_…`
     #[prost(string, tag = "1")]
     pub id: String,
-    /// Where it leads to; none for a user without an organization.
+    /// The organization; none for a user without one.
     #[prost(string, optional, tag = "2")]
     pub organization_id: Option<String>,
-    /// Whom it is for; who opens the set-up link chooses.
+    /// E-mail of the invited person; none in the set-up link, whose user chooses one.
     #[prost(string, optional, tag = "3")]
     pub email: Option<String>,
     /// Number of the [`Role`] in the organization.
     #[prost(int32, tag = "4")]
     pub role: i32,
-    /// Whether it makes an administrator.
+    /// True if it creates an administrator.
     #[prost(bool, tag = "5")]
     pub administrator: bool,
     /// Unix milliseconds.
@@ -140,38 +140,38 @@ impl Invitation {
         self.mailed || self.is_set_up() || self.organization_id.is_none()
     }
 
-    /// Whether it can be used at a time.
+    /// True if it is valid at a time.
     #[must_use]
     pub fn is_open(&self, now_ms: i64) -> bool {
         self.expires_at.is_none_or(|end| now_ms < end)
     }
 
-    /// Whether it is the link that makes the first administrator.
+    /// True for the link that creates the first administrator.
     #[must_use]
     pub const fn is_set_up(&self) -> bool {
         self.email.is_none()
     }
 }
 
-/// Who did something, and from where, for the audit log.
+/// An action for the audit log: actor, address and subject.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Act {
-    /// What was done, such as `key.created`.
+    /// Name of the action, such as `key.created`.
     #[prost(string, tag = "1")]
     pub action: String,
     /// A user's or a key's id, `operator` or `service`.
     #[prost(string, tag = "2")]
     pub actor: String,
-    /// The address that it came from.
+    /// Address of the client.
     #[prost(string, optional, tag = "3")]
     pub address: Option<String>,
     /// The organization concerned, if one is.
     #[prost(string, optional, tag = "4")]
     pub organization_id: Option<String>,
-    /// The id of what it was done to.
+    /// Id of the subject.
     #[prost(string, tag = "5")]
     pub subject: String,
-    /// Whether it was done in the name of this installation, not as a member.
+    /// True if it was done in the name of this installation, not as a member.
     #[prost(bool, tag = "6")]
     pub by_administrator: bool,
 }
@@ -179,14 +179,14 @@ pub struct Act {
 /// The actor with the service credential.
 pub const OPERATOR: &str = "operator";
 
-/// Who makes a change, and from where.
+/// The author of a change, with an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// A user's or a key's id, `operator` or `service`.
     pub id: String,
-    /// The address that it comes from.
+    /// Address of the client.
     pub address: Option<String>,
-    /// Whether it is a person whose role in the organization concerned decides. Others may do everything.
+    /// True for a person whose role in the organization decides. Others may do everything.
     pub is_member: bool,
 }
 
@@ -197,13 +197,13 @@ impl Actor {
         Self { id: "service".to_owned(), address: None, is_member: false }
     }
 
-    /// Somebody with the service credential.
+    /// An operator with the service credential.
     #[must_use]
     pub fn operator(address: Option<String>) -> Self {
         Self { id: OPERATOR.to_owned(), address, is_member: false }
     }
 
-    /// What they do. Organization and subject are added where it is done.
+    /// Builds an action of this actor. The caller adds organization and subject.
     #[must_use]
     pub fn does(&self, action: &str) -> Act {
         Act {
@@ -217,7 +217,7 @@ impl Actor {
 }
 
 impl Act {
-    /// The same, done to something.
+    /// Sets the subject.
     #[must_use]
     pub fn to(self, subject: &str) -> Self {
         Self { subject: subject.to_owned(), ..self }
@@ -231,14 +231,14 @@ pub struct AuditRow {
     pub at: i64,
     /// Its own.
     pub id: String,
-    /// Who did what.
+    /// The action.
     pub act: Act,
 }
 
 /// Requests of a key and class in an hour, of all replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUsageRow {
-    /// When the hour begins, in Unix milliseconds.
+    /// Start of the hour, in unix milliseconds.
     pub hour: i64,
     /// The key's id.
     pub key: String,
@@ -246,11 +246,11 @@ pub struct KeyUsageRow {
     pub class: String,
     /// All requests.
     pub requests: u64,
-    /// Those that were refused or failed.
+    /// Refused and failed requests.
     pub errors: u64,
 }
 
-/// The form in which e-mails are compared.
+/// Returns the form in which e-mails are compared.
 #[must_use]
 pub fn folded_email(email: &str) -> String {
     default_case_fold_str(email.trim())

@@ -21,7 +21,7 @@ pub struct Organization {
     /// Unix milliseconds.
     #[prost(int64, tag = "4")]
     pub created_at: i64,
-    /// How often it was changed.
+    /// Number of its changes.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
 }
@@ -50,13 +50,13 @@ pub struct Project {
     /// Live deliveries created up to this time are cancelled: live access was withdrawn after them. Unix milliseconds.
     #[prost(int64, tag = "7")]
     pub live_cancelled_until: i64,
-    /// Since when live access is asked for, in unix milliseconds; none when that was answered.
+    /// Time of the open request for live access, in unix milliseconds; none once it is answered.
     #[prost(int64, optional, tag = "8")]
     pub live_requested_at: Option<i64>,
-    /// Why live access was refused, if it was last.
+    /// Reason of the refusal, if the last request for live access was refused.
     #[prost(string, optional, tag = "9")]
     pub live_refusal: Option<String>,
-    /// How often it was changed.
+    /// Number of its changes.
     #[prost(uint64, tag = "10")]
     pub revision: u64,
 }
@@ -108,7 +108,7 @@ pub struct Webhook {
     /// Its environment.
     #[prost(bool, tag = "3")]
     pub live: bool,
-    /// Where it receives events.
+    /// URL that receives its events.
     #[prost(string, tag = "4")]
     pub url: String,
     /// For people to read.
@@ -141,13 +141,13 @@ pub struct Webhook {
     /// Unix milliseconds.
     #[prost(int64, tag = "14")]
     pub updated_at: i64,
-    /// The secret before the last rotation, encrypted; it signs too, until [`Self::old_secret_until`].
+    /// The secret before the last rotation, encrypted; it also signs until [`Self::old_secret_until`].
     #[prost(bytes = "vec", optional, tag = "15")]
     pub old_secret: Option<Vec<u8>>,
     /// Unix milliseconds.
     #[prost(int64, tag = "16")]
     pub old_secret_until: i64,
-    /// When it was last enabled no more, in unix milliseconds; none while it is enabled.
+    /// Time since which it is disabled, in unix milliseconds; none while it is enabled.
     #[prost(int64, optional, tag = "17")]
     pub disabled_at: Option<i64>,
     /// Deliveries of events created up to this time are cancelled: it was enabled too late for them. Unix milliseconds.
@@ -156,29 +156,29 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Longest time that deliveries wait for a disabled webhook, and that an old secret signs after a rotation, in
+    /// Deliveries wait this long for a disabled webhook, and an old secret signs this long after a rotation, in
     /// milliseconds.
-    pub const PATIENCE_MS: i64 = DAY_MS;
+    pub const GRACE_PERIOD_MS: i64 = DAY_MS;
 
     /// The status that sends, as a number of `thesis.v1.WebhookStatus`.
     pub const ENABLED: i32 = 1;
 
-    /// Whether it gets events.
+    /// True if it gets events.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.status == Self::ENABLED
     }
 
-    /// The `updated_at` of a change: later than before, so that it tells of every change.
+    /// Returns the `updated_at` of a change: always later than the one before, so that each change has its own.
     #[must_use]
     pub fn next_update(&self, now_ms: i64) -> i64 {
         now_ms.max(self.updated_at + 1)
     }
 
-    /// Gives it a status, by its number. Enabling one that was disabled for too long cancels what waited.
+    /// Sets the status by its number. Enabling a webhook after a long time cancels its pending deliveries.
     pub fn set_status(&mut self, status: i32, now_ms: i64) {
         if status == Self::ENABLED {
-            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::PATIENCE_MS) {
+            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::GRACE_PERIOD_MS) {
                 // Events of this very millisecond may be new.
                 self.cancelled_until = now_ms - 1;
             }
@@ -189,7 +189,7 @@ impl Webhook {
     }
 }
 
-/// When the sandbox's fixtures were first laid out; their ages count from here.
+/// Time at which the fixtures of the sandbox were first created. Their ages count from here.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct SandboxSeed {
     /// Unix milliseconds.
@@ -197,10 +197,10 @@ pub struct SandboxSeed {
     pub at: i64,
 }
 
-/// Several changes, none of which is several itself.
+/// Several changes, without nested lists.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Several {
-    /// Each without an act.
+pub struct ChangeList {
+    /// Changes without an action of their own.
     #[prost(message, repeated, tag = "1")]
     pub changes: Vec<ControlEntry>,
 }
@@ -214,7 +214,7 @@ pub struct ControlEntry {
     /// The new row.
     #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub change: Option<ControlChange>,
-    /// Who made it.
+    /// The action for the audit log.
     #[prost(message, optional, tag = "20")]
     pub act: Option<Act>,
 }
@@ -234,10 +234,10 @@ pub enum ControlChange {
     /// A webhook.
     #[prost(message, tag = "5")]
     Webhook(Webhook),
-    /// The id of a webhook that is gone.
+    /// The id of a deleted webhook.
     #[prost(string, tag = "6")]
     WebhookDeleted(String),
-    /// The sandbox was laid out.
+    /// The sandbox was filled.
     #[prost(message, tag = "7")]
     SandboxSeed(SandboxSeed),
     /// A user.
@@ -246,7 +246,7 @@ pub enum ControlChange {
     /// A member of an organization.
     #[prost(message, tag = "9")]
     Member(Member),
-    /// `organization/user` of a member who is gone.
+    /// `organization/user` of a removed member.
     #[prost(string, tag = "10")]
     MemberGone(String),
     /// An invitation.
@@ -257,5 +257,5 @@ pub enum ControlChange {
     InvitationGone(String),
     /// Several changes, all or none.
     #[prost(message, tag = "13")]
-    Several(Several),
+    Several(ChangeList),
 }

@@ -1,8 +1,8 @@
-//! Datasets and views: which rows a key sees. Nothing else decides visibility.
+//! Datasets and views decide which rows a key sees. Nothing else decides visibility.
 
 use std::fmt;
 
-/// Where a row lives; each row lives in exactly one.
+/// A dataset; each row belongs to exactly one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dataset {
     /// Real data.
@@ -14,7 +14,7 @@ pub enum Dataset {
 }
 
 impl Dataset {
-    /// Reads `live`, `sandbox` or `project/<id>`.
+    /// Parses `live`, `sandbox` or `project/<id>`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -27,13 +27,13 @@ impl Dataset {
         }
     }
 
-    /// Whether its rows are real data.
+    /// True if its rows are real data.
     #[must_use]
     pub fn livemode(&self) -> bool {
         *self == Self::Live
     }
 
-    /// The datasets that the counts in this dataset's events cover.
+    /// Returns the datasets that the counts in this dataset's events cover.
     #[must_use]
     pub fn counted_with(&self) -> View {
         match self {
@@ -77,7 +77,7 @@ impl View {
         &self.0
     }
 
-    /// Whether it shows real data.
+    /// True if it shows real data.
     #[must_use]
     pub fn livemode(&self) -> bool {
         self.0.first().is_some_and(Dataset::livemode)

@@ -6,9 +6,9 @@ use super::{
     window::DAY_MS,
 };
 
-/// Least failures in a row for which a webhook is given up.
+/// A webhook is given up after this many consecutive failures.
 const HOPELESS_FAILURES: i64 = 50;
-/// Least time that these failures must span.
+/// These failures must span at least this long, in milliseconds.
 const HOPELESS_MS: i64 = DAY_MS;
 
 /// States of a delivery, as numbers of `thesis.v1.DeliveryStatus`.
@@ -17,7 +17,7 @@ const HOPELESS_MS: i64 = DAY_MS;
 pub enum Status {
     /// Not tried yet.
     Pending = 1,
-    /// The endpoint took it.
+    /// The endpoint accepted it.
     Delivered = 2,
     /// Given up.
     Failed = 3,
@@ -34,13 +34,13 @@ pub struct Attempt {
     /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub started_at: i64,
-    /// HTTP status, when one came.
+    /// HTTP status, if the endpoint responded.
     #[prost(int32, optional, tag = "3")]
     pub response_status: Option<i32>,
-    /// Milliseconds it took.
+    /// Duration in milliseconds.
     #[prost(int32, tag = "4")]
     pub latency_ms: i32,
-    /// Why no answer came.
+    /// Reason for a missing response.
     #[prost(string, optional, tag = "5")]
     pub failure: Option<String>,
 }
@@ -72,7 +72,7 @@ pub struct Delivery {
     /// Attempts made, oldest first.
     #[prost(message, repeated, tag = "8")]
     pub attempts: Vec<Attempt>,
-    /// When the next attempt is due, while there is one.
+    /// Time of the next attempt, if there is one.
     #[prost(int64, optional, tag = "9")]
     pub next_attempt_at: Option<i64>,
     /// Unix milliseconds.
@@ -81,23 +81,23 @@ pub struct Delivery {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "11")]
     pub delivered_at: Option<i64>,
-    /// The body of a test or a replay, as JSON; these refer to no entry of a log. Empty for all others.
+    /// The body of a test or a replay, as JSON, since these refer to no entry of a log. Empty for all others.
     #[prost(bytes = "vec", tag = "12")]
     pub body: Vec<u8>,
-    /// Whether it is a test send, or a replay of one.
+    /// True for a test send, or a replay of one.
     #[prost(bool, tag = "13")]
     pub is_test: bool,
     /// The first original, when this is a replay.
     #[prost(string, optional, tag = "14")]
     pub replay_of: Option<String>,
-    /// Where the request that caused the event stands in its trace, if that is sampled.
+    /// Trace and span of the request that caused the event, if its trace is sampled.
     #[prost(bytes = "vec", tag = "15")]
     pub trace: Vec<u8>,
 }
 
-/// The event that a delivery tells, as the log row and the first queue row of the delivery name it.
+/// Reference to the event of a delivery, as stored in the log row and the first queue row of the delivery.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Told {
+pub struct EventRef {
     /// The event's id.
     #[prost(string, tag = "1")]
     pub event_id: String,
@@ -110,18 +110,18 @@ pub struct Told {
     /// Its sequence number there.
     #[prost(uint64, tag = "4")]
     pub seq: u64,
-    /// Where the request that caused it stands in its trace, if that is sampled.
+    /// Trace and span of the request that caused it, if its trace is sampled.
     #[prost(bytes = "vec", tag = "5")]
     pub trace: Vec<u8>,
 }
 
 /// Milliseconds in an id take this many characters of 5 bits.
 const TIME_CHARS: usize = 10;
-/// Characters of an id that tell a webhook's deliveries of the same millisecond apart: 80 bits.
+/// Characters of an id that distinguish a webhook's deliveries of the same millisecond: 80 bits.
 const HASH_CHARS: usize = 16;
 
-/// The id of a webhook's delivery: it tells the webhook and the time, so that the log row can be found before there is
-/// any other, and is derived, so that making the delivery twice makes it once.
+/// Derives the id of a webhook's delivery. It contains the webhook and the time, so that the log row can be found
+/// before any other row exists. Being derived, it makes creating a delivery idempotent.
 #[must_use]
 pub fn delivery_id(webhook: &str, created_at: i64, parts: &[&str]) -> String {
     let webhook = webhook.strip_prefix("wh_").unwrap_or(webhook);
@@ -129,26 +129,26 @@ pub fn delivery_id(webhook: &str, created_at: i64, parts: &[&str]) -> String {
     format!("del_{webhook}_{}{}", id::number(created_at, TIME_CHARS), &hash[..HASH_CHARS])
 }
 
-/// The webhook and the time that a delivery's id tells; none if it was made otherwise.
+/// Parses the webhook and the time from a delivery's id; none if the id has another form.
 #[must_use]
-pub fn told_by_id(delivery: &str) -> Option<(String, i64)> {
+pub fn parse_delivery_id(delivery: &str) -> Option<(String, i64)> {
     let (webhook, rest) = delivery.strip_prefix("del_")?.rsplit_once('_')?;
     let time = rest.get(..TIME_CHARS).filter(|_| rest.len() == TIME_CHARS + HASH_CHARS)?;
     Some((format!("wh_{webhook}"), id::read_number(time)?))
 }
 
 impl Delivery {
-    /// A webhook's delivery before its first attempt. Its times are its event's.
+    /// Creates a webhook's delivery before its first attempt. Its times are those of its event.
     #[must_use]
-    pub fn pending(id: String, webhook_id: String, created_at: i64, told: Told) -> Self {
+    pub fn pending(id: String, webhook_id: String, created_at: i64, event: EventRef) -> Self {
         Self {
             id,
             webhook_id,
-            event_id: told.event_id,
-            event_type: told.event_type,
-            dataset: told.dataset,
-            seq: told.seq,
-            trace: told.trace,
+            event_id: event.event_id,
+            event_type: event.event_type,
+            dataset: event.dataset,
+            seq: event.seq,
+            trace: event.trace,
             status: Status::Pending.into(),
             next_attempt_at: Some(created_at),
             created_at,
@@ -156,40 +156,46 @@ impl Delivery {
         }
     }
 
-    /// The event that it tells.
+    /// Returns the reference to its event.
     #[must_use]
-    pub fn told(&self) -> Told {
+    pub fn event_ref(&self) -> EventRef {
         let (dataset, seq) = (self.dataset.clone(), self.seq);
-        Told { event_id: self.event_id.clone(), event_type: self.event_type, dataset, seq, trace: self.trace.clone() }
+        EventRef {
+            event_id: self.event_id.clone(),
+            event_type: self.event_type,
+            dataset,
+            seq,
+            trace: self.trace.clone(),
+        }
     }
 
-    /// Whether somebody asked for it: a test or a replay. These go out whatever the webhook's status, and count in no
-    /// streak.
+    /// True for a test or a replay, which a client requested. These are sent whatever the webhook's status, and count
+    /// in no streak.
     #[must_use]
-    pub const fn is_asked_for(&self) -> bool {
+    pub const fn is_requested(&self) -> bool {
         self.is_test || self.replay_of.is_some()
     }
 
-    /// Whether it has a row of its own: from its first attempt on; tests and replays always.
+    /// True if it has its own row: from its first attempt on; tests and replays always.
     #[must_use]
     pub const fn has_row(&self) -> bool {
         !self.body.is_empty() || !self.attempts.is_empty()
     }
 
-    /// Whether nothing more will be tried.
+    /// True if no attempt follows.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.status(), Status::Delivered | Status::Failed)
     }
 
-    /// Attempts made so far.
+    /// Number of attempts so far.
     #[must_use]
     pub fn attempt_count(&self) -> i32 {
         i32::try_from(self.attempts.len()).unwrap_or(MAX_ATTEMPTS)
     }
 
-    /// This delivery after one more attempt, which ended at `now_ms`. Any 2xx delivers it, 410 ends it; after any other
-    /// result it is tried again by the table, up to the sixth attempt.
+    /// Returns this delivery after one more attempt, which ended at `now_ms`. Any 2xx delivers it, 410 ends it. After
+    /// any other result the table gives the next attempt, up to the sixth.
     #[must_use]
     pub fn after(&self, attempt: Attempt, now_ms: i64) -> Self {
         let mut next = self.clone();
@@ -211,7 +217,7 @@ impl Delivery {
         next
     }
 
-    /// This delivery when it is given up, whatever the result of its last attempt.
+    /// Returns this delivery given up, whatever the result of its last attempt.
     #[must_use]
     pub fn cancelled(&self) -> Self {
         let mut next = self.clone();
@@ -225,23 +231,23 @@ impl Delivery {
 /// Failed attempts at a webhook since its last success.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Streak {
-    /// How many, up to the number that gives a webhook up: to count on would cost a write per failure for nothing.
+    /// Their number, up to the one that gives a webhook up: counting on would only cost a write per failure.
     #[prost(int64, tag = "1")]
     pub failures: i64,
-    /// When the first of them ended.
+    /// End of the first of them, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub since: i64,
 }
 
 impl Streak {
-    /// The streak after one more failure.
+    /// Returns the streak after one more failure.
     #[must_use]
     pub fn longer(self, now_ms: i64) -> Self {
         let failures = (self.failures + 1).min(HOPELESS_FAILURES);
         Self { failures, since: if self.failures == 0 { now_ms } else { self.since } }
     }
 
-    /// Whether its webhook is given up.
+    /// True if its webhook is given up.
     #[must_use]
     pub const fn is_hopeless(self, now_ms: i64) -> bool {
         self.failures >= HOPELESS_FAILURES && now_ms - self.since >= HOPELESS_MS
@@ -259,12 +265,12 @@ mod tests {
     #[test]
     fn an_id_tells_webhook_and_time() {
         let id = delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_1"]);
-        assert_eq!(told_by_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
+        assert_eq!(parse_delivery_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
         assert_ne!(id, delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_2"]));
         for other in
             ["", "del_", "del_7x", "del_83atr5fdxf22ddvwyw4p6y6g", "del_a_b", "wh_a_00000000000000000000000000"]
         {
-            assert_eq!(told_by_id(other), None, "{other}");
+            assert_eq!(parse_delivery_id(other), None, "{other}");
         }
     }
 

@@ -1,18 +1,18 @@
-//! Counts over the windows of a token, as derived events and metrics give them. Windows are half-open, `(from, to]`.
-//! They are messages, since cores ask each other for them.
+//! Counts over the windows of a token, for derived events and metrics. Windows are half-open, `(from, to]`. They are
+//! messages, since cores request them from each other.
 
 use std::collections::HashMap;
 
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
-/// Least time from a token's derived events to its next ones.
+/// Interval between two derived events of a token, in milliseconds.
 pub const DERIVE_EVERY_MS: i64 = 5_000;
 /// Buckets of a timeline.
 const HOURS: i64 = 24;
 
-/// A thesis as counting needs it; its author is a number of its [`Recent`].
+/// A thesis with the fields for counting; its author is a number of its [`TokenTheses`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Counted {
+struct CountedThesis {
     created_at: i64,
     id: String,
     author: u32,
@@ -20,51 +20,51 @@ struct Counted {
 
 /// Theses of one token in one dataset, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Recent {
-    theses: Vec<Counted>,
+pub struct TokenTheses {
+    theses: Vec<CountedThesis>,
     authors: HashMap<String, u32>,
 }
 
-impl Recent {
+impl TokenTheses {
     fn find(&self, created_at: i64, id: &str) -> Result<usize, usize> {
         self.theses.binary_search_by(|thesis| (thesis.created_at, thesis.id.as_str()).cmp(&(created_at, id)))
     }
 
     /// Adds a thesis, unless it is there.
     pub fn insert(&mut self, created_at: i64, id: String, author: String) {
-        if let Err(place) = self.find(created_at, &id) {
+        if let Err(index) = self.find(created_at, &id) {
             let next = u32::try_from(self.authors.len()).unwrap_or(u32::MAX);
             let author = *self.authors.entry(author).or_insert(next);
-            self.theses.insert(place, Counted { created_at, id, author });
+            self.theses.insert(index, CountedThesis { created_at, id, author });
         }
     }
 
-    /// Takes a thesis away, if it is there.
+    /// Removes a thesis, if it is there.
     pub fn remove(&mut self, created_at: i64, id: &str) {
-        if let Ok(place) = self.find(created_at, id) {
-            self.theses.remove(place);
+        if let Ok(index) = self.find(created_at, id) {
+            self.theses.remove(index);
         }
     }
 
-    /// The time of the oldest thesis.
+    /// Returns the time of the oldest thesis.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
         self.theses.first().map(|thesis| thesis.created_at)
     }
 
-    /// How many theses there are.
+    /// Returns the number of theses.
     #[must_use]
     pub fn len(&self) -> usize {
         self.theses.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.theses.is_empty()
     }
 
-    /// Forgets theses older than `from`, and authors without any.
+    /// Drops theses older than `from`, and authors without theses.
     pub fn forget_before(&mut self, from: i64) {
         let mut authors = HashMap::new();
         let names: HashMap<u32, String> = self.authors.drain().map(|(name, author)| (author, name)).collect();
@@ -82,15 +82,15 @@ impl Recent {
     }
 
     /// Theses in `(after, to]`.
-    fn within(&self, after: i64, to: i64) -> &[Counted] {
+    fn within(&self, after: i64, to: i64) -> &[CountedThesis] {
         let start = self.theses.partition_point(|thesis| thesis.created_at <= after);
         let end = self.theses.partition_point(|thesis| thesis.created_at <= to);
         &self.theses[start..end.max(start)]
     }
 }
 
-impl FromIterator<(i64, String, String)> for Recent {
-    /// From times, ids and authors; oldest first is fastest.
+impl FromIterator<(i64, String, String)> for TokenTheses {
+    /// Builds it from times, ids and authors; oldest first is fastest.
     fn from_iter<T: IntoIterator<Item = (i64, String, String)>>(theses: T) -> Self {
         let mut recent = Self::default();
         for (created_at, id, author) in theses {
@@ -102,8 +102,8 @@ impl FromIterator<(i64, String, String)> for Recent {
 
 /// One hour of a timeline.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Hour {
-    /// When it starts, exclusive.
+pub struct HourCounts {
+    /// Start, exclusive.
     #[prost(int64, tag = "1")]
     pub start: i64,
     /// Theses in it.
@@ -116,8 +116,8 @@ pub struct Hour {
 
 /// The newest thesis on a token.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Latest {
-    /// When it was posted.
+pub struct LatestThesis {
+    /// Time of the post.
     #[prost(int64, tag = "1")]
     pub created_at: i64,
     /// Its id.
@@ -145,10 +145,10 @@ pub struct Counts {
     pub authors_24h: i64,
     /// The last 24 hours, oldest first; the newest ends at the moment.
     #[prost(message, repeated, tag = "6")]
-    pub timeline: Vec<Hour>,
+    pub timeline: Vec<HourCounts>,
     /// The newest thesis of the last 24 hours.
     #[prost(message, optional, tag = "7")]
-    pub latest: Option<Latest>,
+    pub latest: Option<LatestThesis>,
 }
 
 impl Counts {
@@ -163,9 +163,9 @@ fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Counts a token's theses in several datasets together at `at`; a shared author counts once.
+/// Counts a token's theses in several datasets together at `at`. A shared author counts once.
 #[must_use]
-pub fn count(parts: &[&Recent], at: i64) -> Counts {
+pub fn count(parts: &[&TokenTheses], at: i64) -> Counts {
     let common = common_authors(parts);
     // The hour in which an author was last seen.
     let mut seen =
@@ -173,7 +173,7 @@ pub fn count(parts: &[&Recent], at: i64) -> Counts {
     let mut counts = Counts { timeline: Vec::with_capacity(24), ..Counts::default() };
     for hour in 1..=HOURS {
         let start = at - (HOURS + 1 - hour) * HOUR_MS;
-        let mut bucket = Hour { start, theses: 0, authors: 0 };
+        let mut bucket = HourCounts { start, theses: 0, authors: 0 };
         for (part, recent) in parts.iter().enumerate() {
             let theses = recent.within(start, start + HOUR_MS);
             bucket.theses += number(theses.len());
@@ -194,12 +194,12 @@ pub fn count(parts: &[&Recent], at: i64) -> Counts {
     counts.previous_1h = sum(2 * HOUR_MS, HOUR_MS);
     let latest = parts.iter().filter_map(|part| part.within(at - DAY_MS, at).last());
     let latest = latest.max_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-    counts.latest = latest.map(|thesis| Latest { created_at: thesis.created_at, id: thesis.id.clone() });
+    counts.latest = latest.map(|thesis| LatestThesis { created_at: thesis.created_at, id: thesis.id.clone() });
     counts
 }
 
-/// For each part but the first: its authors' numbers among all parts. The first part keeps its own numbers.
-fn common_authors(parts: &[&Recent]) -> Vec<Vec<usize>> {
+/// Author numbers of each part among all parts. The first part keeps its own numbers.
+fn common_authors(parts: &[&TokenTheses]) -> Vec<Vec<usize>> {
     let Some((first, rest)) = parts.split_first() else { return Vec::new() };
     let mut added: HashMap<&str, usize> = HashMap::new();
     let mut all = Vec::with_capacity(rest.len());
@@ -254,7 +254,7 @@ mod tests {
             const STEP: i64 = 20 * MINUTE_MS;
             let at = at * STEP;
             let mut rows: [BTreeSet<Row>; 2] = Default::default();
-            let mut parts = [Recent::default(), Recent::default()];
+            let mut parts = [TokenTheses::default(), TokenTheses::default()];
             for (second, verb, time, author) in steps {
                 let part = usize::from(second);
                 let (time, id, author) = (time * STEP, format!("th_{time}_{author}"), format!("fp_{author}"));

@@ -1,4 +1,4 @@
-//! Entries of a dataset's log. Their JSON form is that of an export: a new field or kind is added there by itself.
+//! Entries of a dataset's log. Exports use their JSON form, which contains new fields and kinds automatically.
 
 mod portable;
 
@@ -10,42 +10,42 @@ use super::row::{Profile, Thesis, Token};
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Derived from what happened, so that it is told once; `evt_…` and public for the four event types.
+    /// Id derived from the event, so that it is written once; `evt_…` and public for the four event types.
     #[prost(string, tag = "1")]
     pub id: String,
-    /// When it was appended (fixtures: when their thesis was posted); never before the previous event's.
+    /// Time of the append (for fixtures: time of the post); never before the previous event's time.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// Made for a test, through the API.
+    /// True for an entry that the API created for a test.
     #[prost(bool, tag = "3")]
     pub test: bool,
-    /// What happened.
+    /// The content.
     #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub kind: Option<Kind>,
-    /// Where the request that caused it stands in its trace, if that is sampled.
+    /// Trace and span of the request that caused it, if its trace is sampled.
     #[prost(bytes = "vec", tag = "14")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<u8>,
 }
 
 impl Entry {
-    /// With what the ids of fillers begin.
+    /// Prefix of the ids of fillers.
     const FILLER: &str = "fill_";
 
-    /// An entry that tells nothing: it fills a place at the end of a bucket, where what comes next does not fit.
+    /// An entry without content. It fills the end of a bucket if the next batch does not fit there.
     #[must_use]
     pub fn filler(seq: u64, created_at: i64) -> Self {
         Self { id: format!("{}{seq}", Self::FILLER), created_at, test: false, ..Self::default() }
     }
 
-    /// Whether this version knows what it tells. Only a filler tells nothing.
+    /// True if this version knows its content. Only a filler has none.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.kind.is_some() || self.id.starts_with(Self::FILLER)
     }
 }
 
-/// What an entry tells.
+/// Content of an entry.
 #[expect(clippy::large_enum_variant, reason = "the largest is the usual one; a box would cost an allocation each")]
 #[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,22 +62,22 @@ pub enum Kind {
     /// A profile changed.
     #[prost(message, tag = "7")]
     ProfileUpdated(ProfileUpdated),
-    /// A thesis was seen again, with another text or figures.
+    /// A later observation changed the text or the engagement of a thesis.
     #[prost(message, tag = "8")]
     ThesisEdited(ThesisChanged),
-    /// A thesis has other figures.
+    /// A thesis has new engagement counts.
     #[prost(message, tag = "9")]
     Engagement(ThesisChanged),
-    /// A thesis is gone upstream.
+    /// A thesis was deleted upstream.
     #[prost(message, tag = "10")]
     ThesisDeleted(ThesisDeleted),
-    /// A profile is new, or changed in fields that no event tells.
+    /// A profile is new, or changed in fields without an event.
     #[prost(message, tag = "11")]
     ProfileObserved(ProfileObserved),
     /// A token is new or changed.
     #[prost(message, tag = "12")]
     TokenObserved(TokenObserved),
-    /// Figures or the deletion of a thesis that has not been seen itself.
+    /// Engagement or deletion of a thesis that was not observed yet.
     #[prost(message, tag = "13")]
     ThesisAwaited(ThesisChanged),
 }
@@ -106,8 +106,8 @@ pub struct ThesisCreated {
     pub totals: Totals,
 }
 
-/// Running totals of a token in one dataset, as they are after the entry that carries them. The writer knows the state
-/// at the head, so the log carries exact counts, and projecting an entry twice changes nothing.
+/// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,
+/// so the counts in the log are exact, and projecting an entry twice changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {
@@ -150,7 +150,7 @@ pub struct ThesisChanged {
     pub thesis: Thesis,
 }
 
-/// A thesis that is gone.
+/// A deleted thesis.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThesisDeleted {
@@ -178,7 +178,7 @@ pub struct TokenObserved {
     /// The token.
     #[prost(message, required, tag = "1")]
     pub token: Token,
-    /// The symbol before, if the symbol changed, be it in its case alone.
+    /// The previous symbol, if the symbol changed, even only in case.
     #[prost(string, optional, tag = "2")]
     pub previous_symbol: Option<String>,
 }
@@ -202,7 +202,7 @@ pub struct TokenActivity {
     /// The newest thesis.
     #[prost(string, optional, tag = "5")]
     pub latest_thesis_id: Option<String>,
-    /// When it was posted.
+    /// Time of the post.
     #[prost(int64, optional, tag = "6")]
     pub last_activity_at: Option<i64>,
 }
@@ -244,14 +244,14 @@ pub struct ProfileUpdated {
     /// The fields that changed.
     #[prost(string, repeated, tag = "2")]
     pub changed: Vec<String>,
-    /// The handle that it gave up.
+    /// The previous handle.
     #[prost(string, optional, tag = "4")]
     pub previous_handle: Option<String>,
 }
 
-/// An entry with its place in its log.
+/// An entry with its position in its log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sequenced {
+pub struct SequencedEntry {
     /// Its sequence number, from 1.
     pub seq: u64,
     /// The entry.

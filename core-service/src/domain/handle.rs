@@ -1,26 +1,26 @@
-//! Handles and symbols as they are shown, and the characters of those that a test may bring.
+//! The shown form of handles and symbols, and the characters that a test may use in them.
 
-/// A handle with its leading `@`, otherwise as typed.
+/// Adds the leading `@` to a handle, and keeps its spelling.
 #[must_use]
 pub fn with_at(handle: &str) -> String {
     format!("@{}", handle.strip_prefix('@').unwrap_or(handle))
 }
 
-/// A symbol with its leading `$`, otherwise in the letters of who told it.
+/// Adds the leading `$` to a symbol, and keeps its spelling.
 #[must_use]
 pub fn with_dollar(symbol: &str) -> String {
     let symbol = symbol.trim();
     format!("${}", symbol.strip_prefix('$').unwrap_or(symbol))
 }
 
-/// Whether a test may bring this handle: letters, digits, `_`, `.`, `-`, ASCII, after an optional `@`.
+/// True if a test may bring this handle: letters, digits, `_`, `.`, `-`, ASCII, after an optional `@`.
 #[must_use]
 pub fn is_test_handle(handle: &str) -> bool {
     let name = handle.strip_prefix('@').unwrap_or(handle);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
-/// Whether a test may bring this symbol: letters and digits of any script, `_`, `.`, `-`, after an optional `$`.
+/// True if a test may bring this symbol: letters and digits of any script, `_`, `.`, `-`, after an optional `$`.
 #[must_use]
 pub fn is_test_symbol(text: &str) -> bool {
     let name = text.strip_prefix('$').unwrap_or(text);
@@ -35,9 +35,9 @@ mod tests {
     fn forms() {
         assert_eq!(with_at("Runner"), "@Runner");
         assert_eq!(with_at("@Runner"), "@Runner");
-        for (told, shown) in [("stETH", "$stETH"), ("$stETH", "$stETH"), (" two words ", "$two words"), ("$$X", "$$X")]
+        for (given, shown) in [("stETH", "$stETH"), ("$stETH", "$stETH"), (" two words ", "$two words"), ("$$X", "$$X")]
         {
-            assert_eq!(with_dollar(told), shown);
+            assert_eq!(with_dollar(given), shown);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Ids, derived from the things they name wherever possible, so that doing a thing twice gives the same id.
+//! Ids. Wherever possible they derive from the thing that they name, so that a repeated action gives the same id.
 
 use sha2::{Digest as _, Sha256};
 use thesis_net::clock::IdSource;
@@ -20,7 +20,7 @@ pub fn derive(prefix: &str, parts: &[&str]) -> String {
     encode(prefix, &hasher.finalize())
 }
 
-/// Makes a random id.
+/// Creates a random id.
 pub fn random(prefix: &str, ids: &dyn IdSource) -> String {
     let mut bytes = [0; BYTES];
     ids.fill(&mut bytes);
@@ -50,12 +50,12 @@ pub fn of_thesis(dataset: &str, upstream_id: &str) -> String {
     derive("th_", &[dataset, "upstream", upstream_id])
 }
 
-/// A seed that nobody else has. It tells its time, in unix milliseconds.
+/// Creates a unique seed. It contains its time, in unix milliseconds.
 pub fn seed(now_ms: i64, ids: &dyn IdSource) -> String {
     format!("{}_{}", random("seed_", ids), number(now_ms, 10))
 }
 
-/// The time that a seed tells; none if it was made otherwise.
+/// Parses the time of a seed; none if the seed has another form.
 #[must_use]
 pub fn time_of_seed(seed: &str) -> Option<i64> {
     read_number(seed.strip_prefix("seed_")?.split_once('_')?.1)
@@ -65,10 +65,10 @@ pub fn time_of_seed(seed: &str) -> Option<i64> {
 #[must_use]
 pub fn number(value: i64, chars: usize) -> String {
     let value = value.max(0).unsigned_abs();
-    (0..chars).rev().map(|place| char::from(ALPHABET[(value >> (5 * place)) as usize & 31])).collect()
+    (0..chars).rev().map(|position| char::from(ALPHABET[(value >> (5 * position)) as usize & 31])).collect()
 }
 
-/// Reads what [`number`] wrote.
+/// Parses a number that [`number`] wrote.
 #[must_use]
 pub fn read_number(text: &str) -> Option<i64> {
     text.bytes().try_fold(0_i64, |value, byte| {

@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of the signature that are kept.
+/// Bytes of the truncated signature.
 const TAG: usize = 16;
 
 /// Signs and reads list cursors.
@@ -39,7 +39,7 @@ impl CursorSigner {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a cursor; none when it was not made by this service for this list.
+    /// Reads a cursor; none if this service did not create it for this list.
     #[must_use]
     pub fn read<P: prost::Message + Default>(&self, list: &[u8; 32], cursor: &str) -> Option<P> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
@@ -49,7 +49,7 @@ impl CursorSigner {
     }
 }
 
-/// Names a list by all that decides its content.
+/// Names a list by everything that determines its content.
 #[must_use]
 pub fn list_name(parts: &[&str]) -> [u8; 32] {
     let mut hasher = Sha256::new();
@@ -77,13 +77,13 @@ pub struct TimePosition {
     pub likes: Option<i64>,
 }
 
-/// A position in the merged history of events: the sequence number below which each dataset is read on.
+/// A position in the merged history of events: each dataset is read below its sequence number.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct HistoryPosition {
     /// By dataset, in the order of the view.
     #[prost(uint64, repeated, tag = "1")]
     pub before: Vec<u64>,
-    /// The lower bound that was asked for, as the first page took it; 0 for none.
+    /// The requested lower bound, as the first page resolved it; 0 for none.
     #[prost(int64, tag = "2")]
     pub from: i64,
 }

@@ -1,9 +1,9 @@
-//! What a person calls public services with, in place of an API key.
+//! The credential of a person for public services.
 
 use std::fmt;
 
-/// What a person calls public services with, in place of an API key: their session, in an environment of a project. Its
-/// text stands where the id of a key would. It is no secret: a session's id leads to no token.
+/// The credential of a person for public services, in place of an API key: their session, in an environment of a
+/// project. Its text replaces the id of a key. It is no secret: nobody can derive a token from the id of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberKey {
     /// The user.
@@ -12,7 +12,7 @@ pub struct MemberKey {
     pub session_id: String,
     /// The project.
     pub project_id: String,
-    /// Whether its live environment is meant.
+    /// True for its live environment.
     pub live: bool,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for MemberKey {
 }
 
 impl MemberKey {
-    /// Reads the text of one; none for the id of an API key, which has no slash.
+    /// Parses the text; none for the id of an API key, which has no slash.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('/').collect();

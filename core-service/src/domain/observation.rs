@@ -1,10 +1,10 @@
-//! Observations of the upstream, as ingestion takes them. Times are unix milliseconds.
+//! Observations of the upstream, the input of ingestion. Times are unix milliseconds.
 
 use super::row::Wallet;
 
 /// A profile as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProfileSeen {
+pub struct ObservedProfile {
     /// The upstream's user id.
     pub upstream_id: String,
     /// With or without `@`.
@@ -23,15 +23,15 @@ pub struct ProfileSeen {
     pub created_at: Option<i64>,
     /// Last changed upstream.
     pub source_updated_at: Option<i64>,
-    /// Public, authorized wallets; none where they were not looked at.
+    /// Public, authorized wallets; none if they were not read.
     pub wallets: Option<Vec<Wallet>>,
-    /// Its own revision, where the upstream dates it beside a thesis.
+    /// Its own revision, if the upstream dates it separately from the thesis.
     pub revision: Option<i64>,
 }
 
 /// A token as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TokenSeen {
+pub struct ObservedToken {
     /// The chain's name.
     pub chain: String,
     /// The address.
@@ -48,34 +48,34 @@ pub struct TokenSeen {
     pub platform_url: Option<String>,
     /// Last changed upstream.
     pub source_updated_at: Option<i64>,
-    /// Its own revision, where the upstream dates it beside a thesis.
+    /// Its own revision, if the upstream dates it separately from the thesis.
     pub revision: Option<i64>,
 }
 
 /// A thesis as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThesisSeen {
+pub struct ObservedThesis {
     /// The upstream's id.
     pub upstream_id: String,
     /// Its author.
-    pub profile: ProfileSeen,
+    pub profile: ObservedProfile,
     /// Its token.
-    pub token: TokenSeen,
+    pub token: ObservedToken,
     /// The text.
     pub text: String,
     /// Likes.
     pub likes: Option<i64>,
     /// Replies.
     pub replies: Option<i64>,
-    /// When it was posted.
+    /// Time of the post.
     pub created_at: i64,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: i64,
 }
 
-/// New figures of a thesis.
+/// New engagement counts of a thesis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EngagementSeen {
+pub struct ObservedEngagement {
     /// The upstream's id of the thesis.
     pub upstream_id: String,
     /// Likes.
@@ -84,19 +84,19 @@ pub struct EngagementSeen {
     pub replies: Option<i64>,
 }
 
-/// One thing seen.
+/// The observed thing.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum ObservedThing {
     /// A thesis.
-    Thesis(Box<ThesisSeen>),
-    /// New figures.
-    Engagement(EngagementSeen),
-    /// The thesis with this upstream id is gone.
+    Thesis(Box<ObservedThesis>),
+    /// New engagement counts.
+    Engagement(ObservedEngagement),
+    /// The thesis with this upstream id was deleted.
     Deletion(String),
     /// A profile.
-    Profile(Box<ProfileSeen>),
+    Profile(Box<ObservedProfile>),
     /// A token.
-    Token(Box<TokenSeen>),
+    Token(Box<ObservedToken>),
     /// The public, authorized wallets of the profile with this upstream id.
     Wallets(String, Vec<Wallet>),
 }
@@ -104,16 +104,16 @@ pub enum Seen {
 /// An observation, idempotent by its version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// When it was made.
+    /// Time of the observation.
     pub observed_at: i64,
     /// The upstream's revision, if it gave one.
     pub revision: Option<i64>,
-    /// What was seen.
-    pub seen: Seen,
+    /// The observed thing.
+    pub seen: ObservedThing,
 }
 
 impl Observation {
-    /// Orders the observations of a thesis; an older one changes nothing.
+    /// Version that orders the observations of a thesis. An older one changes nothing.
     #[must_use]
     pub fn version(&self) -> i64 {
         self.revision.unwrap_or(self.observed_at)

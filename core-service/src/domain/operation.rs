@@ -41,7 +41,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// What its operations say while it is off.
+    /// Returns the error text of its operations while it is off.
     #[must_use]
     pub const fn why_off(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Feature {
     }
 }
 
-/// Which features are on.
+/// The enabled features.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// `PROFILES_API_ENABLED`
@@ -74,7 +74,7 @@ impl Default for Features {
 }
 
 impl Features {
-    /// Whether a feature is on. This version has no semantic search.
+    /// True if a feature is on. This version has no semantic search.
     #[must_use]
     pub const fn has(&self, feature: Feature) -> bool {
         match feature {
@@ -105,25 +105,25 @@ macro_rules! operations {
                 match self { $(Self::$variant => concat!(stringify!($service), "/", stringify!($variant)),)+ }
             }
 
-            /// The scope it needs.
+            /// The required scope.
             #[must_use]
             pub const fn scope(self) -> Option<Scope> {
                 match self { $(Self::$variant => $scope,)+ }
             }
 
-            /// The class it is counted in.
+            /// Its rate class.
             #[must_use]
             pub const fn class(self) -> RateClass {
                 match self { $(Self::$variant => RateClass::$class,)+ }
             }
 
-            /// The feature flag it needs.
+            /// The required feature flag.
             #[must_use]
             pub const fn feature(self) -> Option<Feature> {
                 match self { $(Self::$variant => $feature,)+ }
             }
 
-            /// Whether only test keys may call it.
+            /// True if only test keys may call it.
             #[must_use]
             pub const fn test_only(self) -> bool {
                 match self { $(Self::$variant => $test_only,)+ }
@@ -164,8 +164,8 @@ operations! {
 }
 
 impl Operation {
-    /// Whether a request may carry an idempotency key. The others ignore it: a read or a deletion is repeated without
-    /// one, and a verification must not repeat an old verdict.
+    /// True if a request may carry an idempotency key. Other operations ignore it: a read or a deletion is repeatable
+    /// without one, and a verification must not repeat an old result.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         matches!(
@@ -180,13 +180,13 @@ impl Operation {
         )
     }
 
-    /// Whether it changes something of the project's. A ticket opens a stream, which only reads.
+    /// True if it changes data of the project. Opening a stream with a ticket only reads.
     #[must_use]
     pub const fn is_change(self) -> bool {
         matches!(self, Self::DeleteWebhook) || (self.is_repeatable() && !matches!(self, Self::CreateStreamTicket))
     }
 
-    /// Reads `Service/Method`.
+    /// Parses `Service/Method`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|operation| operation.name() == name)

@@ -1,4 +1,4 @@
-//! Plans: how much an organization may use.
+//! Plans: the limits of organizations.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ pub struct Plan {
     pub requests_per_month: u64,
     /// Requests a minute of class standard, per project and environment.
     pub standard_per_minute: u32,
-    /// The same for class heavy.
+    /// Requests a minute of class heavy.
     pub heavy_per_minute: u32,
-    /// The same for class verify.
+    /// Requests a minute of class verify.
     pub verify_per_minute: u32,
 }
 
 impl Plan {
-    /// Requests a minute of a class.
+    /// Returns the requests a minute of a class.
     #[must_use]
     pub const fn per_minute(&self, class: RateClass) -> u32 {
         match class {
@@ -36,7 +36,7 @@ impl Plan {
         }
     }
 
-    /// Where the history window starts.
+    /// Returns the start of the history window.
     #[must_use]
     pub fn window_start(&self, now_ms: i64) -> i64 {
         now_ms - i64::from(self.history_days) * DAY_MS

@@ -1,15 +1,15 @@
-//! When a failed delivery attempt is made again.
+//! The retry table of failed delivery attempts.
 
 use super::window::{HOUR_MS, MINUTE_MS};
 
-/// Milliseconds from each failed attempt to the next; after the last there is none.
+/// Milliseconds from each failed attempt to the next.
 const DELAYS: [i64; 5] = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS];
 
-/// Most attempts of a delivery.
+/// Attempts of a delivery.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the table is short")]
 pub const MAX_ATTEMPTS: i32 = DELAYS.len() as i32 + 1;
 
-/// Milliseconds from a failed attempt to the next; none after the last.
+/// Returns the milliseconds from a failed attempt to the next; none after the last.
 #[must_use]
 pub fn delay_after(attempt: i32) -> Option<i64> {
     DELAYS.get(usize::try_from(attempt - 1).ok()?).copied()

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A wallet association and when it was seen.
+/// A wallet association and the time of its observation.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wallet {
@@ -13,48 +13,48 @@ pub struct Wallet {
     /// The network's name.
     #[prost(string, tag = "2")]
     pub network: String,
-    /// When it was seen.
+    /// Time of the observation.
     #[prost(int64, tag = "3")]
     pub observed_at: i64,
 }
 
-/// How new an observation of a profile or token is. One with a revision is newer than any without. The others go by
-/// their time; at the same time, one made on its own is newer than one beside a thesis.
+/// Age of an observation of a profile or token. One with a revision is newer than any without. The others compare by
+/// time; at the same time, a separate observation is newer than one beside a thesis.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Age {
     /// The upstream's revision, if it gave one.
     #[prost(int64, optional, tag = "1")]
     pub revision: Option<i64>,
-    /// When it was seen.
+    /// Time of the observation.
     #[prost(int64, tag = "2")]
     pub observed_at: i64,
-    /// Seen on its own, or dated on its own beside a thesis.
+    /// True for a separate observation, or one with its own date beside a thesis.
     #[prost(bool, tag = "3")]
     pub own: bool,
 }
 
 impl Age {
-    /// Seen beside a thesis, whose revision is not its own.
+    /// An observation beside a thesis, whose revision belongs to the thesis.
     #[must_use]
     pub const fn beside(observed_at: i64) -> Self {
         Self { revision: None, observed_at, own: false }
     }
 
-    /// Seen on its own, or dated on its own beside a thesis.
+    /// True for a separate observation, or one with its own date beside a thesis.
     #[must_use]
     pub const fn own(revision: Option<i64>, observed_at: i64) -> Self {
         Self { revision, observed_at, own: true }
     }
 
-    /// Whether this is newer than the known one, if there is one.
+    /// True if this is newer than the known one, or none is known.
     #[must_use]
     pub fn is_newer_than(&self, known: Option<&Self>) -> bool {
-        let place = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
-        known.is_none_or(|known| place(self) > place(known))
+        let order_key = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
+        known.is_none_or(|known| order_key(self) > order_key(known))
     }
 
-    /// Its name in the id of an entry.
+    /// Returns its text in the id of an entry.
     #[must_use]
     pub fn name(&self) -> String {
         match (self.revision, self.own) {
@@ -65,13 +65,13 @@ impl Age {
     }
 }
 
-/// Decides between two profiles with one handle: it belongs to the one that changed or was seen last.
+/// Decides between two profiles with one handle: the one with the latest change or observation keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
 pub struct HandleClaim {
-    /// When the profile last changed upstream.
+    /// Time of the profile's last change upstream.
     #[prost(int64, optional, tag = "1")]
     pub source_updated_at: Option<i64>,
-    /// When it was last observed.
+    /// Time of the last observation.
     #[prost(int64, optional, tag = "2")]
     pub observed_at: Option<i64>,
 }
@@ -142,7 +142,7 @@ pub struct Token {
     /// `tk_…`
     #[prost(string, tag = "1")]
     pub id: String,
-    /// With the leading `$`, in the upstream's letters; that of a test thesis in upper case.
+    /// With the leading `$`, in the upstream's spelling; upper case for a token of a test thesis.
     #[prost(string, tag = "2")]
     pub symbol: String,
     /// Name.
@@ -154,7 +154,7 @@ pub struct Token {
     /// The chain's number.
     #[prost(int64, optional, tag = "5")]
     pub chain_id: Option<i64>,
-    /// Contract or mint address, in the upstream's letters.
+    /// Contract or mint address, in the upstream's spelling.
     #[prost(string, tag = "6")]
     pub address: String,
     /// Logo.
@@ -202,13 +202,13 @@ pub struct Thesis {
     /// Replies.
     #[prost(int64, optional, tag = "7")]
     pub replies: Option<i64>,
-    /// When it was posted.
+    /// Time of the post.
     #[prost(int64, tag = "8")]
     pub created_at: i64,
-    /// When it was last changed.
+    /// Time of the last change.
     #[prost(int64, tag = "9")]
     pub updated_at: i64,
-    /// When it was deleted.
+    /// Time of the deletion.
     #[prost(int64, optional, tag = "10")]
     pub deleted_at: Option<i64>,
     /// A project's thesis whose author is of the sandbox.
@@ -220,7 +220,7 @@ pub struct Thesis {
     /// Revision or time of the newest observation of its text.
     #[prost(int64, tag = "13")]
     pub version: i64,
-    /// Revision or time of the newest observation of its figures.
+    /// Revision or time of the newest observation of its engagement counts.
     #[prost(int64, tag = "14")]
     pub engagement_version: i64,
     /// The upstream's id; empty for a test thesis.
@@ -229,14 +229,14 @@ pub struct Thesis {
 }
 
 impl Thesis {
-    /// Whether only figures or a deletion were seen, not yet the thesis itself: no reader sees it.
+    /// True if only engagement or a deletion was observed, not yet the thesis itself. No reader sees such a row.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.profile_id.is_empty()
     }
 }
 
-/// The part of a thesis that its index row holds.
+/// The part of a thesis that its index row contains.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct IndexedThesis {
     /// The author.
@@ -244,7 +244,7 @@ pub struct IndexedThesis {
     pub profile_id: String,
 }
 
-/// A thesis to be put into the log, with its author and token as they are now.
+/// A thesis to append to the log, with its present author and token.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct NewThesis {
     /// The thesis.
@@ -256,16 +256,16 @@ pub struct NewThesis {
     /// Its token.
     #[prost(message, required, tag = "3")]
     pub token: Token,
-    /// Generated through the API for a test.
+    /// True for a thesis that the API created for a test.
     #[prost(bool, tag = "4")]
     pub test: bool,
-    /// The event's time, when that is not the time of the append.
+    /// The time of the event, if it differs from the time of the append.
     #[prost(int64, optional, tag = "5")]
     pub at: Option<i64>,
-    /// Where the request that posts it stands in its trace, if that is sampled.
+    /// Trace and span of the request that posts it, if its trace is sampled.
     #[prost(bytes = "vec", tag = "6")]
     pub trace: Vec<u8>,
-    /// Theses that its dataset keeps: if it has more then, the oldest are deleted. None keeps all.
+    /// Capacity of its dataset: beyond it the oldest theses are deleted. None keeps all.
     #[prost(int64, optional, tag = "7")]
     pub max_theses: Option<i64>,
 }

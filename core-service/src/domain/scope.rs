@@ -1,4 +1,4 @@
-//! What a key may do.
+//! Scopes of API keys.
 
 macro_rules! scopes {
     ($($variant:ident $name:literal $default:literal;)+) => {
@@ -18,7 +18,7 @@ macro_rules! scopes {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Whether a key gets it when no scope is named.
+            /// True if a key gets it by default.
             #[must_use]
             pub const fn by_default(self) -> bool {
                 match self { $(Self::$variant => $default,)+ }
@@ -39,7 +39,7 @@ scopes! {
 }
 
 impl Scope {
-    /// Reads a scope's name.
+    /// Parses the name of a scope.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scope| scope.as_str() == text)

@@ -9,13 +9,13 @@ pub const HOUR_MS: i64 = 3_600_000;
 /// A minute in milliseconds.
 pub const MINUTE_MS: i64 = 60_000;
 
-/// Longest time by which a bound may lie before the window and count as its start: clients compute it with their own
-/// clock.
+/// A bound may be this long before the window and still counts as its start, since clients compute it with their own
+/// clock, in milliseconds.
 const HISTORY_GRACE_MS: i64 = 60_000;
-/// Before every real time, and far enough from the lowest number to calculate with.
+/// A time before every real one, and far enough from the lowest number for calculations.
 const EVER: i64 = i64::MIN / 2;
 
-/// Reads a span such as `90s`, `30m`, `1h`, `7d` in milliseconds.
+/// Parses a span such as `90s`, `30m`, `1h`, `7d` into milliseconds.
 #[must_use]
 pub fn parse_span(text: &str) -> Option<i64> {
     let unit = match text.as_bytes().last()? {
@@ -44,10 +44,10 @@ impl Floor {
     /// No bound at all.
     pub const NONE: Self = Self { sandbox: EVER, others: EVER };
 
-    /// The lower bound of a first page.
+    /// Returns the lower bound of a first page.
     ///
     /// # Errors
-    /// `HistoryLimit` when an explicit bound lies before the window, beyond the grace.
+    /// `HistoryLimit` if an explicit bound is before the window by more than the grace.
     pub fn first(explicit: Option<i64>, window_start: i64) -> Result<Self, HistoryLimit> {
         match explicit {
             Some(bound) if bound < window_start - HISTORY_GRACE_MS => Err(HistoryLimit),
@@ -56,28 +56,28 @@ impl Floor {
         }
     }
 
-    /// The lower bound of a later page: that of the first page, which the cursor carries and which was explicit or not.
-    /// The window has moved on meanwhile; the cursor reaches back before it by the grace at most.
+    /// Returns the lower bound of a later page, which its cursor carries from the first page. The window has moved on
+    /// since; the cursor reaches back before it by the grace at most.
     #[must_use]
     pub fn later(carried: i64, was_explicit: bool, window_start: i64) -> Self {
         let sandbox = if was_explicit { carried } else { EVER };
         Self { sandbox, others: carried.max(window_start - HISTORY_GRACE_MS) }
     }
 
-    /// The bound that a cursor carries.
+    /// Returns the bound that a cursor carries.
     #[must_use]
     pub const fn carried(&self) -> i64 {
         self.others
     }
 
-    /// The bound for rows of a dataset, in unix milliseconds.
+    /// Returns the bound for rows of a dataset, in unix milliseconds.
     #[must_use]
-    pub fn of(&self, dataset: &Dataset) -> i64 {
+    pub fn bound_for(&self, dataset: &Dataset) -> i64 {
         if *dataset == Dataset::Sandbox { self.sandbox } else { self.others }
     }
 }
 
-/// A bound lies before the plan's history window.
+/// A bound before the plan's history window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimit;
 
@@ -109,9 +109,12 @@ mod tests {
     fn the_window_does_not_cut_off_the_sandbox() {
         let project = Dataset::Project("prj_1".to_owned());
         let floor = Floor::first(None, 1_000_000).unwrap();
-        assert_eq!([&Dataset::Sandbox, &Dataset::Live, &project].map(|it| floor.of(it)), [EVER, 1_000_000, 1_000_000]);
+        assert_eq!(
+            [&Dataset::Sandbox, &Dataset::Live, &project].map(|it| floor.bound_for(it)),
+            [EVER, 1_000_000, 1_000_000]
+        );
         let floor = Floor::first(Some(1_500_000), 1_000_000).unwrap();
-        assert_eq!([&Dataset::Sandbox, &project].map(|dataset| floor.of(dataset)), [1_500_000; 2]);
+        assert_eq!([&Dataset::Sandbox, &project].map(|dataset| floor.bound_for(dataset)), [1_500_000; 2]);
     }
 
     #[test]
@@ -120,8 +123,11 @@ mod tests {
             let first = Floor::first(explicit, 1_000_000).unwrap();
             assert_eq!(Floor::later(first.carried(), explicit.is_some(), 1_000_000 + HISTORY_GRACE_MS), first);
         }
-        // A cursor kept for long shows no more of a project than the window does; the sandbox stays.
+        // An old cursor shows no more of a project than the window does; the sandbox stays.
         let floor = Floor::later(1_000_000, true, 9_000_000);
-        assert_eq!((floor.of(&Dataset::Sandbox), floor.of(&Dataset::Live)), (1_000_000, 9_000_000 - HISTORY_GRACE_MS));
+        assert_eq!(
+            (floor.bound_for(&Dataset::Sandbox), floor.bound_for(&Dataset::Live)),
+            (1_000_000, 9_000_000 - HISTORY_GRACE_MS)
+        );
     }
 }

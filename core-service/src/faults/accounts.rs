@@ -1,5 +1,5 @@
-//! People's use cases that write. After a lost answer people do as anyone would: they sign in with the password that they
-//! chose, or look before they ask again.
+//! Use cases of people that write. After a lost response people sign in with the password that they chose, or check
+//! before they repeat a request.
 
 pub(super) mod changes;
 pub(super) mod links;
@@ -16,10 +16,10 @@ use tonic::Status;
 
 use super::{
     cases::ready,
-    place::Store,
     requests::{person, service},
     stored::logs,
     world::World,
+    world_store::StoreKind,
 };
 use crate::{domain::account::Act, shared::control::CONTROL_LOG, store::schema, tables::control};
 
@@ -45,8 +45,8 @@ async fn signed_up(world: &mut World, email: &str) -> String {
         person(v1::SignUpRequest { email, password, organization_name, user_agent: None }, None)
     };
     let answer = world.ask(async |api| api.sign_up(request()).await).await;
-    world.made("user", email);
-    world.made("organization", &format!("of {email}"));
+    world.note_created("user", email);
+    world.note_created("organization", &format!("of {email}"));
     match answer {
         Ok(answer) => answer.session.unwrap().token,
         Err(status) => {
@@ -64,22 +64,23 @@ async fn signed_up_and_confirmed(world: &mut World, email: &str) -> String {
     session
 }
 
-/// The use case is over: what is looked at afterwards does not fail.
+/// The use case is over: later checks do not fail.
 async fn over(world: &mut World) {
     world.idle().await;
     world.process.rest();
 }
 
-/// How often the audit log tells of an action, once its rows are made.
-async fn told(world: &World, action: &str) -> usize {
-    let store = &*world.place.rows().await;
+/// Counts the audit rows of an action, including those that are not projected yet.
+async fn count_audit_rows(world: &World, action: &str) -> usize {
+    let store = &*world.store.rows().await;
     let rows = store.all(&schema::AUDIT).into_iter();
-    let mut told: BTreeMap<String, _> = rows.map(|(key, row)| (format!("{key:?}"), row.body)).collect();
+    let mut rows: BTreeMap<String, _> = rows.map(|(key, row)| (format!("{key:?}"), row.body)).collect();
     for (seq, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        let made = control::entry_changes(seq, body).unwrap().filter(|change| change.table.name == schema::AUDIT.name);
-        told.extend(made.map(|change| (format!("{:?}", change.key), change.body.unwrap())));
+        let changes =
+            control::entry_changes(seq, body).unwrap().filter(|change| change.table.name == schema::AUDIT.name);
+        rows.extend(changes.map(|change| (format!("{:?}", change.key), change.body.unwrap())));
     }
-    told.into_values().filter(|body| Act::decode(body.clone()).unwrap().action == action).count()
+    rows.into_values().filter(|body| Act::decode(body.clone()).unwrap().action == action).count()
 }
 
 async fn signed_in(world: &mut World, email: &str, password: &str) -> Result<String, ErrorCode> {
@@ -91,7 +92,7 @@ async fn signed_in(world: &mut World, email: &str, password: &str) -> Result<Str
     answer.map(|answer| answer.session.unwrap().token).map_err(|status| code(&status))
 }
 
-/// The user of a session, with their organizations; none if it is over.
+/// Reads the user of a session, with their organizations; none if it has ended.
 async fn account(world: &mut World, session: &str) -> Option<v1::GetAccountResponse> {
     let request = || person(v1::GetAccountRequest {}, Some(session));
     match world.ask(async |api| api.get_account(request()).await).await {
@@ -115,14 +116,14 @@ async fn members(world: &mut World, session: &str, organization_id: &str) -> Vec
     world.ask(async |api| api.list_members(request()).await).await.unwrap().data
 }
 
-/// Invites somebody; gives the link's token.
+/// Invites somebody; returns the token of the link.
 async fn invited(world: &mut World, session: &str, organization_id: &str, email: &str) -> String {
     let request = || {
         let (organization_id, email) = (organization_id.to_owned(), email.to_owned());
         person(v1::CreateInvitationRequest { organization_id, email, role: Role::Developer.into() }, Some(session))
     };
-    let made = world.ask(async |api| api.create_invitation(request()).await).await.unwrap();
-    token_of(&made.link.unwrap())
+    let created = world.ask(async |api| api.create_invitation(request()).await).await.unwrap();
+    token_of(&created.link.unwrap())
 }
 
 async fn invitations(world: &mut World, session: &str, organization_id: &str) -> Vec<v1::Invitation> {
@@ -173,7 +174,7 @@ pub(super) async fn accept_invitation(world: &mut World) {
     if let Err(status) = answer {
         assert!([ErrorCode::LinkNotFound, ErrorCode::SignInRequired].contains(&code(&status)), "{status:?}");
     }
-    world.made("user", OTHER);
+    world.note_created("user", OTHER);
     let session = signed_in(world, OTHER, PASSWORD).await.expect("the password that was chosen");
     assert_eq!(organization(world, &session).await, organization_id);
     assert_eq!(members(world, &owner, &organization_id).await.len(), 2);
@@ -202,8 +203,8 @@ pub(super) async fn join(world: &mut World) {
 pub(super) async fn reset_password(world: &mut World) {
     let old = signed_up(world, OWNER).await;
     let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned(), keep_memberships: true });
-    let made = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
-    let token = token_of(&made.link);
+    let created = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
+    let token = token_of(&created.link);
     ready(world).await;
     let request = |password: &str| {
         let (token, password) = (token.clone(), password.to_owned());
@@ -223,10 +224,10 @@ pub(super) async fn make_reset_link(world: &mut World) {
     signed_up(world, OWNER).await;
     ready(world).await;
     let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned(), keep_memberships: true });
-    let made = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
-    // The link of the answer is the one that works.
+    let created = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
+    // The link in the response works.
     let request = || {
-        let (token, password) = (token_of(&made.link), NEW.to_owned());
+        let (token, password) = (token_of(&created.link), NEW.to_owned());
         person(v1::ResetPasswordRequest { token, password, user_agent: None }, None)
     };
     over(world).await;
@@ -244,13 +245,13 @@ pub(super) async fn change_password(world: &mut World) {
     over(world).await;
     match answer {
         Ok(answer) => assert!(account(world, &answer.session.unwrap().token).await.is_some()),
-        // It was changed, which ended the session, and the answer was lost.
+        // The password changed, which ended the session, and the response was lost.
         Err(status) => assert_eq!(code(&status), ErrorCode::SignInRequired, "{status:?}"),
     }
     has_new_password(world, &old).await;
 }
 
-/// Demands that only the new password works, and that an old session is over.
+/// Checks that only the new password works, and that an old session has ended.
 async fn has_new_password(world: &mut World, old: &str) {
     assert!(account(world, old).await.is_none());
     assert_eq!(signed_in(world, OWNER, PASSWORD).await, Err(ErrorCode::SignInFailed));
@@ -262,7 +263,7 @@ pub(super) async fn create_invitation(world: &mut World) {
     let owner = signed_up_and_confirmed(world, OWNER).await;
     let organization_id = organization(world, &owner).await;
     ready(world).await;
-    // People look before they ask again.
+    // People check before they repeat a request.
     loop {
         let open = invitations(world, &owner, &organization_id).await;
         if let [invitation] = &open[..] {
@@ -328,6 +329,6 @@ pub(super) async fn sign_out(world: &mut World) {
     assert!(account(world, &second).await.is_none());
     assert!(account(world, &first).await.is_some());
     // With many writers the audit log is written after it, and may miss it.
-    let least = usize::from(world.place.kind() != Store::Shared);
-    assert!((least..=1).contains(&told(world, "session.ended").await));
+    let min = usize::from(world.store.kind() != StoreKind::Shared);
+    assert!((min..=1).contains(&count_audit_rows(world, "session.ended").await));
 }

@@ -15,21 +15,21 @@ use tonic::Code;
 use super::{
     accounts,
     observations::{author, coin, deletion, likes, observation, thesis},
-    place::Dice,
     requests::{public, service},
     worker::GONE,
     world::World,
+    world_store::Dice,
 };
 use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::schema, testing::NOON};
 
 /// A use case.
 pub(super) struct UseCase {
     pub(super) name: &'static str,
-    /// Whether the store is empty at first.
+    /// True if the store is empty at first.
     pub(super) from_nothing: bool,
-    /// Seconds between the sandbox's ticks; 0 for none.
+    /// Interval between ticks of the sandbox, in seconds; 0 for none.
     pub(super) tick_seconds: u32,
-    /// Whether first attempts of deliveries fail.
+    /// True if first attempts of deliveries fail.
     pub(super) first_fails: bool,
     pub(super) run: for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>,
 }
@@ -100,7 +100,7 @@ pub(super) const ALL: &[UseCase] = &[
     case!("lay out the sandbox", lay_out, from_nothing: true),
 ];
 
-/// Waits for a core at rest; from then on calls count.
+/// Waits for an idle core. From then on calls count.
 pub(super) async fn ready(world: &mut World) {
     drop(world.core().await);
     world.idle().await;
@@ -234,7 +234,7 @@ async fn delete_webhook(world: &mut World) {
     ready(world).await;
     let request = || public(v1::DeleteWebhookRequest { id: id.clone() }, None);
     let answer = world.ask(async |api| api.delete_webhook(request()).await).await;
-    // Asking again after the first answer was lost finds nothing.
+    // A repeated request after a lost response finds nothing.
     assert!(answer.is_ok() || answer.is_err_and(|status| status.code() == Code::NotFound));
     world.acknowledged.webhooks.remove(&id);
     world.acknowledged.deleted.insert(id);
@@ -257,13 +257,13 @@ async fn retry_delivery(world: &mut World) {
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
-/// Operators look before they ask again.
+/// Operators check before they repeat a request.
 async fn organization(world: &mut World, name: &str) -> String {
     loop {
         let list = || service(v1::ListOrganizationsRequest::default());
         let listed = world.ask(async |api| api.list_organizations(list()).await).await.unwrap();
         if let Some(found) = listed.data.iter().find(|row| row.name == name) {
-            world.made("organization", name);
+            world.note_created("organization", name);
             return found.id.clone();
         }
         let make = v1::CreateOrganizationRequest { name: name.to_owned(), plan: None };
@@ -276,7 +276,7 @@ async fn project(world: &mut World, organization: &str, name: &str) -> String {
         let list = || service(v1::ListProjectsRequest::default());
         let listed = world.ask(async |api| api.list_projects(list()).await).await.unwrap();
         if let Some(found) = listed.data.iter().find(|row| row.name == name) {
-            world.made("project", name);
+            world.note_created("project", name);
             return found.id.clone();
         }
         let make = v1::CreateProjectRequest { organization_id: organization.to_owned(), name: name.to_owned() };
@@ -289,7 +289,7 @@ async fn key(world: &mut World, project: &str, name: &str) -> String {
         let list = || service(v1::ListKeysRequest { project_id: project.to_owned() });
         let listed = world.ask(async |api| api.list_keys(list()).await).await.unwrap();
         if let Some(found) = listed.data.iter().find(|row| row.name == name) {
-            world.made("key", name);
+            world.note_created("key", name);
             return found.id.clone();
         }
         let make = v1::CreateKeyRequest {
@@ -354,7 +354,7 @@ async fn revoke_key(world: &mut World) {
 }
 
 async fn used(world: &World) -> i64 {
-    let rows = world.place.rows().await.all(&schema::USAGE).into_iter();
+    let rows = world.store.rows().await.all(&schema::USAGE).into_iter();
     rows.map(|(_, row)| i64::from_be_bytes(row.body.as_ref().try_into().unwrap())).sum()
 }
 
@@ -363,11 +363,11 @@ async fn count_requests(world: &mut World) {
     tokio::time::sleep(Duration::from_millis(400)).await;
     let before = used(world).await;
     world.count(false);
-    let asked = Cell::new(0);
+    let requests = Cell::new(0);
     for _ in 0..3 {
         let request = || public(v1::ListWebhooksRequest::default(), None);
         let ask = async |api: Api| {
-            asked.set(asked.get() + 1);
+            requests.set(requests.get() + 1);
             api.list_webhooks(request()).await
         };
         world.ask(ask).await.unwrap();
@@ -379,7 +379,7 @@ async fn count_requests(world: &mut World) {
     tokio::time::sleep(Duration::from_millis(700)).await;
     let counted = used(world).await - before;
     // Counts of the last tenth of a second before an end, or of a second before a power loss, may be lost.
-    assert!(counted <= asked.get() && (ended || counted >= 3), "{counted} of {}", asked.get());
+    assert!(counted <= requests.get() && (ended || counted >= 3), "{counted} of {}", requests.get());
 }
 
 async fn tick(world: &mut World) {

@@ -1,4 +1,4 @@
-//! What clients of a world ask for, and note as acknowledged.
+//! Requests of the clients of a world, and their acknowledged writes.
 
 use thesis_proto::v1::{
     self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,

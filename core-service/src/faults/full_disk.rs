@@ -14,14 +14,14 @@ use tonic::{Response, Status};
 use super::{
     judge,
     observations::thesis,
-    place::{Place, Store},
     requests::{public, service},
     world::World,
+    world_store::{StoreKind, WorldStore},
 };
 use crate::{grpc::Api, store::faulty::Fault};
 
 fn disk_of(world: &World) -> crate::store::embedded::tests::disk::Disk {
-    let Place::Embedded(disk, _) = &world.place else { panic!("no disk") };
+    let WorldStore::Embedded(disk, _) = &world.store else { panic!("no disk") };
     disk.clone()
 }
 
@@ -44,7 +44,7 @@ async fn listed(api: &Api) -> usize {
     api.list_theses(public(message, None)).await.unwrap().into_inner().data.len()
 }
 
-/// How many parts an export has.
+/// Counts the parts of an export.
 async fn exported(api: &Api) -> usize {
     let message = v1::ExportDatasetRequest { dataset: "sandbox".to_owned() };
     let parts = api.export_dataset(service(message)).await.unwrap().into_inner();
@@ -53,11 +53,11 @@ async fn exported(api: &Api) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_refuses_writes_and_nothing_else() {
-    let mut world = World::base(Store::Embedded).await;
+    let mut world = World::base(StoreKind::Embedded).await;
     let api = Api::new(&world.core().await);
     let disk = disk_of(&world);
     let mut written = 0;
-    // Full at once, or in the middle of a write.
+    // The disk is full immediately, or in the middle of a write.
     for room in [0, 2, 5, 9] {
         let before = api.create_test_thesis(public(new_thesis("before"), None)).await.unwrap();
         world.idle().await;
@@ -92,7 +92,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             assert!(api.core.shared.backend.check().await.is_err(), "and it says so");
         }
         disk.room(i64::MAX);
-        // The same process continues.
+        // The process continues.
         world.create_thesis(&format!("room again {room}"), "full", "FULL").await;
         written += 1;
         assert_eq!(listed(&api).await, written);
@@ -101,7 +101,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
     judge(&mut world).await;
     world.stop();
     world.process.end();
-    world.place.end(Fault::PowerLoss, None, &world.clock.clone());
+    world.store.end(Fault::PowerLoss, None, &world.clock.clone());
     world.settle().await;
     super::recount::recount(&world).await;
 }

@@ -1,4 +1,4 @@
-//! Links between the cores of several worlds, without sockets. The same goes wrong on them as between processes.
+//! Links between the cores of several worlds, without sockets. They fail in the same ways as links between processes.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use thesis_proto::v1::{self, peer_service_server::PeerService};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{place::Dice, requests::service};
+use super::{requests::service, world_store::Dice};
 use crate::{grpc::Api, operations::Core, replicas::peers::Dial, store::faulty::Process};
 
 /// A core and its process.
@@ -33,8 +33,8 @@ pub(super) struct Links {
     forwarded: AtomicUsize,
 }
 
-/// What happens to a command.
-enum Fate {
+/// A fault of a command.
+enum CommandFate {
     Passes,
     Refused,
     /// No receipt comes. The command may have arrived all the same.
@@ -69,7 +69,7 @@ impl Links {
         *self.dice.lock() = None;
     }
 
-    /// How many commands another core has carried out and answered.
+    /// Returns the number of commands that another core has carried out and answered.
     pub(super) fn forwarded(&self) -> usize {
         self.forwarded.load(Ordering::Relaxed)
     }
@@ -88,15 +88,15 @@ impl Links {
         self.dice.lock().as_mut().map(|dice| dice.roll(below))
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> CommandFate {
         match self.roll(18) {
-            Some(0) => Fate::Refused,
-            Some(1) => Fate::Silent { arrives: false },
-            Some(2) => Fate::Silent { arrives: true },
-            Some(3) => Fate::BreaksOff { goes_on: true },
-            Some(4 | 5) => Fate::BreaksOff { goes_on: false },
-            Some(6) => Fate::Twice,
-            _ => Fate::Passes,
+            Some(0) => CommandFate::Refused,
+            Some(1) => CommandFate::Silent { arrives: false },
+            Some(2) => CommandFate::Silent { arrives: true },
+            Some(3) => CommandFate::BreaksOff { goes_on: true },
+            Some(4 | 5) => CommandFate::BreaksOff { goes_on: false },
+            Some(6) => CommandFate::Twice,
+            _ => CommandFate::Passes,
         }
     }
 
@@ -118,7 +118,7 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// Has the core take a command; it works while its answers are taken.
+    /// Passes a command to the core, which works while its responses are read.
     async fn take(&self, command: v1::AppendRequest) -> Result<Stream<v1::AppendResponse>, Status> {
         let answers = self.api.append(service(command)).await?.into_inner();
         let process = Arc::clone(&self.process);
@@ -127,7 +127,7 @@ impl FarEnd {
     }
 }
 
-/// Has a core go on although nobody listens any more.
+/// Lets a core continue although its caller is gone.
 fn go_on(answers: Stream<v1::AppendResponse>) {
     tokio::spawn(answers.for_each(|_| ready(())));
 }
@@ -147,26 +147,26 @@ impl PeerService for Link {
         let owner = self.links.far_end(&self.address)?;
         let command = request.into_inner();
         match self.links.fate() {
-            Fate::Passes => {}
-            Fate::Refused => return Err(broken()),
-            Fate::Silent { arrives } => {
+            CommandFate::Passes => {}
+            CommandFate::Refused => return Err(broken()),
+            CommandFate::Silent { arrives } => {
                 if arrives {
                     go_on(owner.take(command).await?);
                 }
                 return pending().await;
             }
-            Fate::BreaksOff { goes_on } => {
+            CommandFate::BreaksOff { goes_on } => {
                 let mut answers = owner.take(command).await?;
                 let receipt = answers.next().await.ok_or_else(broken)?;
                 if goes_on {
                     go_on(answers);
                 } else if let Some(ms @ 1..) = self.links.roll(4) {
-                    // It has begun, perhaps even ended.
+                    // The command has started, and may have ended.
                     drop(timeout(Duration::from_millis(ms as u64 - 1), answers.next()).await);
                 }
                 return Ok(Response::new(stream::iter([receipt, Err(broken())]).boxed()));
             }
-            Fate::Twice => go_on(owner.take(command.clone()).await?),
+            CommandFate::Twice => go_on(owner.take(command.clone()).await?),
         }
         let links = Arc::clone(&self.links);
         let answers = owner.take(command).await?.inspect(move |answer| {
@@ -207,7 +207,7 @@ impl PeerService for Link {
         }
         let news = api.news(service(v1::NewsRequest {})).await?.into_inner();
         let links = Arc::clone(&self.links);
-        let stands = news.take_while(move |_| ready(process.ended().is_none() && links.roll(40) != Some(0)));
-        Ok(Response::new(stands.boxed()))
+        let until_broken = news.take_while(move |_| ready(process.ended().is_none() && links.roll(40) != Some(0)));
+        Ok(Response::new(until_broken.boxed()))
     }
 }

@@ -11,13 +11,13 @@ use tonic::{Code, Status};
 
 use super::{
     cases,
-    place::Dice,
     requests::{public, service},
     world::World,
+    world_store::Dice,
 };
 use crate::{domain::id, grpc::Api, log::writer::thesis_event_id};
 
-/// Something that a client wants.
+/// A request of a client.
 #[derive(Clone, Debug)]
 enum Wish {
     Thesis { key: String, handle: String, token: String },
@@ -26,9 +26,9 @@ enum Wish {
     NoWebhook(String),
 }
 
-/// The answer to a wish.
+/// The outcome of a wish.
 #[derive(Clone, Debug)]
-enum Told {
+enum WishOutcome {
     Entry(String, String),
     /// The theses seen, and those deleted.
     Seen(Vec<String>, Vec<String>),
@@ -36,7 +36,7 @@ enum Told {
     NoWebhook(String),
 }
 
-async fn ask(api: Api, wish: &Wish) -> Result<Told, Status> {
+async fn ask(api: Api, wish: &Wish) -> Result<WishOutcome, Status> {
     match wish.clone() {
         Wish::Thesis { key, handle, token } => {
             let message = v1::CreateTestThesisRequest {
@@ -44,9 +44,9 @@ async fn ask(api: Api, wish: &Wish) -> Result<Told, Status> {
                 token: Some(token),
                 text: Some(format!("by {key}")),
             };
-            let made = api.create_test_thesis(public(message, Some(&key))).await?.into_inner().result.unwrap();
+            let created = api.create_test_thesis(public(message, Some(&key))).await?.into_inner().result.unwrap();
             let dataset = format!("project/{}", id::derive("prj_", &["default"]));
-            Ok(Told::Entry(dataset, made.event.unwrap().id))
+            Ok(WishOutcome::Entry(dataset, created.event.unwrap().id))
         }
         Wish::Observed(observations) => {
             let message = v1::IngestRequest { dataset: "live".to_owned(), observations: observations.clone() };
@@ -59,7 +59,7 @@ async fn ask(api: Api, wish: &Wish) -> Result<Told, Status> {
                     _ => {}
                 }
             }
-            Ok(Told::Seen(theses, gone))
+            Ok(WishOutcome::Seen(theses, gone))
         }
         Wish::Webhook(key) => {
             let message = v1::CreateWebhookRequest {
@@ -67,13 +67,13 @@ async fn ask(api: Api, wish: &Wish) -> Result<Told, Status> {
                 events: vec![1, 2],
                 ..v1::CreateWebhookRequest::default()
             };
-            let made = api.create_webhook(public(message, Some(&key))).await?.into_inner().webhook.unwrap();
-            Ok(Told::Webhook(made.id))
+            let created = api.create_webhook(public(message, Some(&key))).await?.into_inner().webhook.unwrap();
+            Ok(WishOutcome::Webhook(created.id))
         }
         Wish::NoWebhook(id) => {
             match api.delete_webhook(public(v1::DeleteWebhookRequest { id: id.clone() }, None)).await {
                 Err(status) if status.code() != Code::NotFound => Err(status),
-                _ => Ok(Told::NoWebhook(id)),
+                _ => Ok(WishOutcome::NoWebhook(id)),
             }
         }
     }
@@ -97,7 +97,7 @@ fn wish(dice: &mut Dice, name: &str, webhook: &mut Option<String>) -> Wish {
     }
 }
 
-/// Makes random wishes; each is repeated until it is answered.
+/// Sends random wishes, and repeats each one until it has a response.
 pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: usize) {
     let mut webhook = None;
     for step in 0..steps {
@@ -127,7 +127,7 @@ pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: u
                     _ if ended => left.push(wish),
                     Err(status) if matches!(status.code(), Code::Unavailable | Code::Aborted) => left.push(wish),
                     Err(status) => panic!("{wish:?}: {status}"),
-                    Ok(told) => note(world, told, &mut webhook),
+                    Ok(outcome) => note(world, outcome, &mut webhook),
                 }
             }
             wishes = left;
@@ -140,19 +140,19 @@ pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: u
     }
 }
 
-fn note(world: &mut World, told: Told, webhook: &mut Option<String>) {
+fn note(world: &mut World, outcome: WishOutcome, webhook: &mut Option<String>) {
     let acknowledged = &mut world.acknowledged;
-    match told {
-        Told::Entry(dataset, id) => acknowledged.entries.extend([(dataset, id)]),
-        Told::Seen(theses, gone) => {
+    match outcome {
+        WishOutcome::Entry(dataset, id) => acknowledged.entries.extend([(dataset, id)]),
+        WishOutcome::Seen(theses, gone) => {
             acknowledged.entries.extend(theses.iter().map(|id| ("live".to_owned(), thesis_event_id(id))));
             acknowledged.gone.extend(gone);
         }
-        Told::Webhook(id) => {
+        WishOutcome::Webhook(id) => {
             acknowledged.webhooks.insert(id.clone());
             *webhook = Some(id);
         }
-        Told::NoWebhook(id) => {
+        WishOutcome::NoWebhook(id) => {
             acknowledged.webhooks.remove(&id);
             acknowledged.deleted.insert(id);
         }

@@ -1,4 +1,4 @@
-//! The naive recount: makes the rows from the logs alone, and compares them with every stored row.
+//! The naive recount: derives the rows from the logs alone, and compares them with every stored row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Kind, Sequenced, Totals},
+        entry::{DatasetTotals, Kind, SequencedEntry, Totals},
         row::{Profile, Thesis, Token},
     },
     key,
@@ -46,12 +46,12 @@ const PROJECTED: &[&Table] = &[
 
 /// Name of the projection of the control log into rows.
 const CONTROL_ROWS: &str = "rows";
-/// Most difference between replicas' clocks.
+/// Limit of the difference between clocks of replicas.
 const SKEW_MS: i64 = 2_000;
 
 /// Compares everything.
 pub(super) async fn recount(world: &World) {
-    let store = &*world.place.rows().await;
+    let store = &*world.store.rows().await;
     let again = world.replayed.copy();
     let mut settled = BTreeMap::new();
     store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
@@ -72,12 +72,12 @@ pub(super) async fn recount(world: &World) {
     recount_buckets(store);
     for (dataset, id) in &world.acknowledged.entries {
         let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
-        let told = entries.iter().any(|Sequenced { entry, .. }| match &entry.kind {
+        let is_logged = entries.iter().any(|SequencedEntry { entry, .. }| match &entry.kind {
             // A thesis that came after its own deletion causes no event.
             Some(Kind::ThesisDeleted(deleted)) => thesis_event_id(&deleted.thesis.id) == *id,
             _ => entry.id == *id,
         });
-        assert!(told, "{id} was acknowledged and is lost");
+        assert!(is_logged, "{id} was acknowledged and is lost");
     }
     for id in &world.acknowledged.gone {
         let row = store.get(&schema::THESIS, &key!["live", id], crate::store::Consistency::Quorum).await.unwrap();
@@ -123,9 +123,9 @@ fn shown_row(table: &Table, row: &Row) -> String {
 }
 
 /// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
-fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
+fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
     let mut seen = BTreeSet::new();
-    let mut owes: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
     let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
     let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
     let mut theses: Vec<&Thesis> = Vec::new();
@@ -134,7 +134,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
     for pair in entries.windows(2) {
         assert!(pair[0].entry.created_at <= pair[1].entry.created_at, "time goes back in {dataset}");
     }
-    for Sequenced { seq, entry } in entries {
+    for SequencedEntry { seq, entry } in entries {
         assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
@@ -143,7 +143,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
                 assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
                 assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
                 theses.push(&created.thesis);
-                owes.entry(&created.token.id).or_insert(*seq);
+                pending.entry(&created.token.id).or_insert(*seq);
             }
             Some(Kind::ThesisDeleted(deleted)) => {
                 let before = theses.len();
@@ -156,7 +156,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
             }
             Some(Kind::TokenActivity(activity)) => {
                 velocities += 1;
-                assert!(owes.remove(activity.token.id.as_str()).is_some(), "derived from nothing: {entry:?}");
+                assert!(pending.remove(activity.token.id.as_str()).is_some(), "derived from nothing: {entry:?}");
                 if let Some(last) = derived.insert(&activity.token.id, entry.created_at) {
                     assert!(entry.created_at - last >= DERIVE_EVERY_MS, "derived too soon: {entry:?}");
                 }
@@ -173,15 +173,15 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
         }
     }
     assert_eq!(velocities, 0, "a pair is incomplete");
-    assert!(owes.values().all(|oldest| *oldest > settled), "owed, and settled up to {settled}: {owes:?}");
+    assert!(pending.values().all(|oldest| *oldest > settled), "pending, and settled up to {settled}: {pending:?}");
 }
 
 /// Totals are a count of the existing theses, and of the profiles and tokens that theses introduced.
-fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
+fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
     let mut tokens = BTreeSet::new();
     let mut counted_all = DatasetTotals::default();
-    for Sequenced { entry, .. } in entries {
+    for SequencedEntry { entry, .. } in entries {
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 counted_all.profiles += i64::from(created.introduces_profile);
@@ -239,15 +239,15 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
 async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     let mut rows = BTreeMap::new();
     for change in log.iter().flat_map(|(_, body)| control::decode(body.clone()).unwrap()) {
-        let place = kind_and_id(&change);
+        let row_id = kind_and_id(&change);
         match change {
             ControlChange::WebhookDeleted(_) | ControlChange::MemberGone(_) | ControlChange::InvitationGone(_) => {
-                drop(rows.remove(&place));
+                drop(rows.remove(&row_id));
             }
-            change => drop(rows.insert(place, change)),
+            change => drop(rows.insert(row_id, change)),
         }
     }
-    let loaded = Control::load(world.place.backend(), world.clock.clone(), ids(0)).await.unwrap();
+    let loaded = Control::load(world.store.backend(), world.clock.clone(), ids(0)).await.unwrap();
     let states = [Some(&loaded), world.running().map(|core| &*core.shared.control)];
     for control in states.into_iter().flatten() {
         let state = control.state();
@@ -265,7 +265,7 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
         let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
         assert_eq!(found, rows);
     }
-    for (kind, name) in &world.acknowledged.made {
+    for (kind, name) in &world.acknowledged.created {
         let named = rows.values().filter(|change| match change {
             ControlChange::Organization(row) => *kind == "organization" && row.name == *name,
             ControlChange::Project(row) => *kind == "project" && row.name == *name,
@@ -284,15 +284,15 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     }
 }
 
-/// The audit log tells each act of the control log once, as far as the log's rows are made, and none that was not done.
+/// The audit log has each act of the control log once, as far as its rows are projected, and no other.
 fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
-    let mut made = 0;
+    let mut checkpoint = 0;
     store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
         if partition[0].text() == CONTROL_LOG && clustering[0].text() == CONTROL_ROWS {
-            made = version.unsigned_abs();
+            checkpoint = version.unsigned_abs();
         }
     });
-    let (mut done, mut told) = (BTreeMap::new(), BTreeMap::new());
+    let (mut done, mut projected) = (BTreeMap::new(), BTreeMap::new());
     for (seq, body) in log {
         for change in control::entry_changes(*seq, body.clone()).unwrap() {
             if change.table.name == schema::AUDIT.name {
@@ -301,20 +301,23 @@ fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
         }
     }
     for (key, row) in store.all(&schema::AUDIT) {
-        // The others were written beside rows of people's own.
+        // Other acts were written together with rows of people.
         if key[3].text().starts_with("control_") {
-            told.insert(format!("{key:?}"), row.body);
+            projected.insert(format!("{key:?}"), row.body);
         }
     }
     for (key, (seq, body)) in &done {
-        assert!(told.get(key).map_or(*seq > made, |told| told == body), "{key} of {seq} is not told, {made} are made");
+        assert!(
+            projected.get(key).map_or(*seq > checkpoint, |row| row == body),
+            "{key} of {seq} is not in the audit log, {checkpoint} are projected"
+        );
     }
-    assert!(told.keys().all(|key| done.contains_key(key)), "an act that was not done: {told:?}");
+    assert!(projected.keys().all(|key| done.contains_key(key)), "an act that was not done: {projected:?}");
 }
 
-/// Each event has one delivery to each webhook that existed before it; each delivery has an event, and only attempts
-/// that were made.
-fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<Sequenced>)]) {
+/// Each event has one delivery to each webhook that existed before it. Each delivery has an event, and only attempts of
+/// the worker.
+fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
     let rows = deliveries(store);
     let mut log = BTreeSet::new();
     store.each(&schema::DELIVERY_LOG, |partition, clustering, _| {
@@ -336,7 +339,7 @@ fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<S
     for webhook in &world.old_webhooks {
         let since = created(webhook);
         for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
-            for Sequenced { seq, entry } in entries {
+            for SequencedEntry { seq, entry } in entries {
                 let id = delivery_id(webhook, entry.created_at, &[&entry.id]);
                 let is_event = convert::entry::event(dataset, entry).is_some();
                 let row = rows.iter().find(|row| row.id == id);

@@ -22,7 +22,7 @@ pub(super) fn service<M>(message: M) -> Request<M> {
     request
 }
 
-/// Of a person, with their session if they have one.
+/// A request of a person, with their session if they have one.
 pub(super) fn person<M>(message: M, session: Option<&str>) -> Request<M> {
     let mut request = service(message);
     request.metadata_mut().insert(CLIENT_ADDRESS, "10.0.0.1".parse().unwrap());

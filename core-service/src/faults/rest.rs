@@ -1,4 +1,4 @@
-//! A core that does not own `live` rests when it gets no commands for it, although the log grows.
+//! A core that does not own `live` and gets no commands for it does no work, although the log grows.
 
 use std::{ops::Range, time::Duration};
 
@@ -6,8 +6,8 @@ use tokio::time::sleep;
 
 use super::{
     links::Links,
-    place::{Dice, Store},
     world::World,
+    world_store::{Dice, StoreKind},
 };
 use crate::{
     domain::dataset::Dataset,
@@ -19,21 +19,21 @@ use crate::{
 
 /// Two linked cores. The first one owns `live`.
 async fn linked() -> (World, World) {
-    let base = World::base(Store::Shared).await;
+    let base = World::base(StoreKind::Shared).await;
     let mut one = base.copy();
     let mut two = one.beside();
     let links = Links::new(Dice(1));
     links.calm();
     one.link(&links, "http://one:1").await;
     two.link(&links, "http://two:1").await;
-    // They have seen each other's beats, and the links stand.
+    // They have read each other's heartbeats, and the links work.
     sleep(Duration::from_secs(5)).await;
     let owns = one.core().await.datasets.owns(&Dataset::Live);
     assert_ne!(owns, two.core().await.datasets.owns(&Dataset::Live));
     if owns { (one, two) } else { (two, one) }
 }
 
-/// Appends a thesis to `live` at a core, whether it owns the log or not. Two tokens take turns.
+/// Appends a thesis to `live` at a core that may or may not own the log. Two tokens take turns.
 async fn post(core: &Core, number: u32) {
     let mut new = new_thesis(&Dataset::Live, number);
     new.thesis.created_at = core.shared.clock.now_ms();
@@ -54,7 +54,7 @@ fn writes(core: &Core) -> bool {
     progress.iter().any(|progress| progress.dataset == Dataset::Live && progress.fanned_out.is_some())
 }
 
-/// Returns whether a row says that a core's work on `live` is not done.
+/// True if a row says that a core's work on `live` is not done.
 async fn is_unfinished(core: &Core) -> bool {
     let rows = unfinished::list_all(&core.shared.backend).await.unwrap();
     rows.iter().any(|row| row.dataset == "live" && row.replica == core.shared.replica)
@@ -65,7 +65,7 @@ async fn ten_minutes_after_its_last_command_only_the_owner_works_on_live() {
     let (mut owner, mut other) = linked().await;
     let (owning, resting) = (owner.core().await, other.core().await);
     post_all(&owning, 0..4).await;
-    // As at its start, when it had not reached the owner yet.
+    // This is the state at its start, before it reaches the owner.
     post(&resting, 4).await;
     assert!(writes(&resting));
     post_all(&owning, 5..1_205).await;
@@ -87,7 +87,7 @@ async fn ten_minutes_after_its_last_command_only_the_owner_works_on_live() {
 async fn the_owner_finds_the_work_that_a_resting_core_could_not_do() {
     let (mut owner, mut other) = linked().await;
     let (owning, resting) = (owner.core().await, other.core().await);
-    // Its events are derived at once, those of the next thesis on the token five seconds later.
+    // Its events are derived immediately, those of the next thesis on the token five seconds later.
     post(&owning, 0).await;
     sleep(Duration::from_secs(2)).await;
     post(&resting, 2).await;
@@ -98,7 +98,7 @@ async fn the_owner_finds_the_work_that_a_resting_core_could_not_do() {
     other.process.rest();
     assert!(is_unfinished(&resting).await);
     owner.settle().await;
-    // The owner rests too, and removes the row.
+    // The owner goes idle too, and removes the row.
     sleep(Duration::from_secs(90)).await;
     assert!(!writes(&owning) && !is_unfinished(&resting).await);
     owner.stop();

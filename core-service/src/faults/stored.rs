@@ -1,4 +1,4 @@
-//! The logs and deliveries in a store, the work that it still owes, and a replay of its logs.
+//! The logs and deliveries in a store, their pending work, and a replay of the logs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +12,8 @@ use crate::{
     domain::{
         control::ControlChange,
         dataset::Dataset,
-        delivery::{Delivery, Told},
-        entry::Sequenced,
+        delivery::{Delivery, EventRef},
+        entry::SequencedEntry,
     },
     log::{
         fan_out::FAN_OUT,
@@ -51,11 +51,11 @@ pub(super) fn logs(store: &MemoryStore) -> Logs {
     logs
 }
 
-pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
-    bodies.iter().map(|(seq, body)| Sequenced { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
+pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
+    bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
 }
 
-/// The deliveries, without those whose webhook was deleted before they were queued: nobody sees or owes them.
+/// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.
 pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     let mut queued = BTreeSet::new();
     store.each(&schema::DELIVERY_QUEUE, |_, clustering, _| {
@@ -75,8 +75,8 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     for (partition, row) in store.all(&schema::DELIVERY_LOG) {
         let (webhook, created_at, id) = (partition[0].text(), row.clustering[0].int(), row.clustering[1].text());
         let pending = || {
-            let told = Told::decode(row.body.clone()).unwrap();
-            Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, told)
+            let event = EventRef::decode(row.body.clone()).unwrap();
+            Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, event)
         };
         rows.entry(id.to_owned()).or_insert_with(pending);
     }
@@ -84,8 +84,8 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     rows.into_values().filter(is_kept).collect()
 }
 
-/// The work still to do; derived events only if asked, since they may have to wait.
-pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
+/// Describes the pending work; includes derived events only on request, since they may have to wait.
+pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
     let mut heads: BTreeMap<String, i64> = BTreeMap::new();
     store.each(&schema::EVENT_LOG, |partition, clustering, version| {
         if clustering[0].int() < 0 {
@@ -93,7 +93,7 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
         }
     });
     heads.remove(CONTROL_LOG);
-    let mut owed = Vec::new();
+    let mut pending = Vec::new();
     for (name, head) in heads {
         for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)) {
             let mut done = 0;
@@ -103,7 +103,7 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
                 }
             });
             if done != head {
-                owed.push(format!("{projection} of {name} at {done} of {head}"));
+                pending.push(format!("{projection} of {name} at {done} of {head}"));
             }
         }
     }
@@ -119,12 +119,12 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
     }
     // Deliveries to a disabled webhook keep waiting.
     let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
-    owed.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
-    owed.join("; ")
+    pending.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
+    pending.join("; ")
 }
 
 /// Writes the rows of the logs into `again`, beyond those written there before.
-pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<Sequenced>)> {
+pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<SequencedEntry>)> {
     let mut all = Vec::new();
     for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
         let entries = entries(bodies);

@@ -9,7 +9,7 @@ use crate::{delivery::dispatch::EndedAttempt, domain::delivery::Attempt, operati
 /// End of the URL of an endpoint that is gone for good.
 pub(super) const GONE: &str = "/gone";
 
-/// A worker: takes attempts, makes them, and reports each until the report is taken.
+/// A worker: receives attempts, makes them, and reports each one until the report is accepted.
 pub(super) async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)>>>, first_fails: bool) {
     let (_place, mut claims) = core.dispatcher.join(8);
     let stop = core.stop.clone();

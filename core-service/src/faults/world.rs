@@ -17,9 +17,9 @@ use tonic::{Code, Response, Status};
 
 use super::{
     links::Links,
-    place::{Place, Store, Trouble},
     stored::{self, replay},
     worker::work,
+    world_store::{RandomFaults, StoreKind, WorldStore},
 };
 use crate::{
     grpc::Api,
@@ -33,7 +33,7 @@ use crate::{
     testing::{NOON, ids, settings},
 };
 
-/// Which call goes wrong, and how.
+/// The failing call, and its fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) number: usize,
@@ -64,55 +64,55 @@ pub(super) struct Acknowledged {
     pub(super) entries: BTreeSet<(String, String)>,
     /// Theses of the live dataset deleted upstream.
     pub(super) gone: BTreeSet<String>,
-    /// Kind and name of rows that operators made once.
-    pub(super) made: Vec<(&'static str, String)>,
+    /// Kind and name of rows that operators created once.
+    pub(super) created: Vec<(&'static str, String)>,
     /// Webhooks that exist, and deleted ones.
     pub(super) webhooks: BTreeSet<String>,
     pub(super) deleted: BTreeSet<String>,
-    /// Webhooks whose endpoint has said that it is gone.
+    /// Webhooks whose endpoint has answered 410.
     pub(super) disabled: BTreeSet<String>,
 }
 
-/// All of one test.
+/// State of one test.
 pub(super) struct World {
-    pub(super) place: Place,
+    pub(super) store: WorldStore,
     pub(super) clock: SharedClock,
     pub(super) process: Arc<Process>,
     /// Faults that happen to every process of this world.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) random_faults: Option<RandomFaults>,
     pub(super) tick_seconds: u32,
     pub(super) acknowledged: Acknowledged,
     /// Webhooks that existed before the case.
     pub(super) old_webhooks: BTreeSet<String>,
-    /// Attempts that the worker made: delivery and number.
+    /// Attempts of the worker: delivery and number.
     pub(super) sent: Arc<Mutex<BTreeSet<(String, i32)>>>,
-    /// Whether first attempts fail.
+    /// True if first attempts fail.
     pub(super) first_fails: bool,
     /// Rows that must hold this text.
     pub(super) expected: Vec<(&'static Table, Vec<Value>, &'static str)>,
     pub(super) started_at: i64,
     /// The rows of the first logs, projected into an empty store.
     pub(super) replayed: Arc<MemoryStore>,
-    /// Not used here, and costly to make.
+    /// Not used here, and costly to create.
     search: Arc<SearchIndex>,
     core: Option<Arc<Core>>,
-    /// The links to other worlds' cores, and the address at which these reach this one's.
+    /// The links to the cores of other worlds, and the address of this one.
     links: Option<(Arc<Links>, String)>,
 }
 
 static REPLICA: AtomicU64 = AtomicU64::new(1);
 
 impl World {
-    fn on(place: Place, clock: SharedClock, search: Arc<SearchIndex>) -> Self {
-        let backend = place.backend();
+    fn on(store: WorldStore, clock: SharedClock, search: Arc<SearchIndex>) -> Self {
+        let backend = store.backend();
         Self {
             replayed: Arc::new(MemoryStore::new(backend.is_exclusive())),
             search,
             process: Process::new(backend),
-            place,
+            store,
             started_at: clock.now_ms(),
             clock,
-            trouble: None,
+            random_faults: None,
             tick_seconds: 0,
             acknowledged: Acknowledged::default(),
             old_webhooks: BTreeSet::new(),
@@ -124,24 +124,24 @@ impl World {
         }
     }
 
-    /// A store with the sandbox, the bootstrap keys and a webhook of the test project, at rest.
-    pub(super) async fn base(store: Store) -> Self {
+    /// An idle store with the sandbox, the bootstrap keys and a webhook of the test project.
+    pub(super) async fn base(store: StoreKind) -> Self {
         let search = Arc::new(SearchIndex::open(None).unwrap());
         let clock = clock(NOON);
-        let mut world = Self::on(Place::new(store, &clock), clock, search);
+        let mut world = Self::on(WorldStore::new(store, &clock), clock, search);
         let id = world.create_webhook("base", "https://1.1.1.1/base").await;
         world.old_webhooks.insert(id);
         world.settle().await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         world.stop();
         tokio::time::sleep(Duration::from_mins(1)).await;
-        drop(replay(&*world.place.rows().await, &world.replayed).await);
+        drop(replay(&*world.store.rows().await, &world.replayed).await);
         world.started_at = world.clock.now_ms();
         world
     }
 
-    fn with(&self, place: Place, clock: SharedClock) -> Self {
-        let mut other = Self::on(place, clock, self.search.clone());
+    fn with(&self, store: WorldStore, clock: SharedClock) -> Self {
+        let mut other = Self::on(store, clock, self.search.clone());
         other.acknowledged = self.acknowledged.clone();
         other.replayed = self.replayed.clone();
         other.old_webhooks = self.old_webhooks.clone();
@@ -151,12 +151,12 @@ impl World {
     /// A copy, for a case to change.
     pub(super) fn copy(&self) -> Self {
         let clock = clock(self.now());
-        self.with(self.place.copy(&clock), clock)
+        self.with(self.store.copy(&clock), clock)
     }
 
     /// Another process on the same store.
     pub(super) fn beside(&self) -> Self {
-        let mut other = self.with(self.place.clone(), self.clock.clone());
+        let mut other = self.with(self.store.clone(), self.clock.clone());
         other.sent = self.sent.clone();
         other.acknowledged = Acknowledged::default();
         other
@@ -165,7 +165,7 @@ impl World {
     /// An empty store.
     pub(super) fn empty(&self) -> Self {
         let clock = clock(self.now());
-        Self::on(Place::new(self.place.kind(), &clock), clock, self.search.clone())
+        Self::on(WorldStore::new(self.store.kind(), &clock), clock, self.search.clone())
     }
 
     pub(super) fn now(&self) -> i64 {
@@ -187,8 +187,8 @@ impl World {
         loop {
             if let Some(fault) = self.process.ended() {
                 self.stop();
-                self.place.end(fault, self.trouble.as_ref(), &self.clock);
-                self.process = Process::new(self.place.backend());
+                self.store.end(fault, self.random_faults.as_ref(), &self.clock);
+                self.process = Process::new(self.store.backend());
             }
             match &self.core {
                 Some(core) => return Arc::clone(core),
@@ -222,24 +222,24 @@ impl World {
         }
     }
 
-    /// Has faults happen to the running process.
+    /// Enables random faults in the running process.
     fn go_wrong(&self) {
-        if let Some(trouble) = self.trouble.clone() {
+        if let Some(random_faults) = self.random_faults.clone() {
             let exclusive = self.process.is_exclusive();
-            self.process.set_chooser(Box::new(move |_, called| trouble.choose(called, exclusive)));
+            self.process.set_chooser(Box::new(move |_, called| random_faults.choose(called, exclusive)));
             self.process.count(true);
         }
     }
 
-    /// Has faults happen to every process of this world from now on.
-    pub(super) fn suffer(&mut self, trouble: Trouble) {
-        self.trouble = Some(trouble);
+    /// Enables random faults in every process of this world from now on.
+    pub(super) fn set_random_faults(&mut self, random_faults: RandomFaults) {
+        self.random_faults = Some(random_faults);
         if self.core.is_some() {
             self.go_wrong();
         }
     }
 
-    /// Starts a core that others reach at an address, and that reaches them.
+    /// Starts a core with an address, linked to the others.
     pub(super) async fn link(&mut self, links: &Arc<Links>, address: &str) {
         self.links = Some((Arc::clone(links), address.to_owned()));
         drop(self.core().await);
@@ -255,9 +255,9 @@ impl World {
         self.expected.push((table, key, text));
     }
 
-    /// Notes that an operator has made something.
-    pub(super) fn made(&mut self, kind: &'static str, name: &str) {
-        self.acknowledged.made.push((kind, name.to_owned()));
+    /// Notes that an operator has created something.
+    pub(super) fn note_created(&mut self, kind: &'static str, name: &str) {
+        self.acknowledged.created.push((kind, name.to_owned()));
     }
 
     /// Stops the core; the next one does not tick.
@@ -273,7 +273,7 @@ impl World {
         self.process.rest();
         drop(self.core().await);
         self.process.rest();
-        self.trouble = None;
+        self.random_faults = None;
     }
 
     /// Ends the process as a kill does.
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// Asks until there is an answer, as a client does. No answer comes from a process that has ended.
+    /// Repeats a request until there is a response, as a client does. A process that has ended gives no response.
     pub(super) async fn ask<T, F: Future<Output = Result<Response<T>, Status>>>(
         &mut self,
         ask: impl Fn(Api) -> F,
@@ -319,7 +319,7 @@ impl World {
         panic!("no answer")
     }
 
-    /// Asks once, and ignores the answer.
+    /// Sends a request once, and ignores the response.
     pub(super) async fn ask_once<T, F: Future<Output = Result<Response<T>, Status>>>(
         &mut self,
         ask: impl FnOnce(Api) -> F,
@@ -328,28 +328,28 @@ impl World {
         drop(ask(api).await);
     }
 
-    /// Lets time pass until nothing is owed any more.
+    /// Lets time pass until no work is pending.
     pub(super) async fn settle(&mut self) {
         self.settle_all(true).await;
     }
 
-    /// The same, except for derived events.
+    /// Lets time pass until no work is pending, except derived events.
     pub(super) async fn settle_written(&mut self) {
         self.settle_all(false).await;
     }
 
     async fn settle_all(&mut self, derived: bool) {
-        let mut owed = String::new();
+        let mut pending = String::new();
         // Queue rows that nobody notified the dispatcher of are found after four minutes.
         for _ in 0..300 {
             drop(self.core().await);
             self.idle().await;
-            owed = stored::owed(&*self.place.rows().await, derived);
-            if owed.is_empty() {
+            pending = stored::pending_work(&*self.store.rows().await, derived);
+            if pending.is_empty() {
                 return;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("owed for good: {owed}");
+        panic!("pending for good: {pending}");
     }
 }

@@ -79,8 +79,8 @@ async fn create_key(
         expires_at: message.expires_at.as_ref(),
         seed: seed.as_deref(),
     };
-    let made = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
-    let (row, key) = made.await?;
+    let created = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
+    let (row, key) = created.await?;
     Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
 }
 
@@ -93,17 +93,17 @@ async fn revoke_key(
     Ok(v1::AccountServiceRevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
 }
 
-/// Implements the service by its operations: those without a session, then those of a person. Those `within` a limit make
-/// the user's share of the control log grow.
+/// Implements the service by its operations: first those without a session, then those of a person. Those `within` a
+/// limit let the user's share of the control log grow.
 macro_rules! account_service {
     (open {
-        $($open:ident $open_name:literal: $asked:ident -> $told:ident;)*
+        $($open:ident $open_name:literal: $open_request:ident -> $open_response:ident;)*
     } person {
         $($method:ident $name:literal $(within $limit:ident)? by $operation:ident: $request:ident -> $response:ident;)*
     }) => {
         #[async_trait]
         impl AccountService for Api {
-            $(async fn $open(&self, request: Request<v1::$asked>) -> Result<Response<v1::$told>, Status> {
+            $(async fn $open(&self, request: Request<v1::$open_request>) -> Result<Response<v1::$open_response>, Status> {
                 service_only(&self.core, &request)?;
                 let from = address(&self.core, &request);
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());

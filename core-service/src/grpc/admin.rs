@@ -32,7 +32,7 @@ use crate::{
         create_project::create_project,
         create_reset_link::create_reset_link,
         create_user::create_user,
-        export_dataset::Exporting,
+        export_dataset::DatasetExport,
         import_dataset::import_dataset,
         ingest,
         list_abuse::list_abuse,
@@ -40,7 +40,7 @@ use crate::{
         list_keys::list_keys,
         list_project_webhooks::list_project_webhooks,
         list_users::list_users,
-        replay_deliveries::Replaying,
+        replay_deliveries::DeliveryReplay,
         revoke_key::revoke_key,
         set_administrator::set_administrator,
         set_organization_plan::set_organization_plan,
@@ -225,13 +225,13 @@ impl AdminService for Api {
         request: Request<v1::ReplayWebhookDeliveriesRequest>,
     ) -> Result<Response<Self::ReplayWebhookDeliveriesStream>, Status> {
         self.operator(&request).await?;
-        let begun = Replaying::begin(&self.core, request.into_inner());
+        let begun = DeliveryReplay::begin(&self.core, request.into_inner());
         let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
-        let told = try_unfold(replaying, |mut replaying| async move {
-            let told = replaying.next().await?;
-            Ok::<_, Error>(told.map(|told| (told, replaying)))
+        let progress = try_unfold(replaying, |mut replaying| async move {
+            let report = replaying.next().await?;
+            Ok::<_, Error>(report.map(|report| (report, replaying)))
         });
-        Ok(self.streamed(REPLAY, told))
+        Ok(self.streamed(REPLAY, progress))
     }
 
     async fn get_ingest_status(
@@ -248,8 +248,8 @@ impl AdminService for Api {
     async fn backfill(&self, request: Request<v1::BackfillRequest>) -> Result<Response<Self::BackfillStream>, Status> {
         self.operator(&request).await?;
         let begun = ingest::backfill(&self.core, request.into_inner());
-        let told = internal(&self.core, BACKFILL, begun).await?.into_inner();
-        Ok(self.streamed(BACKFILL, told))
+        let progress = internal(&self.core, BACKFILL, begun).await?.into_inner();
+        Ok(self.streamed(BACKFILL, progress))
     }
 
     async fn create_user(
@@ -331,7 +331,7 @@ impl AdminService for Api {
         request: Request<v1::ExportDatasetRequest>,
     ) -> Result<Response<Self::ExportDatasetStream>, Status> {
         let actor = self.operator(&request).await?;
-        let begun = Exporting::begin(&self.core, &actor, &request.get_ref().dataset);
+        let begun = DatasetExport::begin(&self.core, &actor, &request.get_ref().dataset);
         let exporting = internal(&self.core, EXPORT, begun).await?.into_inner();
         let parts = try_unfold(exporting, |mut exporting| async move {
             Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))

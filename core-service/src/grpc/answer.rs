@@ -1,4 +1,4 @@
-//! The steps of every call: metadata in, the gate, the operation, rate figures and errors out.
+//! The steps of every call: metadata in, the gate, the operation, rate headers and errors out.
 
 #[cfg(test)]
 mod tests;
@@ -40,15 +40,15 @@ fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
     metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// The idempotency key as given: a key that cannot be used must not count as none. Several keys are joined by a
-/// character that no key may have.
+/// Reads the idempotency key unchanged: an invalid key must not count as none. A character that no key may have joins
+/// several keys.
 fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
     let values = metadata.get_all(IDEMPOTENCY_KEY).iter();
     let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
     (!values.is_empty()).then(|| values.join("\n"))
 }
 
-/// The edge's facts about a request that came over a socket. They are believed only beside the service credential.
+/// Facts of the edge about a request over a socket. Only the service credential makes them trusted.
 fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     let metadata = request.metadata();
     let peer = request.remote_addr().map(|address| address.ip());
@@ -60,9 +60,9 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     if !core.gate.is_service(text(metadata, SERVICE_TOKEN).as_deref()) {
         return Trusted { client_address: peer, ..Trusted::default() };
     }
-    let told = text(metadata, CLIENT_ADDRESS);
+    let given = text(metadata, CLIENT_ADDRESS);
     Trusted {
-        client_address: told.map_or(peer, |address| address.parse().ok()),
+        client_address: given.map_or(peer, |address| address.parse().ok()),
         request_id: metadata.as_ref().get(REQUEST_ID).cloned(),
         trace: Trace::of(metadata.as_ref()),
         malformed: metadata.contains_key(MALFORMED),
@@ -70,27 +70,28 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     }
 }
 
-/// The facts about a request that are believed: those of an edge in this process, or those that came over a socket.
+/// The trusted facts about a request: from an edge in this process, or over a socket with the service credential.
 pub(super) fn trusted<T>(core: &Core, request: &Request<T>) -> Trusted {
     request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request))
 }
 
-/// The client's address, as failures are counted by it.
+/// Returns the client's address, which counts for failures.
 pub(super) fn address<T>(core: &Core, request: &Request<T>) -> Option<String> {
     trusted(core, request).client_address.map(|address| address.to_canonical().to_string())
 }
 
-/// The secret of a person's session, if the request has one. One that cannot be read is the empty one.
+/// Reads the secret of a person's session, if the request has one. An unreadable one is empty.
 pub(super) fn session<T>(request: &Request<T>) -> Option<String> {
     request.metadata().get(SESSION).map(|value| value.to_str().unwrap_or_default().to_owned())
 }
 
-/// The metadata of a request. The edge's facts are taken only from a trusted caller.
+/// Reads the metadata of a request. Only a trusted caller may send the facts of the edge.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
     let trusted = trusted(core, request);
     let request_id = trusted.request_id.and_then(|id| id.to_str().ok().map(str::to_owned));
-    // An edge has decided already what is sampled; anybody else's wish counts only up to the cap.
+    // An edge has already decided which traces are sampled. Requests of other callers for sampling count only up to the
+    // cap.
     let enter = || trace::enter(metadata.as_ref(), || Trace::new(core.shared.ids.as_ref()), core.shared.clock.now_ms());
     let (trace, continues) = trusted.trace.map_or_else(enter, |trace| (trace, true));
     RequestMeta {
@@ -122,23 +123,23 @@ fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
     put(metadata, IETF_LIMIT, &format!("\"{class}\";r={};t={left}", rate.remaining));
 }
 
-/// An error's gRPC form, with the request's id in its metadata too.
+/// Builds the gRPC form of an error, with the request's id also in its metadata.
 pub(super) fn error_status(error: &ApiError, request_id: &str) -> Status {
     with_request_id(error.to_status(request_id), request_id)
 }
 
-/// A status with the request's id in its metadata.
+/// Adds the request's id to the metadata of a status.
 pub(super) fn with_request_id(mut status: Status, request_id: &str) -> Status {
     put(status.metadata_mut(), REQUEST_ID, request_id);
     status
 }
 
-/// Logs a failure that is this service's own, once, and gives every failure its gRPC form.
+/// Logs an internal failure once, and builds the gRPC form of every failure.
 pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status {
     status_in(error, request_id, operation, None, None)
 }
 
-/// The same for a request whose trace, and perhaps whose key, is known.
+/// Logs and converts the failure of a request whose trace, and perhaps whose key, is known.
 fn status_in(error: &Error, request_id: &str, operation: &str, trace: Option<&Trace>, key_id: Option<&str>) -> Status {
     if error.api.code.http_status() >= 500 {
         let (trace_id, error) = (trace.map(tracing::field::display), error.to_string());
@@ -147,7 +148,7 @@ fn status_in(error: &Error, request_id: &str, operation: &str, trace: Option<&Tr
     error_status(&error.api, request_id)
 }
 
-/// The outcome of `work`, or an error when the store is away: no caller should wait for the store to come back.
+/// Runs `work`, or fails while the store is unavailable: no caller should wait for the store.
 pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     tokio::select! {
         biased;
@@ -156,7 +157,7 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
     }
 }
 
-/// Counts a request that was not admitted, if its key is known.
+/// Counts a refused request, if its key is known.
 fn count_refused(core: &Core, operation: Operation, key: Option<Arc<ApiKey>>) {
     if let Some(key) = key {
         let now_ms = core.shared.clock.now_ms();
@@ -165,7 +166,7 @@ fn count_refused(core: &Core, operation: Operation, key: Option<Arc<ApiKey>>) {
     }
 }
 
-/// Finds the session that a person calls with, or that opened what they call with, if it has not ended.
+/// Finds the session of the caller, or the session that opened the caller's stream, if it has not ended.
 async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
     if let Some(MemberSession { token, project_id, live }) = meta.member.take() {
         let person = sessions::admit(&core.shared, Some(token.expose_secret()), None).await?;
@@ -177,8 +178,8 @@ async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
     Ok(())
 }
 
-/// Passes a request through the gate, and counts it for its key. A person's refused session counts nowhere: it comes from
-/// the edge, whose pages lead to sign in.
+/// Passes a request through the gate, and counts it for its key. A refused session counts nowhere: it comes from the
+/// edge, whose pages lead to the sign-in.
 pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMeta) -> Result<Call, Status> {
     let (request_id, trace) = (meta.request_id.clone(), meta.trace);
     let meeting = async {
@@ -211,7 +212,7 @@ pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMe
     Ok(call)
 }
 
-/// The gRPC form of a call's failure, with its rate figures; counts it for the call's key.
+/// Builds the gRPC form of a call's failure, with its rate headers, and counts it for the call's key.
 pub(super) fn failed(core: &Core, call: &Call, error: &Error, operation: Operation) -> Status {
     core.key_usage.count_error(&call.caller.key, operation.class(), call.now_ms);
     let (trace, key_id) = (Some(&call.meta.trace), Some(&*call.caller.key.id));
@@ -220,7 +221,7 @@ pub(super) fn failed(core: &Core, call: &Call, error: &Error, operation: Operati
     status
 }
 
-/// Adds what every answer of an admitted call carries.
+/// Adds the headers that every response of an admitted call carries.
 pub(super) fn finish(call: &Call, metadata: &mut MetadataMap) {
     put(metadata, REQUEST_ID, &call.meta.request_id);
     put_rate(metadata, &call.rate, call.now_ms);
@@ -229,7 +230,7 @@ pub(super) fn finish(call: &Call, metadata: &mut MetadataMap) {
     }
 }
 
-/// Answers a public operation: the gate, then `work`, which checks the shape, charges the quota and performs.
+/// Answers a public operation: the gate, then `work`, which checks the shape, charges the quota and runs the operation.
 pub(super) async fn answer<M, T, F>(
     core: &Core,
     operation: Operation,
@@ -250,7 +251,7 @@ where
     outcome
 }
 
-/// Answers a public operation that changes something: its work goes on when the caller gives up or the store is away.
+/// Answers a public operation that changes data. Its work continues if the caller gives up or the store is unavailable.
 pub(super) async fn change<M, T, F>(
     core: &Arc<Core>,
     operation: Operation,
@@ -265,7 +266,7 @@ where
     answer(core, operation, request, work).await
 }
 
-/// Answers a public operation that may be told of afterwards.
+/// Answers a public operation, with a line in the access log and a span if enabled.
 async fn answer_traced<M, T, F>(
     core: &Core,
     operation: Operation,
@@ -308,7 +309,7 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
     Err(error_status(&error, &core.gate.new_request_id()))
 }
 
-/// Answers an internal operation that goes on when its caller gives up: it ends what it has begun.
+/// Answers an internal operation that continues although its caller gives up: it finishes once started.
 pub(super) async fn unbroken<T: Send + 'static>(
     core: &Arc<Core>,
     name: &str,
@@ -317,8 +318,8 @@ pub(super) async fn unbroken<T: Send + 'static>(
     internal(core, name, core.run_to_end(work)).await
 }
 
-/// Answers an internal operation, unless the store is away. An operation that has begun is not stopped: its work must
-/// not be done twice.
+/// Answers an internal operation, unless the store is unavailable. Nothing interrupts a started operation: its work
+/// must not run twice.
 pub(super) async fn internal<T>(
     core: &Core,
     name: &str,

@@ -1,4 +1,4 @@
-//! An answer that ends when its client stops waiting.
+//! A response that ends when its client stops waiting.
 
 use std::{
     pin::Pin,
@@ -13,22 +13,22 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 /// A body that ends with a status at its deadline.
-pub(super) struct Until {
+pub(super) struct DeadlineBody {
     /// None once it has ended.
     body: Option<Body>,
     deadline: Pin<Box<Sleep>>,
-    /// Makes the status; few answers need it.
+    /// Creates the status; few responses need it.
     late: Box<dyn Fn() -> Status + Send>,
 }
 
-impl Until {
-    /// A body that ends with `late` at `deadline`, unless it has ended before.
+impl DeadlineBody {
+    /// Wraps a body, which ends with `late` at `deadline` unless it has ended before.
     pub(super) fn new(body: Body, deadline: Instant, late: impl Fn() -> Status + Send + 'static) -> Self {
         Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late: Box::new(late) }
     }
 }
 
-impl HttpBody for Until {
+impl HttpBody for DeadlineBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -36,7 +36,7 @@ impl HttpBody for Until {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // First the clock: a stream that always has more must end too.
+        // The clock comes first: a stream that always has more must end too.
         if self.body.is_some() && self.deadline.as_mut().poll(context).is_ready() {
             self.body = None;
             return Poll::Ready(Some(Ok(Frame::trailers(trailers((self.late)())))));
@@ -49,7 +49,7 @@ impl HttpBody for Until {
         Poll::Ready(polled)
     }
 
-    /// An answer without a body must look like one: some clients take an empty frame at its end for a fault.
+    /// A response without a body must say so: some clients treat an empty frame at its end as a fault.
     fn is_end_stream(&self) -> bool {
         self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
@@ -71,9 +71,9 @@ mod tests {
 
     use super::*;
 
-    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> Until {
+    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> DeadlineBody {
         let deadline = Instant::now() + Duration::from_secs(2);
-        Until::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
+        DeadlineBody::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
     }
 
     #[tokio::test(start_paused = true)]
@@ -88,6 +88,6 @@ mod tests {
         assert!(short.trailers().is_none());
         assert_eq!(short.to_bytes(), "all");
         let deadline = Instant::now() + Duration::from_secs(2);
-        assert!(Until::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
+        assert!(DeadlineBody::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
     }
 }

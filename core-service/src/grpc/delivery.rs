@@ -20,9 +20,9 @@ use crate::{
     domain::delivery::Attempt,
 };
 
-/// Most unreported attempts that one worker may ask for.
+/// Unreported attempts that one worker may request.
 const MAX_CAPACITY: i32 = 4_096;
-/// Most reports of one call.
+/// Reports of one call.
 const MAX_REPORTS: usize = 1_000;
 
 fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
@@ -50,11 +50,11 @@ impl DeliveryService for Api {
     async fn claim(&self, request: Request<v1::ClaimRequest>) -> Result<Response<Self::ClaimStream>, Status> {
         service_only(&self.core, &request)?;
         let capacity = request.into_inner().capacity.clamp(1, MAX_CAPACITY);
-        let (place, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
+        let (slot, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
         let stop = self.core.stop.clone();
         let stream = ReceiverStream::new(claims).map(move |claimed| {
-            // The place is given up when the stream is dropped.
-            let _holds = &place;
+            // Dropping the stream frees the slot.
+            let _holds = &slot;
             Ok(claim(&claimed))
         });
         let stopped = async move { stop.cancelled_owned().await };

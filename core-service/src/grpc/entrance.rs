@@ -1,5 +1,5 @@
-//! The entrance of every call over a socket: its message is read within bounds, and it is let in if there is room. Callers
-//! without the service credential have few calls, few watches of health, and little time.
+//! The entrance of every call over a socket: it reads the message within bounds, and admits the call if there is
+//! capacity. Callers without the service credential have few calls, few watches of health, and little time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,35 +25,35 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, transport::server::TcpConnectInfo};
 
-use super::{MAX_MESSAGE, answer::error_status, deadline::Until, guard, reflection};
-use crate::{domain::abuse::network_of, operations::Core, places::Places};
+use super::{MAX_MESSAGE, answer::error_status, deadline::DeadlineBody, guard, reflection};
+use crate::{domain::abuse::network_of, named_slots::NamedSlots, operations::Core};
 
 /// Bytes of a request message with its frame.
 const MAX_FRAME: usize = MAX_MESSAGE + 5;
-/// Bytes still read of a message that is too large, so that its sender can read the answer.
+/// Bytes that are still read of a message that is too large, so that its sender can read the response.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Bytes of request messages held at once.
+/// Bytes of request messages in memory.
 const MAX_MESSAGES: usize = 128 * 1024 * 1024;
-/// Calls worked on at once. More are refused, so that the others are answered soon. A stream counts until it is open.
+/// Concurrent calls. More are refused, so that the others are answered soon. A stream counts until it is open.
 const MAX_WORKED_ON: usize = 2_048;
 /// Open calls of a connection that come without the service credential, streams included.
 pub(super) const MAX_CALLS_OF_CONNECTION: u32 = 256;
 /// Watches of health without the service credential: of all callers, and of one network.
 const MAX_WATCHES: [usize; 2] = [1_024, 64];
-/// Time after which such a watch ends. Its client begins another one.
+/// Time limit of such a watch. Its client starts another one.
 const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// Calls of reflection without the service credential: of all callers, and of one network.
 const MAX_REFLECTIONS: [usize; 2] = [64, 8];
-/// Time in which a call of reflection must end.
+/// Time limit of a call of reflection.
 const REFLECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Seconds after which a refused call may be tried again.
+/// Seconds until the retry of a refused call.
 const RETRY_AFTER: u32 = 1;
 
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// Before the version in the name of reflection.
+/// Prefix of the version in the name of reflection.
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// The room that all calls share.
+/// The capacity that all calls share.
 #[derive(Clone)]
 pub(super) struct Entrance {
     core: Arc<Core>,
@@ -61,7 +61,7 @@ pub(super) struct Entrance {
     server: &'static str,
     messages: Bodies,
     calls: Arc<Semaphore>,
-    unattended: Places,
+    unattended: NamedSlots,
 }
 
 impl Entrance {
@@ -72,7 +72,7 @@ impl Entrance {
             server,
             messages: Bodies::new(MAX_MESSAGES),
             calls: Arc::new(Semaphore::new(MAX_WORKED_ON)),
-            unattended: Places::default(),
+            unattended: NamedSlots::default(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Entrance {
         error_status(error, &self.core.gate.new_request_id())
     }
 
-    /// A place among the calls of a kind that may stay open for long, until a time; an error when all are taken.
+    /// Takes a slot among the long calls of a kind, until a time; an error when all are taken.
     fn place_until(
         &self,
         request: &Request,
@@ -92,15 +92,15 @@ impl Entrance {
         let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
         let network = peer.map(|peer| network_of(peer.ip())).unwrap_or_default();
         let limits = [(kind.to_owned(), of_all), (format!("{kind} {network}"), of_network)];
-        let places = self.unattended.take(limits).map_err(|_| self.refuse(kind, &ApiError::unavailable()))?;
-        // A client that takes nothing keeps its answer open for longer, but not the place.
+        let slots = self.unattended.take_slots(limits).map_err(|_| self.refuse(kind, &ApiError::unavailable()))?;
+        // A client that reads nothing keeps its response open for longer, but not the slot.
         Ok(AbortOnDropHandle::new(tokio::spawn(async move {
             sleep_until(until).await;
-            drop(places);
+            drop(slots);
         })))
     }
 
-    /// A place among the open calls of the connection.
+    /// Takes a slot among the open calls of the connection.
     fn place_on_connection(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Status> {
         let Some(ConnectionCalls(calls)) = request.extensions().get() else { return Ok(None) };
         Arc::clone(calls).try_acquire_owned().map(Some).map_err(|_| {
@@ -123,14 +123,15 @@ impl Entrance {
         }
     }
 
-    /// An answer that ends at a time and holds its place until then. Its connection may give way to others meanwhile.
-    fn ending(&self, answer: Response, until: Instant, place: impl Send + 'static) -> Response {
+    /// Wraps a response that ends at a time and holds its slot until then. Its connection may be closed in favour of
+    /// others.
+    fn ending(&self, answer: Response, until: Instant, slot: impl Send + 'static) -> Response {
         let core = Arc::clone(&self.core);
         let ended = "the call was open for as long as it may be; begin another one";
         let late = move || guard::late(ended, &core.gate.new_request_id());
-        let mut answer = answer.map(|body| Body::new(Until::new(body, until, late)));
+        let mut answer = answer.map(|body| Body::new(DeadlineBody::new(body, until, late)));
         answer.extensions_mut().insert(Unattended);
-        holding(answer, place)
+        holding(answer, slot)
     }
 
     async fn enter(&self, mut request: Request, next: Next, is_service: bool) -> Result<Response, Status> {
@@ -139,13 +140,13 @@ impl Entrance {
         let path = request.uri().path();
         if path.starts_with(REFLECTION) {
             let until = Instant::now() + REFLECTION_TIMEOUT;
-            let place = if is_service {
+            let slot = if is_service {
                 None
             } else {
                 Some(self.place_until(&request, "reflections", MAX_REFLECTIONS, until)?)
             };
             let answer = next.run(request.map(|body| ends_at(body, until))).await;
-            return Ok(self.ending(answer, until, (place, of_connection)));
+            return Ok(self.ending(answer, until, (slot, of_connection)));
         }
         let is_unary = !reflection::streams(path) && path != WATCH;
         let until = (!is_service && path == WATCH).then(|| Instant::now() + WATCH_TIMEOUT);
@@ -161,28 +162,28 @@ impl Entrance {
             answer.extensions_mut().insert(Ready);
         }
         Ok(match of_connection {
-            Some(place) => holding(answer, place),
+            Some(slot) => holding(answer, slot),
             None => answer,
         })
     }
 }
 
-/// A request's body that ends at a time, whether or not its client goes on.
+/// A body of a request that ends at a time, whether or not its client continues.
 fn ends_at(body: Body, until: Instant) -> Body {
     Body::from_stream(body.into_data_stream().take_until(sleep_until(until)))
 }
 
-/// An answer whose body holds a place for as long as it is there.
-fn holding(answer: Response, place: impl Send + 'static) -> Response {
+/// Wraps a response whose body holds a slot while it exists.
+fn holding(answer: Response, slot: impl Send + 'static) -> Response {
     answer.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _held = &place;
+            let _held = &slot;
             frame
         }))
     })
 }
 
-/// Lets a call in, and answers it.
+/// Admits a call, and answers it.
 pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, next: Next) -> Response {
     let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
     let is_service = entrance.core.gate.is_service(token);

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Compiles a filter. Bad values are noted in `fields`, with `prefix` before each name but `types`.
+/// Compiles a filter. It notes bad values in `fields`, with `prefix` before each name except `types`.
 pub(super) fn compile(
     fields: &mut Fields,
     types: &[i32],
@@ -42,7 +42,7 @@ pub(super) fn compile(
     })
 }
 
-/// Everything that decides a filter, as text. It is part of a list's name.
+/// Writes all parameters of a filter as text, which is part of a list's name.
 pub(super) fn filter_text(types: &[i32], filters: Option<&v1::EventFilters>) -> String {
     let filters = filters.map(prost::Message::encode_to_vec).unwrap_or_default();
     format!("{types:?}{}", hex::encode(filters))

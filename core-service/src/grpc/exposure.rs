@@ -7,7 +7,7 @@ use super::reflection;
 pub enum Exposure {
     /// All services: the core has no other listener.
     All,
-    /// The public services, for everybody. The service token counts for nothing there.
+    /// The public services, for everybody. It ignores the service token.
     Public,
     /// All services, for the roles in the private network.
     Internal,
@@ -22,7 +22,7 @@ impl Exposure {
         }
     }
 
-    /// Whether the listener has a service of the contract, by its full name.
+    /// True if the listener has a service of the contract, by its full name.
     pub(super) fn has(self, service: &str) -> bool {
         self != Self::Public || !reflection::is_internal(service)
     }

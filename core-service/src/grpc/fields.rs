@@ -1,4 +1,4 @@
-//! Collects the bad fields of a request, so that one answer names them all.
+//! Collects the bad fields of a request, so that one response names them all.
 
 use std::ops::RangeInclusive;
 
@@ -6,8 +6,8 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use crate::error::Result;
 
-/// Most bad fields that are collected: an answer has hardly room for more.
-const MAX_TOLD: usize = 40;
+/// Limit of reported bad fields: a response has hardly room for more.
+const MAX_ERRORS: usize = 40;
 
 /// The bad fields found so far.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Fields {
 impl Fields {
     /// Notes a bad field and the first rule that it breaks.
     pub(super) fn reject(&mut self, param: &str, rule: impl Into<String>) {
-        if self.errors.len() < MAX_TOLD && self.errors.iter().all(|error| error.param != param) {
+        if self.errors.len() < MAX_ERRORS && self.errors.iter().all(|error| error.param != param) {
             self.errors.push(FieldError::new(param, rule));
         }
     }
@@ -39,7 +39,7 @@ impl Fields {
         }
     }
 
-    /// Demands a text and checks its length.
+    /// Requires a text and checks its length.
     pub(super) fn required<'a>(
         &mut self,
         param: &str,
@@ -53,7 +53,7 @@ impl Fields {
         text.unwrap_or_default()
     }
 
-    /// Takes a number within its range, or the default.
+    /// Reads a number within its range, or the default.
     pub(super) fn limit(
         &mut self,
         param: &str,
@@ -71,7 +71,7 @@ impl Fields {
     /// Ends the checks.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` with all bad fields.
+    /// Fails with `VALIDATION_FAILED`, which names all bad fields.
     pub(super) fn finish(self) -> Result<()> {
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::validation(&self.errors).into()) }
     }

@@ -1,4 +1,4 @@
-//! The guard around every call: the client's deadline, panics, and the details of errors that no operation made.
+//! The guard around every call: the client's deadline, panics, and the details of errors outside operations.
 
 use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -25,12 +25,12 @@ use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
 use super::{
     answer::{error_status, with_request_id},
-    deadline::Until,
+    deadline::DeadlineBody,
     exposure::Exposure,
 };
 use crate::operations::Core;
 
-/// The header that says how long the client waits for its answer.
+/// The header with the client's timeout.
 const TIMEOUT: &str = "grpc-timeout";
 const PASSED: &str = "the deadline has passed";
 
@@ -43,19 +43,19 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Guards the calls of a core's listener. `X-Forwarded-For` is believed from peers in `trusted_proxies`.
+    /// Guards the calls of a core's listener. It trusts `X-Forwarded-For` from peers in `trusted_proxies`.
     pub(super) fn new(core: &Arc<Core>, exposure: Exposure, trusted_proxies: Vec<IpNet>) -> Self {
         Self { core: Arc::clone(core), exposure, trusted_proxies: trusted_proxies.into() }
     }
 
-    /// The request's id, as the edge names it, or a new one.
+    /// Returns the request's id from the edge, or a new one.
     fn request_id(&self, credential: Option<&HeaderValue>, given: Option<&HeaderValue>) -> String {
         let text = |value: Option<&HeaderValue>| value?.to_str().ok().map(str::to_owned);
         let given = text(given).filter(|_| self.core.gate.is_service(text(credential).as_deref()));
         given.unwrap_or_else(|| self.core.gate.new_request_id())
     }
 
-    /// Takes the client's address from a trusted proxy.
+    /// Reads the client's address from a trusted proxy.
     fn locate(&self, request: &mut Request) {
         let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
         let (Some(peer), false) = (peer, self.trusted_proxies.is_empty()) else { return };
@@ -64,8 +64,8 @@ impl Guard {
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
     }
 
-    /// Counts a wrong service token, and refuses the call of an address that has sent too many. A public listener takes
-    /// no token, so none can be guessed there, and nothing is believed because of one.
+    /// Counts a wrong service token, and refuses an address that has sent too many. A public listener accepts no token,
+    /// so nobody can guess one there, and a token gives no trust.
     fn judge_token(&self, request: &mut Request) -> Result<(), ApiError> {
         if self.exposure == Exposure::Public {
             request.headers_mut().remove(SERVICE_TOKEN);
@@ -92,17 +92,17 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let (credential, given) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
     let trace = headers.get(TRACEPARENT).cloned();
     let request_id = || guard.request_id(credential.as_ref(), given.as_ref());
-    let Ok(patience) = patience(headers) else {
+    let Ok(time_limit) = client_timeout(headers) else {
         let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
         return error_status(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
     };
-    let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+    let deadline = time_limit.and_then(|limit| Instant::now().checked_add(limit));
     let uri = request.uri().clone();
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let outcome = match patience {
-        // Nobody waits any more: even an answer that is ready at once would come too late.
-        Some(patience) if patience.is_zero() => return late(PASSED, &request_id()).into_http(),
-        Some(patience) => timeout(patience, running).await,
+    let outcome = match time_limit {
+        // The client no longer waits: even an immediate response would be too late.
+        Some(limit) if limit.is_zero() => return late(PASSED, &request_id()).into_http(),
+        Some(limit) => timeout(limit, running).await,
         None => Ok(running.await),
     };
     match outcome {
@@ -111,7 +111,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
             let Some(deadline) = deadline else { return response };
             let guard = guard.clone();
             let late = move || late(PASSED, &guard.request_id(credential.as_ref(), given.as_ref()));
-            response.map(|body| Body::new(Until::new(body, deadline, late)))
+            response.map(|body| Body::new(DeadlineBody::new(body, deadline, late)))
         }
         Ok(Err(panic)) => {
             let request_id = request_id();
@@ -125,8 +125,8 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     }
 }
 
-/// How long the client waits, if it says so.
-fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
+/// Parses the client's timeout, if the request has one.
+fn client_timeout(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
     let Some(value) = headers.get(TIMEOUT) else { return Ok(None) };
     let Some((unit, digits)) = value.as_bytes().split_last() else { return Err(()) };
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
@@ -144,13 +144,13 @@ fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
     }))
 }
 
-/// The status of a call whose time is over.
+/// Builds the status of a call after its deadline.
 pub(super) fn late(message: &str, request_id: &str) -> Status {
     let error = ApiError { message: message.to_owned(), ..ApiError::unavailable() };
     with_request_id(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
 }
 
-/// Adds the usual details to errors without any: tonic's own errors, and those of methods that are not built.
+/// Adds the usual details to errors without any: errors of tonic, and of unimplemented methods.
 fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response {
     let headers = response.headers();
     if !headers.contains_key(Status::GRPC_STATUS) || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
@@ -161,7 +161,7 @@ fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response
     };
     let request_id = request_id();
     let (code, default) = match bare.code() {
-        // `Internal` is tonic's word for a message that cannot be read; this service's own failures have details.
+        // tonic reports an unreadable message as `Internal`. Internal failures of this service have details.
         Code::InvalidArgument | Code::Internal => {
             (ErrorCode::InvalidRequest, "the request cannot be read; send the message of the proto files")
         }
@@ -189,7 +189,10 @@ mod tests {
     #[test]
     fn a_timeout_has_digits_and_a_unit() {
         let read = |text: &'static str| {
-            patience(&HeaderMap::from_iter([(http::HeaderName::from_static(TIMEOUT), HeaderValue::from_static(text))]))
+            client_timeout(&HeaderMap::from_iter([(
+                http::HeaderName::from_static(TIMEOUT),
+                HeaderValue::from_static(text),
+            )]))
         };
         for (text, time) in [
             ("1H", Duration::from_hours(1)),
@@ -204,6 +207,6 @@ mod tests {
         for text in ["", "S", "1", "1s", "-1S", "1.5S", "123456789S", "1 S", "S1"] {
             assert_eq!(read(text), Err(()), "{text}");
         }
-        assert_eq!(patience(&HeaderMap::new()), Ok(None));
+        assert_eq!(client_timeout(&HeaderMap::new()), Ok(None));
     }
 }

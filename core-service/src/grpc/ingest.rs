@@ -1,4 +1,4 @@
-//! `IngestService`: data that the contract does not name never gets further than here.
+//! `IngestService`. Data outside the contract is dropped here.
 
 use std::ops::RangeInclusive;
 
@@ -19,36 +19,36 @@ use super::{
 use crate::{
     domain::{
         dataset::Dataset,
-        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         row::Wallet,
         window::DAY_MS,
     },
     error::Result as Outcome,
 };
 
-/// Most observations of one call.
+/// Observations of one call.
 const MAX_OBSERVATIONS: usize = 1_000;
-/// Most wallets of one profile.
+/// Wallets of one profile.
 const MAX_WALLETS: usize = 100;
-/// Least and most characters of ids and handles.
+/// Length of ids and handles in characters.
 const NAME: RangeInclusive<usize> = 1..=64;
-/// Least and most characters of a chain or network.
+/// Length of a chain or network in characters.
 const CHAIN: RangeInclusive<usize> = 1..=32;
-/// Least and most characters of an address.
+/// Length of an address in characters.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
-/// Least and most characters of a text.
+/// Length of a text in characters.
 const TEXT: RangeInclusive<usize> = 1..=10_000;
-/// Least and most characters of URLs, and of texts that people write about themselves.
+/// Length of URLs, and of texts that people write about themselves, in characters.
 const LONG: RangeInclusive<usize> = 0..=2_048;
-/// The largest number that every reader of JSON takes exactly.
+/// The largest number that every JSON parser reads exactly.
 const MAX_COUNT: i64 = (1 << 53) - 1;
-/// Longest time that a date may lie ahead, in milliseconds. Clocks differ, but a later date would stay first in lists.
+/// A date may be this far in the future, in milliseconds. Clocks differ, but a later date would stay first in lists.
 const AHEAD_MS: i64 = DAY_MS;
 
-/// The rule that an observation of another thesis under the same id breaks.
+/// The rule against two theses with the same id.
 const CONTRADICTS: &str = "must be what it was when the thesis was first seen";
 
-/// Checks one observation's fields, named after its place in the request.
+/// Checks the fields of one observation. Their names contain its position in the request.
 struct Reader<'a> {
     fields: &'a mut Fields,
     at: String,
@@ -60,12 +60,12 @@ impl Reader<'_> {
         self.fields.reject(&format!("{}.{name}", self.at), rule);
     }
 
-    /// A text of several lines.
+    /// Checks a text of several lines.
     fn text(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
         self.fields.length(&format!("{}.{name}", self.at), text, allowed);
     }
 
-    /// A text of one line.
+    /// Checks a text of one line.
     fn line(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
         if text.contains(['\n', '\r', '\t']) {
             self.reject(name, "must not contain control characters");
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name without spaces, which may begin with `sign`.
+    /// Checks a name without spaces, which may start with `sign`.
     fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
         if text.chars().any(char::is_whitespace) {
             self.reject(name, "must not contain spaces");
@@ -125,11 +125,11 @@ impl Reader<'_> {
         count
     }
 
-    /// A profile, whose fields are named after `name`.
-    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ProfileSeen {
+    /// Checks a profile. `name` is the prefix of its fields.
+    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ObservedProfile {
         let Some(seen) = seen else {
             self.reject(name, "is required");
-            return ProfileSeen::default();
+            return ObservedProfile::default();
         };
         let of = |field: &str| format!("{name}.{field}");
         self.word(&of("upstream_user_id"), &seen.upstream_user_id, None, NAME);
@@ -151,7 +151,7 @@ impl Reader<'_> {
             Wallet { address: wallet.address, network: wallet.network, observed_at }
         });
         let wallets = Some(wallets.collect());
-        ProfileSeen {
+        ObservedProfile {
             upstream_id: seen.upstream_user_id,
             handle: seen.handle,
             display_name: seen.display_name,
@@ -166,11 +166,11 @@ impl Reader<'_> {
         }
     }
 
-    /// A token, whose fields are named after `name`.
-    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> TokenSeen {
+    /// Checks a token. `name` is the prefix of its fields.
+    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> ObservedToken {
         let Some(seen) = seen else {
             self.reject(name, "is required");
-            return TokenSeen::default();
+            return ObservedToken::default();
         };
         let of = |field: &str| format!("{name}.{field}");
         self.word(&of("chain"), &seen.chain, None, CHAIN);
@@ -189,7 +189,7 @@ impl Reader<'_> {
         self.optional_line(&of("name"), seen.name.as_deref());
         self.url(&of("logo_url"), seen.logo_url.as_deref());
         self.url(&of("platform_url"), seen.platform_url.as_deref());
-        TokenSeen {
+        ObservedToken {
             chain: seen.chain,
             address: seen.address,
             symbol: seen.symbol,
@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    fn thesis(&mut self, seen: v1::ThesisObservation) -> ThesisSeen {
+    fn thesis(&mut self, seen: v1::ThesisObservation) -> ObservedThesis {
         self.word("thesis.upstream_id", &seen.upstream_id, None, NAME);
         self.text("thesis.text", &seen.text, TEXT);
         let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
@@ -210,7 +210,7 @@ impl Reader<'_> {
         if updated_at < created_at {
             self.reject("thesis.updated_at", "must not be before created_at");
         }
-        ThesisSeen {
+        ObservedThesis {
             upstream_id: seen.upstream_id,
             profile: self.profile("thesis.profile", seen.profile),
             token: self.token("thesis.token", seen.token),
@@ -225,10 +225,10 @@ impl Reader<'_> {
     fn observation(&mut self, message: v1::Observation) -> Observation {
         let observed_at = self.time("observed_at", message.observed_at.as_ref());
         let seen = match message.observed {
-            Some(Observed::Thesis(seen)) => Seen::Thesis(Box::new(self.thesis(seen))),
+            Some(Observed::Thesis(seen)) => ObservedThing::Thesis(Box::new(self.thesis(seen))),
             Some(Observed::Engagement(seen)) => {
                 self.word("engagement.upstream_id", &seen.upstream_id, None, NAME);
-                Seen::Engagement(EngagementSeen {
+                ObservedThing::Engagement(ObservedEngagement {
                     upstream_id: seen.upstream_id,
                     likes: self.count("engagement.likes", seen.likes),
                     replies: self.count("engagement.replies", seen.replies),
@@ -236,13 +236,13 @@ impl Reader<'_> {
             }
             Some(Observed::Deletion(seen)) => {
                 self.word("deletion.upstream_id", &seen.upstream_id, None, NAME);
-                Seen::Deletion(seen.upstream_id)
+                ObservedThing::Deletion(seen.upstream_id)
             }
-            Some(Observed::Profile(seen)) => Seen::Profile(Box::new(self.profile("profile", Some(seen)))),
-            Some(Observed::Token(seen)) => Seen::Token(Box::new(self.token("token", Some(seen)))),
+            Some(Observed::Profile(seen)) => ObservedThing::Profile(Box::new(self.profile("profile", Some(seen)))),
+            Some(Observed::Token(seen)) => ObservedThing::Token(Box::new(self.token("token", Some(seen)))),
             None => {
                 self.reject("observed", "is required");
-                Seen::Deletion(String::new())
+                ObservedThing::Deletion(String::new())
             }
         };
         Observation { observed_at, revision: message.revision, seen }
@@ -270,10 +270,10 @@ fn read(message: v1::IngestRequest, now_ms: i64) -> Outcome<(Dataset, Vec<Observ
 }
 
 impl Api {
-    /// Takes observations in here, whoever owns their log.
+    /// Ingests observations at this core, which may or may not own the log.
     pub(super) async fn take_in(&self, message: v1::IngestRequest) -> Outcome<v1::IngestResponse> {
         let (dataset, observations) = read(message, self.core.shared.clock.now_ms())?;
-        // The writer gets them in this order, and writes them in it.
+        // The writer receives and writes them in this order.
         let written =
             observations.into_iter().map(|observation| self.core.datasets.observe_here(&dataset, observation));
         let written = tokio::task::unconstrained(join_all(written)).await;
@@ -290,7 +290,7 @@ impl Api {
                 applied: written.applied,
             });
         }
-        // The call's other observations are written; they may be sent again.
+        // The other observations of the call are written; a client may send them again.
         refused.finish()?;
         Ok(v1::IngestResponse { results })
     }

@@ -1,4 +1,4 @@
-//! Counts the calls over gRPC. A call counts under its method as the contract names it.
+//! Counts the calls over gRPC. A call counts under its method in the contract.
 
 use std::{
     collections::HashMap,
@@ -16,16 +16,16 @@ use super::reflection;
 const CALLS: &str = "grpc_requests_total";
 const SECONDS: &str = "grpc_request_seconds";
 const IN_PROGRESS: &str = "grpc_requests_in_progress";
-/// What a call counts under that is none of the contract's: health, reflection, and what does not exist.
+/// Label of calls outside the contract: health, reflection, and unknown methods.
 const OTHER: &str = "other";
-/// Number of gRPC's codes.
+/// Number of status codes of gRPC.
 const CODES: usize = 17;
 
 /// The calls of one method.
 struct MethodCounts {
     /// `Service/Method`.
     name: String,
-    /// By code; each begins with its first call, that of success at once.
+    /// Counters by code. Each one starts with its first call, except that of success.
     codes: [OnceLock<Counter>; CODES],
     seconds: OnceLock<Histogram>,
 }
@@ -49,7 +49,7 @@ impl MethodCounts {
 
 /// The calls of all methods.
 struct Methods {
-    /// By path.
+    /// Methods by path.
     known: HashMap<String, MethodCounts>,
     other: MethodCounts,
     in_progress: Gauge,
@@ -66,12 +66,12 @@ static METHODS: LazyLock<Methods> = LazyLock::new(|| {
     Methods { known: known.collect(), other: MethodCounts::new(OTHER), in_progress: gauge!(IN_PROGRESS) }
 });
 
-/// Begins to count. The recorder must be there.
+/// Declares the metrics. Install the recorder first.
 pub(super) fn declare() {
     LazyLock::force(&METHODS);
 }
 
-/// Counts a call until it is answered; one that is dropped before was cancelled.
+/// Counts a call until its response; a call that is dropped before counts as cancelled.
 struct Counting {
     method: &'static MethodCounts,
     began: Instant,
@@ -92,7 +92,7 @@ pub(super) async fn measure(request: Request, next: Next) -> Response {
     let _under_way = UnderWay::begin(&METHODS.in_progress);
     let mut counting = Counting { method, began: Instant::now(), code: Code::Cancelled, _under_way };
     let response = next.run(request).await;
-    // Without a status the head is that of a success.
+    // Headers without a status mean success.
     let status = response.headers().get(Status::GRPC_STATUS);
     counting.code = status.map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()));
     response

@@ -1,4 +1,4 @@
-//! `PeerService`: what the other cores ask of this one.
+//! `PeerService`: requests of the other cores.
 
 use std::{future::ready, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Api {
-    /// Writes a thesis or observations here, whoever owns their log.
+    /// Writes a thesis or observations at this core, which may or may not own the log.
     async fn write(&self, dataset: &Dataset, command: Written) -> Outcome<Answer> {
         Ok(match command {
             Written::Thesis(new) => {
@@ -32,7 +32,7 @@ impl Api {
         })
     }
 
-    /// The dataset of a request that means this core.
+    /// Returns the dataset of a request, if the request is for this core.
     fn meant(&self, core: &str, dataset: &str) -> Result<Dataset, Status> {
         if core != self.core.shared.replica {
             return Err(Status::failed_precondition("another core is meant"));
@@ -46,7 +46,7 @@ fn unreadable(what: &str) -> Status {
 }
 
 impl Api {
-    /// The upstream, if this core is meant and leads.
+    /// Returns the upstream, if the request is for this core and it leads.
     fn led(&self, core: &str) -> Result<&Arc<Upstream>, Status> {
         let upstream = self.core.upstream.as_ref().filter(|upstream| upstream.leads());
         let upstream = upstream.filter(|_| core == self.core.shared.replica);
@@ -54,7 +54,7 @@ impl Api {
     }
 }
 
-/// A command that was read.
+/// A parsed command.
 enum Written {
     Thesis(Box<NewThesis>),
     Observations(v1::IngestRequest),
@@ -124,7 +124,7 @@ impl PeerService for Api {
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
         service_only(&self.core, &request)?;
         let listener = self.core.shared.notifications.subscribe();
-        // What was told before it listened.
+        // Notifications from before the subscription.
         let known = self.core.datasets.positions().into_iter().filter(|(_, position)| *position > 0);
         let logs = known.map(|(dataset, position)| v1::LogNews { dataset: dataset.to_string(), position }).collect();
         let core = self.core.shared.replica.clone();

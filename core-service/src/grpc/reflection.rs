@@ -17,7 +17,7 @@ use tower::Service;
 
 use crate::operations::Core;
 
-/// Services for callers with a key.
+/// The services for callers with a key.
 const PUBLIC: [&str; 8] = [
     "MetaService",
     "ProfileService",
@@ -29,7 +29,7 @@ const PUBLIC: [&str; 8] = [
     "WebhookService",
 ];
 
-/// Bytes of a request, which names a file or a symbol.
+/// Byte limit of a request, which names a file or a symbol.
 const MAX_REQUEST: usize = 4 * 1024;
 
 /// The prefix of each name of the contract.
@@ -46,7 +46,7 @@ pub(super) fn services() -> impl Iterator<Item = String> {
     FILES.file.iter().flat_map(names)
 }
 
-/// Every method of the contract: the full name of its service, and its own.
+/// Every method of the contract: full name of its service, and its own name.
 pub(super) fn methods() -> impl Iterator<Item = (String, &'static str)> {
     FILES.file.iter().flat_map(|file| {
         file.service.iter().flat_map(move |service| {
@@ -66,12 +66,12 @@ static STREAMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     FILES.file.iter().flat_map(methods).collect()
 });
 
-/// Whether a path names a method of the contract that answers with a stream.
+/// True if a path names a method with a response stream.
 pub(super) fn streams(path: &str) -> bool {
     STREAMS.contains(path)
 }
 
-/// Whether a service of the contract is for the roles alone, by its full name.
+/// True if a service of the contract is for the roles alone, by its full name.
 pub(super) fn is_internal(service: &str) -> bool {
     service.strip_prefix(PACKAGE).is_some_and(|name| !PUBLIC.contains(&name))
 }

@@ -72,7 +72,7 @@ impl SearchService for Api {
         &self,
         request: Request<v1::SemanticSearchRequest>,
     ) -> Result<Response<v1::SemanticSearchResponse>, Status> {
-        // The gate refuses this operation first; this version does not have it.
+        // The gate has already refused this operation, which this version does not have.
         answer(&self.core, Operation::SemanticSearch, request, |_, _| async move {
             Err(Error::new(ErrorCode::FeatureDisabled, Feature::SemanticSearch.why_off()))
         })

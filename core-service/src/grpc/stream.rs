@@ -1,4 +1,4 @@
-//! `StreamService`: the calls that the stream engine is made of.
+//! `StreamService`: the calls of the stream engine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,9 +35,9 @@ use crate::{
     },
 };
 
-/// The first and the longest pause before a log is read again that could not be read.
+/// The first and the largest pause before the retry of a failed log read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// Most ends in one message.
+/// Ends in one message.
 const MAX_ENDS: usize = 1_000;
 
 /// The path of the list of the same events, under `/v1/events`.
@@ -67,7 +67,7 @@ async fn open(
     ticket: Option<FoundTicket>,
 ) -> Outcome<v1::OpenResponse> {
     let mut fields = Fields::default();
-    // The names of the fields, as the transports have them.
+    // Field names of the transports.
     let added = message.kind() == OpenKind::Subscription;
     let (prefix, cursor) = if added { ("filters.", "cursor") } else { ("", "from_cursor") };
     let filter = compile(&mut fields, &message.types, message.filters.as_ref(), prefix);
@@ -105,17 +105,17 @@ async fn open(
     Ok(begun)
 }
 
-/// One dataset as a call of `Tail` reads it.
+/// Read state of one dataset in a call of `Tail`.
 struct TailRead {
     core: Arc<Core>,
     dataset: Dataset,
-    /// None until it was first asked for.
+    /// None before the first read.
     position: Option<watch::Receiver<u64>>,
     after: u64,
 }
 
 impl TailRead {
-    /// The next entries, once they are projected; none when this core stops.
+    /// Reads the next projected entries; none when this core stops.
     async fn next(&mut self) -> Outcome<Option<v1::TailResponse>> {
         let Self { core, dataset, position, after } = self;
         let position = match position {
@@ -133,8 +133,8 @@ impl TailRead {
     }
 }
 
-/// The entries of one dataset, as they are projected. When they cannot be read it tries again, so that other datasets of
-/// the same call are read on.
+/// Streams the projected entries of one dataset. It retries a failed read, so that the other datasets of the call
+/// continue.
 fn tail(read: TailRead) -> BoxStream<'static, Result<v1::TailResponse, Status>> {
     unfold(read, |mut read| async move {
         let mut pause = PAUSES.0;
@@ -152,7 +152,7 @@ fn tail(read: TailRead) -> BoxStream<'static, Result<v1::TailResponse, Status>> 
     .boxed()
 }
 
-/// The refusal of a ticket or an open stream in the words of keys: who has it knows nothing of the person behind it.
+/// Words the refusal of a ticket or an open stream as one of a key: the caller knows nothing of the person behind it.
 fn as_key(status: Status) -> Status {
     let error = ApiError::from_status(&status);
     if ![ErrorCode::SignInRequired, ErrorCode::ProjectNotFound].contains(&error.code) {
@@ -185,12 +185,12 @@ impl StreamService for Api {
         if let Some(text) = &message.ticket {
             let found = reached(core, find_ticket(core, text)).await;
             ticket = found.map_err(|error| status(&error, &meta.request_id, Operation::Open.name()))?;
-            // An id that no key has: a ticket that is none is told and counted as a wrong key is.
+            // No key has this id: an unknown ticket is reported and counted like a wrong key.
             meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
         }
-        let stands_for_another = meta.key_id.is_some();
+        let is_indirect = meta.key_id.is_some();
         let call = admit(core, Operation::Open, meta).await;
-        let call = call.map_err(|status| if stands_for_another { as_key(status) } else { status })?;
+        let call = call.map_err(|status| if is_indirect { as_key(status) } else { status })?;
         let opened = reached(core, open(core, &call, &message, ticket)).await;
         let mut response = Response::new(opened.map_err(|error| failed(core, &call, &error, Operation::Open))?);
         finish(&call, response.metadata_mut());
@@ -206,10 +206,10 @@ impl StreamService for Api {
         let ends = ends.map(|ends| Ok(v1::EndingsResponse { ends }));
         let hello = once(async { Ok(v1::EndingsResponse::default()) });
         let stop = self.core.stop.clone();
-        // The session lasts as long as the call. A core that stops has said so of every stream before.
-        let session = hello.chain(ends).take_until(async move { stop.cancelled().await }).map(move |told| {
+        // The session lasts as long as the call. A stopping core has already ended every stream.
+        let session = hello.chain(ends).take_until(async move { stop.cancelled().await }).map(move |message| {
             let _session = &guard;
-            told
+            message
         });
         Ok(Response::new(session.boxed()))
     }
@@ -220,7 +220,7 @@ impl StreamService for Api {
         let tickets = self.core.open_streams.close(&session, &streams);
         if !tickets.is_empty() {
             let core = Arc::clone(&self.core);
-            tokio::spawn(async move { stream_tickets::note(&core, &session, tickets).await });
+            tokio::spawn(async move { stream_tickets::note_open_streams(&core, &session, tickets).await });
         }
         Ok(Response::new(v1::CloseResponse {}))
     }

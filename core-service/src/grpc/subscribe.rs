@@ -22,7 +22,7 @@ use crate::operations::Core;
 /// Events are read in pieces of about this size.
 const PIECE: usize = 16 * 1024;
 
-/// Opens a subscription; it lasts as long as the call.
+/// Opens a subscription, which lasts as long as the call.
 pub(super) async fn subscribe(
     core: &Arc<Core>,
     hub: &Arc<Hub>,
@@ -33,7 +33,7 @@ pub(super) async fn subscribe(
     let v1::SubscribeRequest { types, filters, cursor } = message;
     let mut extensions = Extensions::new();
     let request_id = meta.request_id.parse().ok();
-    // People follow events by a ticket.
+    // People need a ticket to follow events.
     extensions.insert(thesis_net::services::Trusted { request_id, member: None, ..trusted });
     let opening =
         v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
@@ -80,16 +80,17 @@ struct SubscribeCall {
     /// None once it has ended.
     stream: Option<OpenStream>,
     subscription: Subscription,
-    /// Messages that were read and not yet taken.
+    /// Messages that the caller has not received yet.
     waiting: VecDeque<Message>,
     heartbeats: Interval,
     request_id: String,
-    /// Tells why the key lost its rights.
+    /// Signals the reason why the key lost its rights.
     why_ended: Box<dyn Fn() -> Status + Send>,
 }
 
 impl SubscribeCall {
-    /// The next message. It first checks whether the stream must end, however slowly the caller reads.
+    /// Returns the next message. It first checks whether the stream must end, so that a slow reader does not delay the
+    /// end.
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         loop {
             let stream = self.stream.as_ref()?;

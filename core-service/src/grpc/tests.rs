@@ -81,8 +81,8 @@ async fn every_failure_has_details_before_the_gate_too() {
         let answer = routes.clone().oneshot(request(&format!("/thesis.v1.{path}"), headers, message)).await.unwrap();
         assert_failure(answer.headers(), code, reason);
         let status = Status::from_header_map(answer.headers()).unwrap();
-        let told = status.get_error_details().request_info().unwrap().request_id.clone();
-        assert_eq!(answer.headers()["x-service-request-id"], told, "{path}");
+        let reported_id = status.get_error_details().request_info().unwrap().request_id.clone();
+        assert_eq!(answer.headers()["x-service-request-id"], reported_id, "{path}");
         // A wrong service credential says nothing about the caller's key.
         let over_rest = ApiError::from_status(&status).code.as_str();
         let expected = if code == Code::Unauthenticated { "INTERNAL_ERROR" } else { reason };
@@ -130,7 +130,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
     }
 }
 
-/// Keeps what is logged.
+/// Keeps the logged lines.
 #[derive(Clone, Default)]
 struct Log(Arc<parking_lot::Mutex<String>>);
 

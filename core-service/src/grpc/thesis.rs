@@ -19,14 +19,14 @@ use crate::{
     },
 };
 
-/// Least and most rows of a page, in every list.
+/// Rows of a page, in every list.
 pub(super) const LIMIT: std::ops::RangeInclusive<i32> = 1..=100;
-/// Rows of a page when the request gives no limit.
+/// Rows of a page without a limit in the request.
 pub(super) const DEFAULT_LIMIT: i32 = 25;
-/// Least and most characters of a cursor.
+/// Length of a cursor in characters.
 pub(super) const CURSOR: std::ops::RangeInclusive<usize> = 1..=512;
 
-/// The inclusive bounds of a window in whole milliseconds: the lower bound is rounded up, and the upper one down.
+/// Reads the inclusive bounds of a window in whole milliseconds. The lower bound is rounded up, the upper one down.
 pub(super) fn bounds(
     fields: &mut Fields,
     after: Option<&Timestamp>,
@@ -37,13 +37,13 @@ pub(super) fn bounds(
             fields.reject(name, "must be a time of the years 1 to 9999");
         }
     }
-    let place = |time: &Timestamp| (time.seconds, time.nanos);
+    let order_key = |time: &Timestamp| (time.seconds, time.nanos);
     if let (Some(after), Some(before)) = (after, before)
-        && place(before) < place(after)
+        && order_key(before) < order_key(after)
     {
         fields.reject("created_before", "must not be earlier than created_after");
     }
-    // A bad time is refused already.
+    // The caller has already refused a bad time.
     let up = |time: &Timestamp| to_millis(time).saturating_add(i64::from(time.nanos % 1_000_000 != 0));
     (after.map(up), before.map(to_millis))
 }

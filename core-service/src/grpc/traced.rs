@@ -1,4 +1,4 @@
-//! What is told of each public operation afterwards: a line in the access log, and a span if its trace is sampled.
+//! Traces of public operations: a line in the access log, and a span if the trace is sampled.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +12,10 @@ use tracing::Level;
 
 use crate::{access::gate::RequestMeta, domain::operation::Operation, operations::Core};
 
-/// The target of the lines, off unless `SVC_LOG` names it.
+/// Log target of the lines, off unless `SVC_LOG` names it.
 const TARGET: &str = "access";
 
-/// An operation that is being performed. It is told of when it is dropped: as given up unless it has ended.
+/// A running operation. It is logged when it is dropped, as cancelled unless it has ended.
 pub(super) struct Traced {
     operation: Operation,
     request_id: String,
@@ -31,7 +31,7 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Begins to watch an operation; none if nobody wants to know. What it does then belongs to its span.
+    /// Starts to trace an operation; none if neither log nor span is enabled. Its work belongs to its span.
     pub(super) fn begin(core: &Core, operation: Operation, meta: &mut RequestMeta) -> Option<Box<Self>> {
         let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
         let mut span = Span::enter(&meta.trace, meta.continues, Kind::Server);
@@ -62,18 +62,18 @@ impl Traced {
         }))
     }
 
-    /// Where the work stands, if it is sampled.
+    /// Trace and span of the work, if it is sampled.
     pub(super) fn sampled(&self) -> Option<Trace> {
         self.span.as_ref().map(Span::trace)
     }
 
-    /// Notes who calls.
+    /// Notes the caller.
     pub(super) fn called_by(&self, key_id: &str) {
         // Only the first name counts.
         let _ = self.key_id.set(key_id.to_owned());
     }
 
-    /// Tells how it ended.
+    /// Notes the outcome.
     pub(super) fn end<T>(mut self, outcome: &Result<Response<T>, Status>) {
         self.status = outcome.as_ref().err().map_or(Code::Ok, Status::code);
         self.code = outcome.as_ref().err().map(|status| ApiError::from_status(status).code.as_str());

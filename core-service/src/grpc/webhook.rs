@@ -66,7 +66,7 @@ fn new_webhook(message: &v1::CreateWebhookRequest) -> Outcome<NewWebhook> {
     })
 }
 
-/// The fields that a request gives, where it does not say so itself.
+/// Returns the fields of a request without a mask.
 fn given(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
     let given = [
         ("url", message.url.is_some()),
@@ -78,7 +78,7 @@ fn given(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
     given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
 }
 
-/// The fields that the mask names change; one that is absent is cleared, where it may be.
+/// Only the fields in the mask change. An absent one is cleared, if that is allowed.
 fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
     let mut fields = Fields::default();
     let mut changes = WebhookChanges::default();
@@ -119,7 +119,7 @@ fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
     Ok(changes)
 }
 
-/// An enum's number that may be absent; an unknown one is noted.
+/// Reads an optional number of an enum; notes an unknown one.
 fn choice<E: TryFrom<i32>>(fields: &mut Fields, param: &str, number: i32) -> Option<i32> {
     if E::try_from(number).is_err() {
         fields.reject(param, "names an unknown value; name one of the enum, or none");
@@ -274,8 +274,8 @@ impl WebhookService for Api {
         answer(&self.core, Operation::GetDelivery, request, |call, message| async move {
             call.charge().await?;
             let (delivery, payload) = get_delivery(&self.core, &call, &message.id).await?;
-            let told = Some(convert::delivery::delivery(&delivery));
-            Ok(v1::GetDeliveryResponse { delivery: told, payload, replay_of: delivery.replay_of })
+            let delivery_message = Some(convert::delivery::delivery(&delivery));
+            Ok(v1::GetDeliveryResponse { delivery: delivery_message, payload, replay_of: delivery.replay_of })
         })
         .await
     }

@@ -98,7 +98,7 @@ impl Upstream {
             for _ in 0..MAX_SAMPLE_PAGES {
                 let LookupOutcome::Found(Some(result)) = self.lookup(Thing::Page(page.clone())).await else { break };
                 if result.untold > 0 {
-                    crate::figures::UNTOLD.one().increment(result.untold);
+                    crate::metrics::UNTOLD.one().increment(result.untold);
                     tracing::warn!(theses = result.untold, "the upstream has theses that its feed did not tell");
                     self.add_pending(since_ms);
                 }

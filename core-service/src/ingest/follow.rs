@@ -17,7 +17,7 @@ use super::{
     upstream::Upstream,
 };
 use crate::domain::{
-    observation::{Observation, Seen},
+    observation::{Observation, ObservedThing},
     window::MINUTE_MS,
 };
 
@@ -287,7 +287,7 @@ fn silence() -> Duration {
 fn note_busy(upstream: &Upstream, observations: &[Observation]) {
     let mut busy = upstream.busy.lock();
     for observation in observations {
-        let Seen::Thesis(seen) = &observation.seen else { continue };
+        let ObservedThing::Thesis(seen) = &observation.seen else { continue };
         let of = (seen.token.chain.clone(), seen.token.address.clone());
         if busy.len() < MAX_BUSY || busy.contains_key(&of) {
             *busy.entry(of).or_default() += 1;

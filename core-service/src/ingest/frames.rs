@@ -7,7 +7,7 @@ use serde_json::Value;
 use thesis_net::sse::{Event, Told};
 
 use super::objects::{self, Refusal};
-use crate::domain::observation::{Observation, Seen};
+use crate::domain::observation::{Observation, ObservedThing};
 
 /// Maximum number of bytes of a frame: 256 KiB. The feed's parser keeps as many.
 pub const MAX_FRAME: usize = 256 * 1024;
@@ -99,11 +99,11 @@ fn observations(kind: &str, value: &Value, now_ms: i64) -> Result<Vec<Observatio
         "thesis.engagement" => Ok(vec![objects::engagement(value, now_ms)?]),
         "profile.updated" => {
             let seen = objects::profile(value, now_ms)?;
-            Ok(observed(seen.revision, Seen::Profile(Box::new(seen))))
+            Ok(observed(seen.revision, ObservedThing::Profile(Box::new(seen))))
         }
         "token.updated" => {
             let seen = objects::token(value, now_ms)?;
-            Ok(observed(seen.revision, Seen::Token(Box::new(seen))))
+            Ok(observed(seen.revision, ObservedThing::Token(Box::new(seen))))
         }
         _ => Err(Refusal::UnknownType),
     }

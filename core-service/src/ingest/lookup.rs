@@ -15,7 +15,7 @@ use super::{
     upstream::{LookupOutcome, Upstream},
 };
 use crate::domain::{
-    observation::{Observation, Seen},
+    observation::{Observation, ObservedThing},
     window::MINUTE_MS,
 };
 
@@ -91,9 +91,9 @@ impl Upstream {
                 let is_requested =
                     token.chain == requested.chain && address_form(&token.address) == address_form(&requested.address);
                 is_requested.then_some(()).ok_or(Unfit::Another)?;
-                (token.revision, Seen::Token(Box::new(token)))
+                (token.revision, ObservedThing::Token(Box::new(token)))
             }
-            Thing::Wallets(id) => (None, Seen::Wallets(id.clone(), objects::wallets(&value, now_ms)?)),
+            Thing::Wallets(id) => (None, ObservedThing::Wallets(id.clone(), objects::wallets(&value, now_ms)?)),
             _ => {
                 let profile = objects::profile(&value, now_ms)?;
                 let is_requested = match thing {
@@ -102,7 +102,7 @@ impl Upstream {
                     _ => true,
                 };
                 is_requested.then_some(()).ok_or(Unfit::Another)?;
-                (profile.revision, Seen::Profile(Box::new(profile)))
+                (profile.revision, ObservedThing::Profile(Box::new(profile)))
             }
         };
         Ok(Observation { observed_at: now_ms, revision, seen })

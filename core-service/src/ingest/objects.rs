@@ -16,7 +16,9 @@ pub use self::{
     lists::{ThesisPage, page, tokens, wallets},
     refusal::Refusal,
 };
-use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
+use crate::domain::observation::{
+    Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
+};
 
 /// Maximum number of bytes of a text: 64 KiB.
 const MAX_TEXT: usize = 64 * 1024;
@@ -44,10 +46,10 @@ pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
 ///
 /// # Errors
 /// Fails when a field that identifies or dates the object is wrong.
-pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
+pub fn profile(value: &Value, now_ms: i64) -> Result<ObservedProfile, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
-    Ok(ProfileSeen {
+    Ok(ObservedProfile {
         upstream_id: fields.required("id", id)?,
         handle: fields.required("handle", handle)?,
         display_name: fields.line("display_name"),
@@ -66,10 +68,10 @@ pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
 ///
 /// # Errors
 /// Fails when a field that identifies or dates the object is wrong.
-pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
+pub fn token(value: &Value, now_ms: i64) -> Result<ObservedToken, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
-    Ok(TokenSeen {
+    Ok(ObservedToken {
         chain: fields.required("chain", chain)?,
         address: fields.required("address", address)?,
         symbol: fields.required("symbol", symbol)?,
@@ -106,12 +108,12 @@ pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Re
 pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
-    let seen = EngagementSeen {
+    let seen = ObservedEngagement {
         upstream_id: fields.required("id", id)?,
         likes: fields.count("likes"),
         replies: fields.count("replies"),
     };
-    Ok(Observation { observed_at: now_ms, revision: Some(updated_at), seen: Seen::Engagement(seen) })
+    Ok(Observation { observed_at: now_ms, revision: Some(updated_at), seen: ObservedThing::Engagement(seen) })
 }
 
 /// Reads the time in a field of an object.
@@ -130,13 +132,18 @@ fn thesis_or_tombstone(value: &Value, now_ms: i64, is_deleted: bool) -> Result<V
     let observed = |seen| Observation { observed_at: now_ms, revision: Some(updated_at), seen };
     let content = content(&fields, &upstream_id, updated_at, is_deleted);
     if !is_deleted {
-        return Ok(vec![observed(Seen::Thesis(Box::new(content?)))]);
+        return Ok(vec![observed(ObservedThing::Thesis(Box::new(content?)))]);
     }
-    let content = content.ok().map(|seen| observed(Seen::Thesis(Box::new(seen))));
-    Ok(once(observed(Seen::Deletion(upstream_id))).chain(content).collect())
+    let content = content.ok().map(|seen| observed(ObservedThing::Thesis(Box::new(seen))));
+    Ok(once(observed(ObservedThing::Deletion(upstream_id))).chain(content).collect())
 }
 
-fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: bool) -> Result<ThesisSeen, Refusal> {
+fn content(
+    fields: &Fields<'_>,
+    upstream_id: &str,
+    updated_at: i64,
+    is_deleted: bool,
+) -> Result<ObservedThesis, Refusal> {
     let null = Value::Null;
     let profile = profile(fields.get("profile").unwrap_or(&null), fields.now_ms)
         .map_err(|refusal| refusal.within("profile", &PROFILE_NAMES))?;
@@ -147,7 +154,7 @@ fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: 
         Err(_) if is_deleted => String::new(),
         text => text?,
     };
-    Ok(ThesisSeen {
+    Ok(ObservedThesis {
         upstream_id: upstream_id.to_owned(),
         profile,
         token,

@@ -7,7 +7,7 @@ use std::sync::{
 
 use thesis_net::figures::seconds;
 
-use crate::{domain::window::MINUTE_MS, figures::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
+use crate::{domain::window::MINUTE_MS, metrics::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 
 /// Interval between two notes of a push for the other cores, in milliseconds.
 const NOTE_INTERVAL_MS: i64 = 5_000;

@@ -7,7 +7,7 @@ use thesis_net::figures::seconds;
 use thesis_proto::{time::from_millis, v1};
 
 use super::{objects::Refusal, pace::Breaker};
-use crate::figures::{CONNECTED, FEED_LAG, FRAMES, LOOKUPS, UPSTREAM_REFUSED};
+use crate::metrics::{CONNECTED, FEED_LAG, FRAMES, LOOKUPS, UPSTREAM_REFUSED};
 
 /// Time without a byte from which the feed counts as down, in milliseconds.
 pub const SILENCE_MS: i64 = 30_000;

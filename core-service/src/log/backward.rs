@@ -8,7 +8,7 @@ use crate::{
     convert,
     domain::{
         dataset::Dataset,
-        entry::{Entry, Sequenced},
+        entry::{Entry, SequencedEntry},
     },
     error::Result,
     log::selection::Selection,
@@ -31,7 +31,7 @@ pub struct LogSlice {
 struct LogCursor {
     slice: LogSlice,
     name: String,
-    buffered: VecDeque<Sequenced>,
+    buffered: VecDeque<SequencedEntry>,
     /// True when the store has no entries beyond the buffered ones.
     done: bool,
 }
@@ -64,7 +64,7 @@ impl<'a> Backward<'a> {
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn next(&mut self) -> Result<Option<(usize, Sequenced)>> {
+    pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
         for log in &mut self.logs {
             if log.buffered.is_empty() && !log.done {
                 log.fill(self.shared, &self.selection, self.page).await?;
@@ -127,7 +127,7 @@ impl LogCursor {
                 self.done = true;
                 break;
             }
-            self.buffered.push_back(Sequenced { seq, entry });
+            self.buffered.push_back(SequencedEntry { seq, entry });
         }
         Ok(())
     }

@@ -18,9 +18,9 @@ use super::{
     writer::{Command, CommandOutcome, Import, Job, WriterHandle, advance},
 };
 use crate::{
-    domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
+    domain::{dataset::Dataset, entry::SequencedEntry, observation::Observation, row::NewThesis},
     error::{Error, Result},
-    figures::OBSERVED,
+    metrics::OBSERVED,
     replicas::peers::Peers,
     shared::Shared,
     store::{Consistency, StoreError},
@@ -155,7 +155,7 @@ impl Datasets {
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+    pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         if let Some(written) = self.peers.append(&dataset.to_string(), &new).await {
             self.advance_position(dataset, written.seq);
             return Ok(written);
@@ -167,7 +167,7 @@ impl Datasets {
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+    pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         let limit = new.max_theses;
         let written = self.run(dataset, Command::Create(Box::new(new))).await?;
         let entry = written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))?;

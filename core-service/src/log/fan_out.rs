@@ -17,7 +17,7 @@ use crate::{
     domain::{
         control::Webhook,
         dataset::Dataset,
-        delivery::{Delivery, Told, delivery_id},
+        delivery::{Delivery, EventRef, delivery_id},
         entry::Entry,
     },
     error,
@@ -232,7 +232,8 @@ impl FanOut {
             // The id comes from the event's time and id, so a repeat creates the same delivery.
             let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
             let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let reference = Told { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
+            let reference =
+                EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
             PendingDelivery { delivery, body: body.clone() }
         }));

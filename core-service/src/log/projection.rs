@@ -12,7 +12,7 @@ use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
-    domain::entry::{Kind, Sequenced},
+    domain::entry::{Kind, SequencedEntry},
     store::{Change, SharedBackend, StoreResult},
     tables::{
         derived,
@@ -39,7 +39,7 @@ fn bucket_key(scope: &str, bucket: i64) -> u64 {
     hasher.finish()
 }
 
-fn has_deletion(entries: &[Sequenced]) -> bool {
+fn has_deletion(entries: &[SequencedEntry]) -> bool {
     entries.iter().any(|entry| matches!(entry.entry.kind, Some(Kind::ThesisDeleted(_))))
 }
 
@@ -59,7 +59,7 @@ impl Projector {
         Self { backend, theses, dataset, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
     }
 
-    fn changes(&self, sequenced: &Sequenced, changes: &mut Vec<Change>) {
+    fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
         let entry = &sequenced.entry;
@@ -112,7 +112,7 @@ impl Projector {
     }
 
     /// Collects the row changes of entries in order, and the change of the checkpoint.
-    fn rows(&self, entries: &[Sequenced]) -> (Vec<Change>, Option<Change>) {
+    fn rows(&self, entries: &[SequencedEntry]) -> (Vec<Change>, Option<Change>) {
         let mut changes = Vec::with_capacity(entries.len() * 20);
         for entry in entries {
             self.changes(entry, &mut changes);
@@ -131,7 +131,7 @@ impl Projector {
         log: &LogStore,
         head: u64,
         batch: BatchId,
-        entries: &[Sequenced],
+        entries: &[SequencedEntry],
         mark: Option<&ImportMark>,
         after: impl AsyncFnOnce() -> StoreResult<()>,
     ) -> StoreResult<AppendOutcome> {
@@ -159,7 +159,7 @@ impl Projector {
     }
 
     /// Forgets the buckets that a deletion may have emptied: a later thesis in one of them lists it again.
-    fn forget_buckets(&self, sequenced: &Sequenced) {
+    fn forget_buckets(&self, sequenced: &SequencedEntry) {
         if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
             for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
                 self.known_buckets.remove(&bucket_key(&scope, bucket));
@@ -168,7 +168,7 @@ impl Projector {
     }
 
     /// Skips entries whose rows another core has written.
-    pub fn skip_entries(&self, entries: &[Sequenced]) {
+    pub fn skip_entries(&self, entries: &[SequencedEntry]) {
         entries.iter().for_each(|entry| self.forget_buckets(entry));
         if !entries.is_empty() {
             self.theses.forget_recent();
@@ -186,9 +186,9 @@ impl Projector {
     /// A bucket is removed with the version of its last deletion here. Earlier theses are all written or deleted by
     /// then, so only a later thesis can still come into an empty bucket. Its projector forgot the bucket at that
     /// deletion and lists it again with a higher version. Whichever change comes first, the removal then does nothing.
-    async fn removals(&self, entries: &[Sequenced]) -> StoreResult<Vec<Change>> {
+    async fn removals(&self, entries: &[SequencedEntry]) -> StoreResult<Vec<Change>> {
         let mut last: HashMap<Bucket, i64> = HashMap::new();
-        for Sequenced { seq, entry } in entries {
+        for SequencedEntry { seq, entry } in entries {
             if let Some(Kind::ThesisDeleted(deleted)) = &entry.kind {
                 let version = i64::try_from(*seq).unwrap_or(i64::MAX);
                 last.extend(Bucket::of(&deleted.thesis).map(|bucket| (bucket, version)));
@@ -210,7 +210,7 @@ impl Projector {
     ///
     /// # Errors
     /// Fails when the store does not answer; the entries are projected again later.
-    pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
+    pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
         let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         let written = self.write(entries, changes, checkpoint).await;
         if written.is_err() {
@@ -219,7 +219,7 @@ impl Projector {
         written
     }
 
-    async fn write(&self, entries: &[Sequenced], mut changes: Vec<Change>, checkpoint: Change) -> StoreResult<()> {
+    async fn write(&self, entries: &[SequencedEntry], mut changes: Vec<Change>, checkpoint: Change) -> StoreResult<()> {
         if has_deletion(entries) {
             self.theses.apply(changes).await?;
             changes = self.removals(entries).await?;

@@ -1,4 +1,4 @@
-//! What people do with their accounts, one file each.
+//! Operations of people on their accounts, one file each.
 
 pub mod accept_invitation;
 pub mod change_password;

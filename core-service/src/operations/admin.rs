@@ -1,4 +1,4 @@
-//! Operators' commands, one file each, and the rules that they share.
+//! Commands of operators, one file each, and the rules that they share.
 
 pub mod backup;
 pub mod bootstrap;
@@ -53,7 +53,7 @@ pub(super) fn name(name: &str) -> Result<String> {
     Ok(name.trim().to_owned())
 }
 
-/// A dataset by its name.
+/// Parses the name of a dataset, and checks that its project exists.
 async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
     let Some(dataset) = Dataset::parse(name) else {
         return Err(invalid("dataset", "must be live, sandbox or project/<id>"));
@@ -66,11 +66,11 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// Tells the audit log what somebody begins to do with a whole dataset.
+/// Writes to the audit log that somebody starts an action on a whole dataset.
 ///
 /// # Errors
-/// When the store does not answer, or has no room.
-async fn tell_of_dataset(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
+/// Fails if the store does not answer or is full.
+async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
     let organization_id = match dataset {
         Dataset::Project(id) => shared.control.state().project(id).map(|project| project.organization_id.clone()),

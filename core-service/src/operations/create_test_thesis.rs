@@ -24,7 +24,7 @@ use crate::{
     sandbox::fixtures::CHAIN,
 };
 
-/// A test thesis to create; its shape was checked.
+/// A test thesis to create, with checked shape.
 #[derive(Clone, Debug)]
 pub struct NewTestThesis {
     /// With or without `@`.
@@ -35,12 +35,12 @@ pub struct NewTestThesis {
     pub text: String,
 }
 
-/// Creates a test thesis, named after the seed. Profiles and tokens of the sandbox are referred to; others become the
-/// project's own, up to the plan's number of test theses. The project's oldest theses beyond that number are deleted
-/// afterwards.
+/// Creates a test thesis, named after the seed. It refers to profiles and tokens of the sandbox. Other names become the
+/// project's own, up to the plan's number of test theses. Afterwards the project's oldest theses beyond that number are
+/// deleted.
 ///
 /// # Errors
-/// When a handle or token is new and the project may have no more of them, and when the store does not answer.
+/// Fails if a handle or token is new and the project has no room for it, or if the store does not answer.
 pub async fn create_test_thesis(
     core: &Core,
     call: &Call,
@@ -81,8 +81,8 @@ pub async fn create_test_thesis(
     Ok(v1::TestThesisResult { thesis, event })
 }
 
-/// Refuses a new handle or token if the project already has the plan's number. This check comes before the append, so
-/// requests at the same time may exceed the limit by their own number.
+/// Refuses a new handle or token if the project already has the plan's number. The check precedes the append, so
+/// concurrent requests may exceed the limit by their own number.
 async fn check_new_names(
     core: &Core,
     call: &Call,
@@ -102,14 +102,14 @@ async fn check_new_names(
         let rule = format!("a project has at most {limit} test tokens; use one of those it has");
         errors.push(FieldError::new("token", rule));
     }
-    // The thesis exists if an earlier attempt of this request was written after its names were read here.
+    // The thesis exists if an earlier attempt of this request was written after the names were read here.
     if errors.is_empty() || theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
         return Ok(());
     }
     Err(ApiError::validation(&errors).into())
 }
 
-/// The profile with a handle and the dataset that has it; none if the profile is new.
+/// Finds the profile with a handle and its dataset; none if the profile is new.
 async fn profile(
     core: &Core,
     call: &Call,
@@ -132,7 +132,7 @@ async fn profile(
     Ok((None, profile))
 }
 
-/// The token with a symbol and the dataset that has it; none if the token is new.
+/// Finds the token with a symbol and its dataset; none if the token is new.
 async fn token(
     core: &Core,
     call: &Call,

@@ -18,10 +18,10 @@ use crate::{
     shared::key_ring::SealPurpose,
 };
 
-/// Most characters of a signing secret that may be shown.
+/// Characters of a signing secret that may be shown.
 pub(super) const SECRET_PREFIX: usize = "whsec_".len() + 4;
 
-/// A webhook to create; its shape was checked.
+/// A webhook to create, with checked shape.
 #[derive(Clone, Debug, Default)]
 pub struct NewWebhook {
     /// The address that receives its deliveries.
@@ -34,7 +34,7 @@ pub struct NewWebhook {
     pub description: Option<String>,
 }
 
-/// Creates a webhook whose id is derived from the seed; gives it with its signing secret.
+/// Creates a webhook with an id derived from the seed. Returns it with its signing secret.
 ///
 /// # Errors
 /// `WEBHOOK_URL_FORBIDDEN`, `WEBHOOK_LIMIT_REACHED`, or when the store does not answer.
@@ -50,7 +50,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
         .control
         .change(call.actor().does("webhook.created"), |state| {
             call.demand_right(state)?;
-            // Only an earlier try of this very request can have made it already.
+            // Only an earlier attempt of this request can have created it.
             if let Some(existing) = state.webhook(&id) {
                 return Ok((Vec::new(), Arc::clone(existing)));
             }
@@ -87,10 +87,10 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
     Ok((webhook, secret))
 }
 
-/// The signing secret of a webhook, for signing and for the answer to its creation.
+/// Decrypts the signing secret of a webhook, for signing and for the response to its creation.
 ///
 /// # Errors
-/// When it was encrypted with another secret key.
+/// Fails if it was encrypted with another secret key.
 pub fn signing_secret(core: &Core, webhook: &Webhook) -> Result<String> {
     let plain = core.shared.keys.open(SealPurpose::WebhookSecret(&webhook.id), &webhook.secret);
     let secret = plain.and_then(|plain| String::from_utf8(plain).ok());

@@ -9,23 +9,25 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Core;
 use crate::{accounts::sessions, domain::member_key::MemberKey};
 
-/// How often the sessions of people with open streams are looked at.
+/// Interval between two checks of the sessions with open streams.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Most sessions that are read at once.
-const PARALLEL: usize = 16;
+/// Sessions that are read concurrently.
+const MAX_CONCURRENT_READS: usize = 16;
 
-/// Looks at the sessions of people with open streams; never ends.
+/// Checks the sessions of people with open streams. Never returns.
 pub async fn watch(core: Arc<Core>) {
-    let mut looks = interval(POLL_INTERVAL);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
-        stream::iter(core.open_streams.keys()).for_each_concurrent(PARALLEL, |key_id| look(&core, key_id)).await;
+        ticks.tick().await;
+        stream::iter(core.open_streams.keys())
+            .for_each_concurrent(MAX_CONCURRENT_READS, |key_id| end_if_signed_out(&core, key_id))
+            .await;
     }
 }
 
-/// Ends the streams of a person if their session has ended.
-async fn look(core: &Core, key_id: Arc<str>) {
+/// Ends the streams of a person whose session has ended.
+async fn end_if_signed_out(core: &Core, key_id: Arc<str>) {
     let Some(key) = MemberKey::parse(&key_id) else { return };
     match sessions::demand_open(&core.shared, &key.user_id, &key.session_id).await {
         Ok(()) => {}

@@ -6,7 +6,7 @@ use thesis_proto::error::ErrorCode;
 use super::{Core, get_webhook::own_webhook, missing::missing};
 use crate::{access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result};
 
-/// A delivery of the caller's project and environment.
+/// Finds a delivery of the caller's project and environment.
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, or when the store does not answer.

@@ -2,7 +2,7 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{Core, resolve::ProfileReference, told};
+use super::{Core, refresh, resolve::ProfileReference};
 use crate::{access::gate::Call, convert, error::Result};
 
 /// Reads the wallets of a profile.
@@ -10,10 +10,10 @@ use crate::{access::gate::Call, convert, error::Result};
 /// # Errors
 /// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_profile_wallets(core: &Core, call: &Call, reference: &str) -> Result<v1::ProfileWallets> {
-    let (dataset, profile, _) = told::profile(core, call, &ProfileReference::Any(reference.to_owned())).await?;
-    let (profile, wallets) = told::with_wallets(core, call, profile).await?;
-    if let told::Wallets::Unknown { after_s } = wallets {
-        return Err(told::unavailable(after_s));
+    let (dataset, profile, _) = refresh::read_profile(core, call, &ProfileReference::Any(reference.to_owned())).await?;
+    let (profile, wallets) = refresh::refresh_wallets(core, call, profile).await?;
+    if let refresh::WalletsState::Unknown { after_s } = wallets {
+        return Err(refresh::upstream_unavailable(after_s));
     }
     let wallets = profile.wallets.iter().map(|wallet| v1::ObservedWallet {
         address: wallet.address.clone(),

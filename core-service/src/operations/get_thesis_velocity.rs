@@ -2,7 +2,7 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{Core, told};
+use super::{Core, refresh};
 use crate::{
     access::gate::Call,
     convert,
@@ -20,7 +20,7 @@ pub async fn get_thesis_velocity(
     reference: &str,
     chain: Option<&str>,
 ) -> Result<v1::ThesisVelocity> {
-    let (_, token) = told::known_token(core, call, reference, chain).await?;
+    let (_, token) = refresh::find_token(core, call, reference, chain).await?;
     let (view, at) = (&call.caller.view, call.now_ms);
     let counts = core.datasets.counts(view, &token.id, at, 2 * HOUR_MS).await?;
     let velocity = crate::domain::entry::ThesisVelocity {

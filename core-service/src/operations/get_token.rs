@@ -2,7 +2,7 @@
 
 use thesis_proto::v1;
 
-use super::{Core, token_counts::counted, told};
+use super::{Core, refresh, token_counts::counted};
 use crate::{access::gate::Call, error::Result};
 
 /// Reads a token's metadata and counts.
@@ -10,7 +10,7 @@ use crate::{access::gate::Call, error::Result};
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::Token> {
-    let (dataset, token, stale) = told::token(core, call, reference, chain).await?;
+    let (dataset, token, stale) = refresh::read_token(core, call, reference, chain).await?;
     let mut shown = counted(core, call, &dataset, &token).await?;
     shown.stale = stale.then_some(true);
     Ok(shown)

@@ -1,21 +1,20 @@
-//! Reads what happened on a token in the last 24 hours.
+//! Reads the activity on a token in the last 24 hours.
 
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
-    Core,
+    Core, refresh,
     theses::{Slices, by_time, still_there, with_references},
-    told,
 };
 use crate::{
     access::gate::Call,
     convert,
-    domain::{derivation::Hour, window::DAY_MS},
+    domain::{derivation::HourCounts, window::DAY_MS},
     error::Result,
     tables::index_scope::IndexScope,
 };
 
-fn bucket(hour: &Hour) -> v1::TimelineBucket {
+fn bucket(hour: &HourCounts) -> v1::TimelineBucket {
     v1::TimelineBucket {
         bucket_start: Some(from_millis(hour.start)),
         theses: hour.theses,
@@ -23,7 +22,7 @@ fn bucket(hour: &Hour) -> v1::TimelineBucket {
     }
 }
 
-/// Reads what happened on a token in the last 24 hours.
+/// Reads the activity on a token in the last 24 hours.
 ///
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
@@ -34,7 +33,7 @@ pub async fn get_token_activity(
     chain: Option<&str>,
     recent: usize,
 ) -> Result<v1::TokenActivity> {
-    let (_, token) = told::known_token(core, call, reference, chain).await?;
+    let (_, token) = refresh::find_token(core, call, reference, chain).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
     let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
     Ok(v1::TokenActivity {

@@ -1,4 +1,4 @@
-//! Reads how much of its plan a project has used.
+//! Reads the usage of a project.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -9,9 +9,9 @@ use crate::{
     error::Result,
 };
 
-/// Whose usage is read.
+/// The project whose usage is read, and its organization.
 #[derive(Clone, Copy, Debug)]
-pub struct UsageOf<'a> {
+pub struct UsageSubject<'a> {
     /// The organization, which has the month's quota.
     pub organization_id: &'a str,
     /// The project.
@@ -24,22 +24,23 @@ fn signed(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-/// Reads how much the caller's project has used, in the environment of the key.
+/// Reads the usage of the caller's project, in the environment of the key.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
     let caller = &call.caller;
-    let of = UsageOf { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
+    let of =
+        UsageSubject { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
     usage(core, of, caller.key.live, call.now_ms).await
 }
 
-/// Reads how much a project has used of its month's quota, rate limits, stream places and webhooks.
+/// Reads how much of its monthly quota, rate limits, streams and webhooks a project has used.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn usage(core: &Core, of: UsageOf<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
-    let UsageOf { organization_id, project_id, plan } = of;
+/// Fails if the store does not answer.
+pub async fn usage(core: &Core, of: UsageSubject<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
+    let UsageSubject { organization_id, project_id, plan } = of;
     let Month { start, end, .. } = Month::of(now_ms);
     let limits = &core.gate.limits;
     let project = &project_id.into();

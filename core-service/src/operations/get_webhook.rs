@@ -12,7 +12,7 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// A webhook of the caller's project and environment.
+/// Finds a webhook of the caller's project and environment.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`

@@ -12,15 +12,15 @@ use crate::{
     tables::deliveries::LogPosition,
 };
 
-/// Most rows of a delivery log that one page looks at.
+/// Rows of a delivery log that one page scans.
 const LOOKED_AT: usize = 500;
 
-/// Which deliveries are listed.
+/// The deliveries to list.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryQuery {
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
     /// Number of the status.
     pub status: Option<i32>,
@@ -30,7 +30,7 @@ pub struct DeliveryQuery {
     pub event_id: Option<String>,
 }
 
-/// Lists the deliveries of a webhook, newest first. A page looks at a bounded number of them, so it may be short.
+/// Lists the deliveries of a webhook, newest first. A page scans a bounded number of them, so it may be short.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, `INVALID_CURSOR`, or when the store does not answer.
@@ -43,7 +43,7 @@ pub async fn list_deliveries(
     let webhook = get_webhook(core, &call.caller, webhook_id).await?;
     let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
-    // Every field of a query is part of the name, except those of the page.
+    // The name contains every field of a query, except those of the page.
     let DeliveryQuery { limit: _, cursor: _, status, event_type, event_id } = query;
     let number = |number: &Option<i32>| number.unwrap_or_default().to_string();
     let event = event_id.as_deref().unwrap_or_default();

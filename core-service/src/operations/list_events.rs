@@ -14,14 +14,14 @@ use crate::{
     tables::log::decode,
 };
 
-/// Most entries that one page looks at. If no index serves its filter, a page is short instead of slow.
+/// Entries that one page scans. If no index serves its filter, a page is short instead of slow.
 const MAX_LOOKED_AT: usize = 2_500;
 
-/// A request for a list of events; its shape was checked.
+/// A request for a list of events, with checked shape.
 pub struct EventQuery {
     /// The filter of the events.
     pub filter: CompiledFilter,
-    /// Everything that decides the filter, as text. It is part of the list's name.
+    /// All parameters of the filter as text, which is part of the name of the list.
     pub filter_text: String,
     /// Inclusive, unix milliseconds.
     pub created_after: Option<i64>,
@@ -29,7 +29,7 @@ pub struct EventQuery {
     pub created_before: Option<i64>,
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
 }
 
@@ -38,11 +38,11 @@ pub struct EventQuery {
 pub struct EventPage {
     /// The events.
     pub events: Vec<v1::Event>,
-    /// Where the next page starts, when there is more to look at.
+    /// Cursor of the next page, if entries remain.
     pub next_cursor: Option<String>,
 }
 
-/// The first sequence number whose entry is younger than `at`, at most `head + 1`.
+/// Finds the first sequence number whose entry is younger than `at`, at most `head + 1`.
 async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u64> {
     let (mut low, mut high) = (1, head + 1);
     while low < high {
@@ -65,7 +65,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
     let view = &call.caller.view;
     let mut floor = call.history_floor(query.created_after.filter(|_| query.cursor.is_none()))?;
     let signer = core.shared.keys.cursor_signer();
-    // Every field of a query is part of the name, except those of the page. The filter is there as its text.
+    // The name contains every field of a query, except those of the page. The filter is in it as text.
     let EventQuery { filter: _, filter_text, created_after, created_before, limit: _, cursor: _ } = query;
     let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     // A cursor of this list has positions, so it belongs to the generation of the logs.
@@ -96,10 +96,10 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
         dataset: dataset.clone(),
         before,
         after: 0,
-        from: floor.of(dataset),
+        from: floor.bound_for(dataset),
     });
     let selection = select(&core.shared, view, &query.filter).await?;
-    // Most events that an index names match; of a whole log perhaps few do.
+    // Most events in an index match, while perhaps few of a whole log do.
     let page = if selection == Selection::All { query.limit.max(50) * 2 } else { query.limit + 1 };
     let mut reader = Backward::new(&core.shared, selection, slices.collect(), page);
     let mut events = Vec::new();
@@ -107,7 +107,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
         if events.len() == query.limit {
             break;
         }
-        // A reading that never has to wait must still let other requests run in between.
+        // A read that never waits must still yield to other requests.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
         let event = reader.event(index, &taken.entry).filter(|event| query.filter.matches(event));

@@ -29,7 +29,7 @@ pub enum ThesisOrder {
     MostLiked,
 }
 
-/// A request for a list of theses; its shape was checked.
+/// A request for a list of theses, with checked shape.
 #[derive(Clone, Debug, Default)]
 pub struct ThesisQuery {
     /// `fp_` id, handle or upstream id.
@@ -44,13 +44,13 @@ pub struct ThesisQuery {
     pub created_after: Option<i64>,
     /// Inclusive, unix milliseconds.
     pub created_before: Option<i64>,
-    /// A span back from now, in milliseconds, as given and as read.
+    /// A span before now, in the client's spelling and in milliseconds.
     pub since: Option<(String, i64)>,
     /// The order.
     pub order: ThesisOrder,
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
 }
 
@@ -59,14 +59,14 @@ pub struct ThesisQuery {
 pub struct ThesisPage {
     /// The rows.
     pub theses: Vec<v1::Thesis>,
-    /// Where the next page starts, when there is one.
+    /// Cursor of the next page, if there is one.
     pub next_cursor: Option<String>,
 }
 
 impl ThesisQuery {
-    /// The list's name, the same for all its pages and page sizes.
+    /// Returns the list's name, which is the same for all its pages and page sizes.
     fn name(&self, view: &View) -> [u8; 32] {
-        // Every field of a query is part of the name, except those of the page.
+        // The name contains every field of a query, except those of the page.
         let Self { profile, handle, token, chain, created_after, created_before, since, order, limit: _, cursor: _ } =
             self;
         let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
@@ -108,14 +108,14 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
         None => call.history_floor(explicit)?,
     };
     let view = &call.caller.view;
-    let Some(named) = named(core, view, query).await? else {
+    let Some(names) = resolve_names(core, view, query).await? else {
         return Ok(ThesisPage { theses: Vec::new(), next_cursor: None });
     };
     let wanted = query.limit + 1;
     let mut rows = if query.order == ThesisOrder::MostLiked {
         let narrow = SearchFilter {
-            profile: named.profile,
-            tokens: named.tokens,
+            profile: names.profile,
+            tokens: names.tokens,
             chain: query.chain.clone(),
             floor,
             to: query.created_before.unwrap_or(i64::MAX),
@@ -125,7 +125,7 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
         likes_page((&core.search, &call.caller.organization.id), &core.datasets, view, narrow, after, wanted).await?
     } else {
         let slices = Slices {
-            scopes: named.scopes(query.chain.as_ref()),
+            scopes: names.scopes(query.chain.as_ref()),
             floor,
             to: query.created_before.unwrap_or(i64::MAX),
             descending: query.order == ThesisOrder::Newest,
@@ -143,8 +143,8 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
     Ok(ThesisPage { theses: with_references(&core.shared.theses, &found).await?, next_cursor })
 }
 
-/// Finds the profile and the tokens that a query names; none when no profile fits.
-async fn named(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<Named>> {
+/// Finds the profile and the tokens that a query names; none if no profile matches.
+async fn resolve_names(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<ResolvedNames>> {
     let mut profile = None;
     if let Some(reference) = &query.profile {
         profile = resolve::profile_id(&core.shared, view, &resolve::ProfileReference::Any(reference.clone())).await?;
@@ -161,17 +161,17 @@ async fn named(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<N
     }
     let (token, chain) = (query.token.as_deref(), query.chain.as_deref());
     let tokens = resolve::filtered_tokens(&core.shared, view, token, chain).await?;
-    Ok(Some(Named { profile, tokens }))
+    Ok(Some(ResolvedNames { profile, tokens }))
 }
 
 /// The profile and the tokens that a query names.
-struct Named {
+struct ResolvedNames {
     profile: Option<String>,
     tokens: Option<Vec<String>>,
 }
 
-impl Named {
-    /// The index scopes that serve it.
+impl ResolvedNames {
+    /// Returns the index scopes that serve it.
     fn scopes(self, chain: Option<&String>) -> Vec<IndexScope> {
         match (self.profile, self.tokens, chain) {
             (None, None, None) => vec![IndexScope::All],

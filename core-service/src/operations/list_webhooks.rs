@@ -17,16 +17,16 @@ use crate::{
 pub struct Page<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// Where the next page starts, when there is one.
+    /// Cursor of the next page, if there is one.
     pub next_cursor: Option<String>,
 }
 
-/// Which webhooks are listed.
+/// The webhooks to list.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookQuery {
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
     /// Number of the status.
     pub status: Option<i32>,
@@ -38,7 +38,7 @@ pub struct WebhookQuery {
 /// `INVALID_CURSOR`, or when the store does not answer.
 pub async fn list_webhooks(core: &Core, caller: &Caller, query: &WebhookQuery) -> Result<Page<Arc<Webhook>>> {
     let signer = core.shared.keys.cursor_signer();
-    // Every field of a query is part of the name, except those of the page.
+    // The name contains every field of a query, except those of the page.
     let WebhookQuery { limit: _, cursor: _, status } = query;
     let name = list_name(&["webhooks", &caller.scope(), &status.unwrap_or_default().to_string()]);
     let after = match &query.cursor {

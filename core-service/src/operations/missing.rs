@@ -1,5 +1,5 @@
-//! The errors for things that do not exist, or not for who asks. They say where the thing is found: under a near name,
-//! among those of another kind, or in a list.
+//! Errors for things that do not exist or that the caller may not see. Each one suggests where to find the thing: a
+//! near name, the operation for its kind, or a list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,17 +26,17 @@ use crate::{
     },
 };
 
-/// Most near names that are told.
-const MAX_TOLD: usize = 3;
-/// Most rows that are compared with a name.
+/// Near names in one error.
+const MAX_SUGGESTIONS: usize = 3;
+/// Rows that one search compares with a name.
 const MAX_COMPARED: usize = 24;
-/// Longest wait for near names: an answer without them is better than a late one.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Most looks for near names at once. A look is costly, and who asks for what does not exist needs no answer of it.
-pub const NEAR_LOOKS_AT_ONCE: usize = 2;
+/// Timeout of a search for near names: an error without suggestions is better than a late one.
+const NEAR_SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
+/// Concurrent searches for near names. They are costly, and a caller needs no suggestions.
+pub const MAX_NEAR_SEARCHES: usize = 2;
 
-/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not
-/// there is such a thing.
+/// Returns the error for a code. If the prefix of the id belongs to another kind, the error says so, also when no such
+/// thing exists.
 pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
     if let Some(mistaken) = kinds::mistaken(code, given) {
         return mistaken;
@@ -55,30 +55,31 @@ pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
     Error::new(code, text)
 }
 
-/// The error for a profile, with the near handles that the caller sees.
-pub(super) async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Error {
+/// Returns the error for a profile, with the near handles that the caller may see.
+pub(super) async fn missing_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Error {
     let code = ErrorCode::ProfileNotFound;
     let (given, handle) = match reference {
         ProfileReference::Any(text) | ProfileReference::Handle(text) => (text, Some(text)),
         ProfileReference::AnyId(text) | ProfileReference::Id(text) | ProfileReference::Upstream(text) => (text, None),
     };
     let Some(handle) = handle.map(|text| text.strip_prefix('@').unwrap_or(text)) else { return missing(code, given) };
-    let found = look(core, call, handle, SearchIndex::near_profiles).await;
+    let found = find_near(core, call, handle, SearchIndex::near_profiles).await;
     let rows = core.shared.theses.profiles(&keys(&found)).await.unwrap_or_default();
     let handles = rows.iter().flatten().map(|profile| profile.handle.clone());
     let near = nearest(handle, '@', handles.collect());
     if near.is_empty() { missing(code, given) } else { with_near(code, &format!("profile @{handle}"), &near) }
 }
 
-/// The error for a token, with the near symbols that the caller sees, or the chains on which the token is.
-pub(super) async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Error {
+/// Returns the error for a token, with the near symbols that the caller may see, or with the chains that have the
+/// token.
+pub(super) async fn missing_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Error {
     let code = ErrorCode::TokenNotFound;
     let symbol = reference.strip_prefix('$').unwrap_or(reference);
     let Some(parsed) = TokenReference::parse(reference).filter(|parsed| parsed.id.is_none()) else {
         return missing(code, reference);
     };
     if let Some(chain) = chain {
-        let near = elsewhere(core, call, reference).await.unwrap_or_default();
+        let near = on_other_chains(core, call, reference).await.unwrap_or_default();
         if !near.is_empty() && chain.len() <= 64 && reference.len() <= 200 {
             return with_near(code, &format!("token {reference} on chain {chain}"), &near);
         }
@@ -86,56 +87,56 @@ pub(super) async fn token(core: &Core, call: &Call, reference: &str, chain: Opti
     if parsed.on_chain.is_some() {
         return missing(code, reference);
     }
-    let found = look(core, call, symbol, SearchIndex::near_tokens).await;
+    let found = find_near(core, call, symbol, SearchIndex::near_tokens).await;
     let rows = core.shared.theses.tokens(&keys(&found)).await.unwrap_or_default();
     let tokens = rows.iter().flatten().filter(|token| chain.is_none_or(|chain| chain == token.chain));
     let near = nearest(symbol, '$', tokens.map(|token| token.symbol.clone()).collect());
     if near.is_empty() { missing(code, reference) } else { with_near(code, &format!("token ${symbol}"), &near) }
 }
 
-/// The tokens that a reference names on any chain, as `chain:address`.
-async fn elsewhere(core: &Core, call: &Call, reference: &str) -> Result<Vec<String>> {
+/// Finds the tokens that a reference names on any chain, as `chain:address`.
+async fn on_other_chains(core: &Core, call: &Call, reference: &str) -> Result<Vec<String>> {
     let view = &call.caller.view;
     let mut ids = resolve::token_ids(&core.shared, view, reference, None).await?;
-    ids.truncate(MAX_TOLD);
+    ids.truncate(MAX_SUGGESTIONS);
     let rows = try_join_all(ids.iter().map(|id| core.shared.theses.token(view, id))).await?;
     Ok(rows.into_iter().flatten().map(|(_, token)| format!("{}:{}", token.chain, token.address)).collect())
 }
 
-/// The rows whose name is nearly this one; none when the index does not answer soon, or when others look already.
-async fn look(
+/// Finds rows with a similar name. Finds none if the index does not answer in time, or if too many searches run.
+async fn find_near(
     core: &Core,
     call: &Call,
     name: &str,
     near: fn(&SearchIndex, &View, &str, usize, Instant) -> NearMatches,
 ) -> Vec<(Dataset, String)> {
     let (view, name) = (call.caller.view.clone(), name.to_owned());
-    let until = Instant::now() + PATIENCE;
-    let looking = async {
+    let until = Instant::now() + NEAR_SEARCH_TIMEOUT;
+    let searching = async {
         wait_until_complete(&core.search, &call.caller.view).await;
-        let Ok(place) = Arc::clone(&core.near_looks).try_acquire_owned() else { return Ok(Vec::new()) };
-        let look = move |index: &SearchIndex| {
+        let Ok(permit) = Arc::clone(&core.near_searches).try_acquire_owned() else { return Ok(Vec::new()) };
+        let search = move |index: &SearchIndex| {
             let found = near(index, &view, &name, MAX_COMPARED, until);
-            // A look has its place until it ends, also when nobody waits for it any more.
-            drop(place);
+            // A search keeps its permit until it ends, also after its caller has given up.
+            drop(permit);
             found
         };
-        with_index(&core.search, look).await
+        with_index(&core.search, search).await
     };
-    timeout_at(until, looking).await.ok().and_then(Result::ok).unwrap_or_default()
+    timeout_at(until, searching).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
     found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
 }
 
-/// The names that are nearest to a given one, which has no sigil.
+/// Returns the names that are nearest to a given one. The given name has no sigil.
 fn nearest(given: &str, sigil: char, names: Vec<String>) -> Vec<String> {
     let rank = |name: &str| near::rank(given, name.strip_prefix(sigil).unwrap_or(name));
     let mut ranked: Vec<_> = names.into_iter().filter_map(|name| Some((rank(&name)?, name))).collect();
     ranked.sort_unstable();
     ranked.dedup();
-    ranked.into_iter().take(MAX_TOLD).map(|(_, name)| name).collect()
+    ranked.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 fn with_near(code: ErrorCode, what: &str, near: &[String]) -> Error {
@@ -155,22 +156,22 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_kind_is_told() {
+    fn an_id_of_another_kind_is_named() {
         let id = "0123456789abcdefghjkmnpq";
-        let told = text(ErrorCode::ProfileNotFound, &format!("th_{id}"));
-        assert_eq!(told, "th_… is the id of a thesis; read it with GET /v1/theses/{id}");
+        let message = text(ErrorCode::ProfileNotFound, &format!("th_{id}"));
+        assert_eq!(message, "th_… is the id of a thesis; read it with GET /v1/theses/{id}");
         for IdKind { prefix, code, .. } in &kinds::KINDS {
             assert!(text(*code, &format!("{prefix}{id}")).starts_with("there is no such "), "{prefix}");
             assert_eq!(text(*code, "x"), text(*code, &format!("{prefix}{id}")));
         }
         let delivery = format!("del_{id}_{id}");
         assert!(text(ErrorCode::WebhookNotFound, &delivery).contains("a delivery"));
-        // A handle may begin like an id.
+        // A handle may start like an id.
         assert!(text(ErrorCode::ProfileNotFound, "th_alice").starts_with("there is no such profile"));
     }
 
     #[test]
-    fn the_nearest_names_are_told_each_once() {
+    fn each_near_name_is_suggested_once() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let known = names(&["$RUNNER", "$RUM", "$RUN", "$RUN", "$RUT", "$SEEK"]);
         assert_eq!(nearest("ruk", '$', known.clone()), ["$RUM", "$RUN", "$RUT"]);

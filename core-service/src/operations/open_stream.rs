@@ -1,4 +1,4 @@
-//! Opens a stream: takes its place, and finds where a subscription begins.
+//! Opens a stream: reserves its slot, and finds where a subscription starts.
 
 use thesis_proto::{
     cursor::{CursorEncoder, StreamCursor},
@@ -7,7 +7,7 @@ use thesis_proto::{
     v1,
 };
 
-use self::missed::Missed;
+use self::missed::MissedEvents;
 use super::Core;
 use crate::{
     access::gate::Call,
@@ -23,7 +23,7 @@ pub struct StreamQuery {
     filter: CompiledFilter,
     /// The path of the list of the same events.
     path: String,
-    /// The positions that it resumes after.
+    /// Positions after which it resumes.
     after: Option<Vec<u64>>,
     /// The names of the logs of the view's datasets.
     names: Vec<String>,
@@ -51,7 +51,7 @@ fn invalid() -> Error {
     .into()
 }
 
-/// Takes a place among the project's open streams.
+/// Reserves a slot among the open streams of the project.
 ///
 /// # Errors
 /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
@@ -59,7 +59,7 @@ pub async fn take_place(core: &Core, call: &Call) -> Result<StreamSlot> {
     core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await
 }
 
-/// Finds where a subscription begins. `counted` asks for the number of events that it replays.
+/// Finds where a subscription starts. With `counted`, it also counts the events to replay.
 ///
 /// # Errors
 /// `INVALID_CURSOR`, or when the store does not answer.
@@ -71,7 +71,7 @@ pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) 
     }
     for (index, after) in after.iter().flatten().enumerate() {
         if *after > live[index] {
-            // Another replica may be ahead, but no cursor was ever issued beyond the log's end.
+            // Another replica may be ahead, but no cursor points beyond the end of the log.
             let dataset = call.caller.view.datasets()[index].to_string();
             let head = core.shared.log.head(&dataset, *after, Consistency::Serial).await?;
             if *after > head {
@@ -83,18 +83,19 @@ pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) 
     let (positions, gap, replayed) = match after {
         None => (live.clone(), None, 0),
         Some(after) => {
-            let missed = Missed { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
+            let missed =
+                MissedEvents { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
             let (positions, gap) = match missed.gap().await? {
                 None => (missed.after.clone(), None),
                 Some(gap) => {
                     let encoder = CursorEncoder::new(&names);
-                    let told = v1::StreamGap {
+                    let message = v1::StreamGap {
                         first_cursor: encoder.encode(&missed.after),
                         last_cursor: encoder.encode(&gap.begin),
                         skipped: gap.skipped,
                         path: missed.path(&path, &gap).await?,
                     };
-                    (gap.begin, Some(told))
+                    (gap.begin, Some(message))
                 }
             };
             let replayed = if counted { missed.replayed(&positions).await? } else { 0 };

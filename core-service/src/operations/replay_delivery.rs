@@ -13,7 +13,7 @@ use crate::{
     shared::queue_hints::PendingDelivery,
 };
 
-/// Sends a delivery of the caller's project and environment again, as a new one that is named after the seed.
+/// Sends a delivery of the caller's project and environment again, as a new one named after the seed.
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
@@ -24,15 +24,15 @@ pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &st
         return Err(Error::new(ErrorCode::DeliveryInProgress, message));
     }
     call.take_send()?;
-    // A repeat completes the first try, whose time it was.
+    // A repeated request completes the first attempt, with the time of the first.
     let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
     replay(core, &counted, now_ms, seed).await
 }
 
-/// Sends a delivery again, whoever asks for it.
+/// Sends a delivery again, for any caller.
 ///
 /// # Errors
-/// When its event cannot be read, or the store does not answer.
+/// Fails if its event cannot be read, or if the store does not answer.
 pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
     let body = core.dispatcher.body_of(original).await?.to_vec();
     let replay = Delivery {
@@ -48,16 +48,16 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
         replay_of: Some(original.replay_of.as_ref().unwrap_or(&original.id).clone()),
         ..Delivery::default()
     };
-    make(core, replay).await
+    create_delivery(core, replay).await
 }
 
-/// Makes a delivery that somebody asked for, and has it sent.
+/// Creates a requested delivery, and queues it.
 ///
 /// # Errors
-/// When the store does not answer.
-pub(super) async fn make(core: &Core, delivery: Delivery) -> Result<Delivery> {
-    let pending = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into() };
+/// Fails if the store does not answer.
+pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
+    let new_delivery = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into() };
     // The present time: marks in the minute of an earlier try may have been read already.
-    core.shared.create_deliveries(vec![pending], core.shared.clock.now_ms()).await?;
+    core.shared.create_deliveries(vec![new_delivery], core.shared.clock.now_ms()).await?;
     Ok(delivery)
 }

@@ -21,10 +21,10 @@ use crate::{
     shared::Shared,
 };
 
-/// Most tokens that are merged for one symbol or address.
+/// Tokens that a list merges for one symbol or address.
 const MAX_TOKENS: usize = 50;
 
-/// How a profile is named.
+/// A reference to a profile.
 #[derive(Clone, Debug)]
 pub enum ProfileReference {
     /// Any of the names below.
@@ -39,11 +39,10 @@ pub enum ProfileReference {
     Upstream(String),
 }
 
-/// The id of the profile that a reference names. The names that it may be are tried in order: `fp_` id, upstream id,
-/// handle.
+/// Finds the id of a profile. It tries the possible readings in order: `fp_` id, upstream id, handle.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
     let theses = &shared.theses;
     let (id, upstream_id, handle) = match reference {
@@ -69,11 +68,11 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
     }
 }
 
-/// The ids of the tokens that a reference names, narrowed to a chain: those of its first reading that exists. One id
-/// more than [`MAX_TOKENS`] means that there are too many.
+/// Finds the ids of the tokens that a reference names, on one chain if it is given. The first reading that exists
+/// counts. One id more than [`MAX_TOKENS`] means that there are too many.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn token_ids(
     shared: &Shared,
     view: &View,
@@ -103,10 +102,10 @@ pub(super) async fn token_ids(
     Ok(ids)
 }
 
-/// The ids of the tokens that a filter names, narrowed to a chain; none without a filter.
+/// Finds the ids of the tokens that a filter names, on one chain if it is given; none without a filter.
 ///
 /// # Errors
-/// 422 on `token` when it names too many, or when the store does not answer.
+/// Fails with 422 on `token` if it names too many, or if the store does not answer.
 pub async fn filtered_tokens(
     shared: &Shared,
     view: &View,
@@ -125,7 +124,7 @@ pub async fn filtered_tokens(
 /// Reads the profile that a reference names, if there is one.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn profile_if_any(
     core: &Core,
     call: &Call,
@@ -145,7 +144,7 @@ pub async fn profile_if_any(
 pub async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<(Dataset, Arc<Profile>)> {
     match profile_if_any(core, call, reference).await? {
         Some(found) => Ok(found),
-        None => Err(missing::profile(core, call, reference).await),
+        None => Err(missing::missing_profile(core, call, reference).await),
     }
 }
 
@@ -183,6 +182,6 @@ pub async fn token_if_any(
 pub async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<(Dataset, Arc<Token>)> {
     match token_if_any(core, call, reference, chain).await? {
         Some(found) => Ok(found),
-        None => Err(missing::token(core, call, reference, chain).await),
+        None => Err(missing::missing_token(core, call, reference, chain).await),
     }
 }

@@ -14,8 +14,8 @@ use crate::{
     shared::{control::ControlState, key_ring::SealPurpose},
 };
 
-/// Gives a webhook of the caller's project and environment a new signing secret, which is named after the seed and told
-/// this once. The old one signs too for 24 hours; one that is older still does not.
+/// Gives a webhook of the caller's project and environment a new signing secret, named after the seed. Only this
+/// response has it. The old secret also signs for 24 hours; an older one no longer does.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
@@ -26,7 +26,7 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
     let rotate = |state: &ControlState| {
         let webhook = own_webhook(state, &call.caller, id)?;
         call.demand_right(state)?;
-        // An earlier try of this very request has done it.
+        // An earlier attempt of this request has rotated the secret.
         if core.shared.keys.open(purpose, &webhook.secret).as_deref() == Some(secret.as_bytes()) {
             return Ok((Vec::new(), Arc::clone(webhook)));
         }
@@ -34,7 +34,7 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
             secret: sealed.clone(),
             secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
             old_secret: Some(webhook.secret.clone()),
-            old_secret_until: call.now_ms + Webhook::PATIENCE_MS,
+            old_secret_until: call.now_ms + Webhook::GRACE_PERIOD_MS,
             updated_at: webhook.next_update(call.now_ms),
             ..Webhook::clone(webhook)
         };

@@ -1,4 +1,4 @@
-//! Searches theses, profiles and tokens: the index finds them, the store shows them as they are now.
+//! Searches theses, profiles and tokens. The index finds them, the store has their present state.
 
 use futures::future::try_join_all;
 use thesis_proto::v1;
@@ -19,18 +19,18 @@ use crate::{
     },
 };
 
-/// A search; its shape was checked.
+/// A search, with checked shape.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// The text as given.
+    /// The text in the client's spelling.
     pub text: String,
-    /// The text as read.
+    /// The parsed text.
     pub looked: ParsedSearch,
-    /// Look for theses.
+    /// Search theses.
     pub theses: bool,
-    /// Look for profiles.
+    /// Search profiles.
     pub profiles: bool,
-    /// Look for tokens.
+    /// Search tokens.
     pub tokens: bool,
     /// The chain of theses and tokens.
     pub chain: Option<String>,
@@ -38,29 +38,29 @@ pub struct SearchQuery {
     pub token: Option<String>,
     /// The author of theses, and the profile itself.
     pub handle: Option<String>,
-    /// Of theses; inclusive, unix milliseconds.
+    /// Bound of theses; inclusive, unix milliseconds.
     pub created_after: Option<i64>,
-    /// Of theses; inclusive, unix milliseconds.
+    /// Bound of theses; inclusive, unix milliseconds.
     pub created_before: Option<i64>,
-    /// The newest theses first, not the best matches.
+    /// Sorts theses by time instead of by score.
     pub newest: bool,
-    /// Most rows of each kind.
+    /// Rows of each kind.
     pub limit: usize,
 }
 
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of the
-/// organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a
-/// start, or when the store or the index does not answer.
+/// `HISTORY_LIMIT`; 422 on `token` or for a search that is too broad; `RATE_LIMITED` while too many searches of the
+/// organization run; `SERVICE_UNAVAILABLE` for a search that takes too long, or while the index is built after a start;
+/// or if the store or the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
-            // The index follows within the second that a search may miss.
+            // The index catches up within the second that a search may miss.
             core.datasets.refresh_if_disconnected(dataset).await?;
         }
         Ok(())
@@ -72,7 +72,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-            // Twice the limit, since some may be deleted by now.
+            // Twice the limit, since some rows may be deleted by now.
             let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
             let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
             let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
@@ -91,7 +91,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
 async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchFilter> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let floor = call.history_floor(query.created_after)?;
-    // No row has an empty id, so a search narrowed to an unknown profile finds nothing.
+    // No row has an empty id, so a search restricted to an unknown profile finds nothing.
     let profile = match &query.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,

@@ -1,4 +1,4 @@
-//! Tickets that open streams in place of a key: made, used, and used again when a client comes back.
+//! Tickets that open streams without a key: a client creates a ticket, uses it, and uses it again to reconnect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,27 +10,27 @@ use super::Core;
 use crate::{
     access::gate::Call,
     error::Result,
-    figures::TICKETS,
+    metrics::TICKETS,
     store::{Consistency, StoreResult},
     tables::stream_tickets::{self as tickets, Ticket},
 };
 
-/// Longest time from a ticket's creation to its first use.
+/// Time limit from the creation of a ticket to its first use.
 const FIRST_USE_MS: i64 = 60_000;
-/// Longest time that its client may be away.
+/// Time limit for a client to reconnect.
 const AWAY_MS: i64 = 5 * 60_000;
-/// How often it is noted that a ticket's connection is open.
+/// Interval at which an open connection of a ticket is recorded.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// How often it is looked for connections that were replaced at other cores.
+/// Interval at which this core checks for connections that were replaced at other cores.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Seconds for which a move is read again: it is on its way, and clocks differ.
+/// Replacements of the last seconds are read again, since they may arrive late and clocks differ.
 const MOVE_SECONDS: i64 = 5;
-/// Most times that a ticket is tried again that others write meanwhile.
+/// Attempts to write a ticket against concurrent writers.
 const TRIES: u32 = 5;
-/// Most tickets that are noted at once.
-const PARALLEL: usize = 16;
+/// Tickets that are written concurrently.
+const MAX_CONCURRENT_WRITES: usize = 16;
 
-/// A ticket that may be used now.
+/// A valid ticket.
 pub struct FoundTicket {
     hash: String,
     version: i64,
@@ -51,36 +51,36 @@ impl FoundTicket {
     }
 }
 
-/// Names a connection: a stream of a session.
+/// Id of a connection: a stream of a session.
 fn connection(session: &str, stream: u64) -> String {
     format!("{session}/{stream}")
 }
 
-/// Makes a ticket that is named after the seed.
+/// Creates a ticket, named after the seed.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
     let text = core.shared.keys.stream_ticket(seed);
     let ticket = Ticket { key_id: call.caller.key_id(), created_at: call.now_ms, ..Ticket::default() };
     let hash = core.shared.keys.ticket_hash(&text);
-    // It exists already if an earlier try of this request made it.
+    // It exists already if an earlier attempt of this request created it.
     tickets::write(&core.shared.backend, &hash, None, &ticket).await?;
     TICKETS.at("created").increment(1);
     Ok(v1::StreamTicket { ticket: text, expires_at: Some(from_millis(call.now_ms + FIRST_USE_MS)) })
 }
 
-/// Finds a ticket; none if it was never issued, or its time is over.
+/// Finds a ticket; none if it was never issued or has expired.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn find_ticket(core: &Core, text: &str) -> Result<Option<FoundTicket>> {
     let hash = core.shared.keys.ticket_hash(text);
     let found = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await?;
     Ok(found.and_then(|(version, ticket)| in_time(core, FoundTicket { hash, version, ticket })))
 }
 
-/// The ticket, if it may be used now.
+/// Returns the ticket, if it is valid now.
 fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
     let ticket = &found.ticket;
     let now_ms = core.shared.clock.now_ms();
@@ -92,10 +92,10 @@ fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
     (!is_late).then_some(found)
 }
 
-/// Uses a ticket for a stream, and ends the stream that used it before; tells whether it could still be used.
+/// Uses a ticket for a stream, and ends the stream that used it before. Returns true if the ticket was still valid.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stream: u64) -> Result<bool> {
     let now_ms = core.shared.clock.now_ms();
     let mut tries = 0;
@@ -105,7 +105,7 @@ pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stre
             TICKETS.at("used").increment(1);
             break;
         }
-        // Its use was noted meanwhile, or another connection took it: the last one counts.
+        // Its use was recorded concurrently, or another connection took it: the last one counts.
         let again = tickets::read(&core.shared.backend, &found.hash, Consistency::Serial).await?;
         let again = again.map(|(version, ticket)| FoundTicket { hash: found.hash, version, ticket });
         match again.and_then(|again| in_time(core, again)) {
@@ -121,7 +121,7 @@ pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stre
     Ok(true)
 }
 
-/// Ends a replaced connection, if its session is at this core.
+/// Ends a replaced connection, if this core has its session.
 fn replace_here(core: &Core, connection: &str) -> bool {
     let Some((session, stream)) = connection.split_once('/') else { return false };
     if let Ok(stream) = stream.parse() {
@@ -130,13 +130,13 @@ fn replace_here(core: &Core, connection: &str) -> bool {
     core.open_streams.knows(session)
 }
 
-/// Notes when the connections of a session's tickets were last open.
-pub async fn note(core: &Core, session: &str, open: Vec<(String, u64)>) {
+/// Records when the connections of a session's tickets were last open.
+pub async fn note_open_streams(core: &Core, session: &str, open: Vec<(String, u64)>) {
     note_all(core, open.into_iter().map(|(hash, stream)| (hash, session.to_owned(), stream))).await;
 }
 
 async fn note_all(core: &Core, open: impl IntoIterator<Item = (String, String, u64)>) {
-    let noting = stream::iter(open).for_each_concurrent(PARALLEL, |(hash, session, stream)| async move {
+    let noting = stream::iter(open).for_each_concurrent(MAX_CONCURRENT_WRITES, |(hash, session, stream)| async move {
         if let Err(error) = note_one(core, &hash, &connection(&session, stream)).await {
             tracing::debug!(%error, "noting a ticket's use failed");
         }
@@ -149,17 +149,17 @@ async fn note_one(core: &Core, hash: &str, connection: &str) -> StoreResult<()> 
         return Ok(());
     };
     if ticket.connection != connection {
-        // The news that it was replaced may have been lost.
+        // The notification of the replacement may have been lost.
         replace_here(core, connection);
     } else {
         let open_at = core.shared.clock.now_ms();
-        // Another use of it meanwhile counts more.
+        // A concurrent use has precedence.
         let _other = tickets::write(&core.shared.backend, hash, Some(version), &Ticket { open_at, ..ticket }).await?;
     }
     Ok(())
 }
 
-/// Notes the use of tickets, and ends connections that were replaced at other cores; never ends.
+/// Records the use of tickets, and ends connections that were replaced at other cores. Never returns.
 pub async fn watch(core: Arc<Core>) {
     let every = |period| {
         let mut every = interval(period);
@@ -173,7 +173,7 @@ pub async fn watch(core: Arc<Core>) {
             note_all(&core, core.open_streams.tickets()).await;
         }
     };
-    // Apart, since a round of notes may take long.
+    // Separate, since one round of writes may take long.
     let looking = async {
         let mut looks = every(POLL_INTERVAL);
         let mut looked = now_in_seconds(&core);

@@ -6,7 +6,7 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{Core, get_webhook::get_webhook, replay_delivery::make};
+use super::{Core, get_webhook::get_webhook, replay_delivery::create_delivery};
 use crate::{
     access::gate::Call,
     convert::row::{profile_ref, token_ref},
@@ -18,18 +18,18 @@ use crate::{
     sandbox::a_profile_and_token,
 };
 
-/// The text of every test event's thesis.
+/// Text of the thesis in every test event.
 const TEXT: &str = "A test event, sent because you asked for it. It is in no log.";
 
-/// Sends one `thesis.created` event to a webhook of the caller's project and environment, whatever its events, filters
-/// and status. Event and delivery are named after the seed.
+/// Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
+/// filters and status. Event and delivery are named after the seed.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, `RATE_LIMITED`, or when the store does not answer.
 pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Result<Delivery> {
     let webhook = get_webhook(core, &call.caller, id).await?;
     call.take_send()?;
-    // A repeat completes the first try, whose time it was.
+    // A repeated request completes the first attempt, with the time of the first.
     let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
     let (profile, token) = a_profile_and_token();
     let created = v1::ThesisCreatedData {
@@ -61,5 +61,5 @@ pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Res
         is_test: true,
         ..Delivery::default()
     };
-    make(core, delivery).await
+    create_delivery(core, delivery).await
 }

@@ -1,4 +1,4 @@
-//! Theses as answers show them: from index rows, each with its author and token as they are now.
+//! Theses of responses: index rows, joined with the present authors and tokens.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// The theses that an index named a moment ago and that are still there: some may be deleted by now.
+/// Reads the theses of index rows that still exist. Some may have been deleted in between.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn still_there(
     store: &ThesisStore,
     rows: impl IntoIterator<Item = (Dataset, String)>,
@@ -36,7 +36,7 @@ pub(super) async fn still_there(
     Ok(found.filter(|(_, thesis)| thesis.deleted_at.is_none() && !thesis.is_awaited()).collect())
 }
 
-/// Which slices of the index are merged.
+/// The slices of the index to merge.
 pub(super) struct Slices {
     /// Their scopes.
     pub scopes: Vec<IndexScope>,
@@ -48,10 +48,10 @@ pub(super) struct Slices {
     pub descending: bool,
 }
 
-/// Merges the slices of the datasets and scopes, going on after the given time and id.
+/// Merges the slices of the datasets and scopes, after the given time and id.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn by_time(
     core: &Core,
     view: &View,
@@ -62,7 +62,7 @@ pub(super) async fn by_time(
     let mut rows = Vec::new();
     let Slices { floor, to, descending, .. } = *slices;
     for dataset in view.datasets() {
-        let slice = IndexSlice { from: floor.of(dataset), to, after: after.clone(), descending };
+        let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
         for scope in &slices.scopes {
             let found = core.shared.theses.slice(dataset, scope, &slice, limit).await?;
             rows.extend(found.into_iter().map(|row| ListedThesis {
@@ -84,7 +84,7 @@ pub(super) async fn by_time(
 /// Gives each thesis its author and token.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn with_references(
     store: &ThesisStore,
     theses: &[(Dataset, Arc<Thesis>)],

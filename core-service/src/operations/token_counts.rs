@@ -1,5 +1,5 @@
-//! A token with its counts. Each count is the number that a reader gets by listing: theses of all datasets in the view,
-//! and each author once.
+//! Reads a token with its counts. Each count is the number that a reader gets by listing: theses of all datasets in the
+//! view, and each author once.
 
 use thesis_proto::v1;
 
@@ -17,7 +17,7 @@ use crate::{
     store::StoreResult,
 };
 
-/// All theses of a token that a view shows, and their authors.
+/// Counts all theses of a token in a view, and their authors.
 async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, i64)> {
     let (mut theses, mut authors) = (0, 0);
     for dataset in view.datasets() {
@@ -27,7 +27,7 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
         }
     }
     if let [first, second] = view.datasets() {
-        // An author in both is one of the sandbox, where a token has few authors.
+        // An author in both datasets is one of the sandbox, where a token has few authors.
         let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
         let pairs: Vec<_> = shared_authors.iter().map(|author| (token, author.as_str())).collect();
         let in_second = shared.theses.author_counts(&second.to_string(), &pairs).await?;
@@ -37,10 +37,10 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
     Ok((theses, authors))
 }
 
-/// A token with its counts.
+/// Reads a token with its counts.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let (theses, authors) = totals(shared, view, &token.id).await?;

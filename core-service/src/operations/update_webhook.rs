@@ -15,25 +15,26 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// The fields of a webhook to change; their shape was checked. Others stay.
+/// The fields of a webhook to change, with checked shape. Absent fields stay.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookChanges {
     /// The address that receives its deliveries.
     pub url: Option<String>,
     /// Numbers of the event types, each once.
     pub events: Option<Vec<i32>>,
-    /// All filters anew.
+    /// All filters, replacing the present ones.
     pub filters: Option<v1::EventFilters>,
     /// A text for people, or none.
     pub description: Option<Option<String>>,
     /// Number of the status, enabled or disabled.
     pub status: Option<i32>,
-    /// `updated_at` of the webhook that is changed, in Unix milliseconds: nothing changes if it is another.
+    /// `updated_at` of the webhook that the client changes, in unix milliseconds. If it is another one now, nothing
+    /// changes.
     pub unchanged_since: Option<i64>,
 }
 
 impl WebhookChanges {
-    fn make(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
+    fn apply_to(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
         let mut changed = webhook.clone();
         if let Some(url) = &self.url {
             changed.url.clone_from(url);
@@ -59,8 +60,8 @@ impl WebhookChanges {
     }
 }
 
-/// Changes a webhook of the caller's project and environment. Enabling one that was disabled because it failed begins
-/// its count of failures anew.
+/// Changes a webhook of the caller's project and environment. Enabling a webhook that was disabled for its failures
+/// resets their count.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, `WEBHOOK_URL_FORBIDDEN`, or when the store does not answer.
@@ -72,19 +73,19 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
     }
     let is_enabling = changes.status == Some(Webhook::ENABLED);
     if is_enabling && found.status == i32::from(v1::WebhookStatus::DisabledFailing) {
-        // First: failures that are counted once it is enabled must stay.
+        // The reset comes first: failures after the change must count.
         core.shared.deliveries.note(id, &[true], call.now_ms).await?;
     }
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
         call.demand_right(state)?;
-        let changed = changes.make(webhook, call.now_ms);
-        // An earlier try of this very request may have done it.
+        let changed = changes.apply_to(webhook, call.now_ms);
+        // An earlier attempt of this request may have written the change.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
         }
         if changes.unchanged_since.is_some_and(|then| then != webhook.updated_at) {
-            return Err(Error::changed_meanwhile());
+            return Err(Error::changed_concurrently());
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };
@@ -108,14 +109,14 @@ mod tests {
             updated_at: 5,
             ..Webhook::default()
         };
-        assert_eq!(WebhookChanges::default().make(&webhook, 9), webhook, "an empty change changes nothing");
+        assert_eq!(WebhookChanges::default().apply_to(&webhook, 9), webhook, "an empty change changes nothing");
         let cleared = WebhookChanges {
             filters: Some(v1::EventFilters::default()),
             description: Some(None),
             ..WebhookChanges::default()
         };
         let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
-        assert_eq!(cleared.make(&webhook, 9), expected);
+        assert_eq!(cleared.apply_to(&webhook, 9), expected);
     }
 
     #[test]
@@ -123,14 +124,14 @@ mod tests {
         let status =
             |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
         let (on, off) = (status(v1::WebhookStatus::Enabled), status(v1::WebhookStatus::Disabled));
-        let disabled = off.make(&Webhook { status: 1, ..Webhook::default() }, 10);
+        let disabled = off.apply_to(&Webhook { status: 1, ..Webhook::default() }, 10);
         assert_eq!((disabled.status, disabled.disabled_at), (2, Some(10)));
-        assert_eq!(off.make(&disabled, 20), disabled, "the time counts from the first");
-        let soon = on.make(&disabled, 9 + Webhook::PATIENCE_MS);
+        assert_eq!(off.apply_to(&disabled, 20), disabled, "the time counts from the first");
+        let soon = on.apply_to(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
         assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
-        let late = 10 + Webhook::PATIENCE_MS;
-        assert_eq!(on.make(&disabled, late).cancelled_until, late - 1);
+        let late = 10 + Webhook::GRACE_PERIOD_MS;
+        assert_eq!(on.apply_to(&disabled, late).cancelled_until, late - 1);
         let failing = Webhook { status: 3, ..disabled };
-        assert_eq!((off.make(&failing, 30).status, off.make(&failing, 30).disabled_at), (2, Some(10)));
+        assert_eq!((off.apply_to(&failing, 30).status, off.apply_to(&failing, 30).disabled_at), (2, Some(10)));
     }
 }

@@ -1,4 +1,4 @@
-//! Verifies that an identity posted a thesis on a token inside a window. Never judges its text.
+//! Verifies that an identity posted a thesis on a token within a window. It does not judge the text.
 
 use std::sync::Arc;
 
@@ -10,9 +10,8 @@ use thesis_proto::{
 };
 
 use super::{
-    Core,
+    Core, refresh,
     resolve::{self, ProfileReference},
-    told,
 };
 use crate::{
     access::gate::Call,
@@ -25,9 +24,9 @@ use crate::{
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
-/// Longest time after a window's end in which a no needs the upstream.
+/// A negative answer needs the upstream until this long after the end of the window, in milliseconds.
 const RESYNC_MS: i64 = 15 * MINUTE_MS;
-/// Most index rows read at once.
+/// Index rows of one read.
 const PAGE: usize = 100;
 
 /// The claim to verify; its shape was checked.
@@ -35,7 +34,7 @@ const PAGE: usize = 100;
 pub struct Claim {
     /// The author.
     pub author: ProfileReference,
-    /// The token, as given.
+    /// The token, in the spelling of the caller.
     pub token: String,
     /// The chain, which narrows a symbol.
     pub chain: Option<String>,
@@ -43,7 +42,7 @@ pub struct Claim {
     pub from: i64,
     /// Window end, inclusive.
     pub to: i64,
-    /// What the text must contain.
+    /// Text that the thesis must contain.
     pub contains: Option<String>,
 }
 
@@ -57,16 +56,16 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
     let floor = call.history_floor(Some(claim.from))?;
     let fresh =
         |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
-    let (mut answer, mut outcome, mut token) = verdict(core, call, claim, floor).await?;
+    let (mut answer, mut outcome, mut token) = verify_rows(core, call, claim, floor).await?;
     let mut served_from = v1::ServedFrom::Cache;
-    let mut again = outcome == Reason::ProfileNotFound && told::ask_for_profile(core, call, &claim.author).await?;
-    again |= token.is_none() && told::ask_for_token(core, call, &claim.token, claim.chain.as_deref()).await?;
+    let mut again = outcome == Reason::ProfileNotFound && refresh::request_profile(core, call, &claim.author).await?;
+    again |= token.is_none() && refresh::request_token(core, call, &claim.token, claim.chain.as_deref()).await?;
     if again {
-        (answer, outcome, token) = verdict(core, call, claim, floor).await?;
+        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
     }
-    if !fresh(outcome) && sync(core, call, claim, token.as_deref()).await? {
+    if !fresh(outcome) && resync(core, call, claim, token.as_deref()).await? {
         served_from = v1::ServedFrom::LiveSync;
-        (answer, outcome, token) = verdict(core, call, claim, floor).await?;
+        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
     }
     answer.freshness = Some(v1::VerificationFreshness {
         checked_at: Some(from_millis(call.now_ms)),
@@ -78,8 +77,8 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
     Ok(answer)
 }
 
-/// What the rows say of a claim: the answer without its reason, the reason, and the token.
-async fn verdict(
+/// Verifies a claim against the stored rows. Returns the answer without its reason, the reason, and the token.
+async fn verify_rows(
     core: &Core,
     call: &Call,
     claim: &Claim,
@@ -96,23 +95,23 @@ async fn verdict(
     let profile = resolve::profile_id(&core.shared, &call.caller.view, &claim.author).await?;
     let token = match resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await {
         Ok(found) => found.map(|(_, token)| token),
-        // That there is no such profile is said first.
+        // A missing profile has precedence over an ambiguous token.
         Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
         Err(error) => return Err(error),
     };
-    let outcome = look(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
+    let outcome = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
     Ok((answer, outcome, token))
 }
 
-/// Looks up the token's latest theses; false when a feed that is up serves instead.
+/// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary.
 ///
 /// # Errors
-/// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis is there already.
-async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
+/// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis exists.
+async fn resync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
     let mut after_s = 60;
-    if let Some(upstream) = told::upstream(core, call) {
+    if let Some(upstream) = refresh::upstream_for(core, call) {
         if let Some(token) = token {
-            let token = Some(told::named(token));
+            let token = Some(refresh::upstream_token(token));
             let resync = v1::Resync { token, since_ms: claim.from };
             match upstream.lookup(Thing::Resync(resync)).await {
                 LookupOutcome::Found(_) => return Ok(true),
@@ -123,8 +122,8 @@ async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) ->
         if upstream.feed().await.0 {
             return Ok(false);
         }
-        if token.is_none() && told::is_asked_for(&claim.token) {
-            // The upstream was asked for it, and has none.
+        if token.is_none() && refresh::names_chain_and_address(&claim.token) {
+            // A lookup has just found that the upstream has no such token.
             return Ok(true);
         }
     }
@@ -135,21 +134,21 @@ async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) ->
     Err(ApiError::new(ErrorCode::UpstreamUnavailable, text).with_retry_after(after_s).into())
 }
 
-/// When the token was last in step with the upstream: its last look-up or the feed's last frame, whichever is later.
+/// Time at which the token was last up to date: its last lookup or the last frame of the feed, whichever is later.
 async fn synced_at(core: &Core, call: &Call, token: Option<&Token>) -> Result<Option<i64>> {
     if !call.caller.key.live {
         return Ok(None);
     }
     let pushed = core.pushes.up_since().await?;
-    let Some(upstream) = told::upstream(core, call) else { return Ok(pushed) };
+    let Some(upstream) = refresh::upstream_for(core, call) else { return Ok(pushed) };
     let synced = match token {
-        Some(token) => upstream.synced_at(told::named(token)).await,
+        Some(token) => upstream.synced_at(refresh::upstream_token(token)).await,
         None => None,
     };
     Ok(pushed.max(synced).max(upstream.feed().await.1))
 }
 
-async fn look(
+async fn check_claim(
     core: &Core,
     call: &Call,
     claim: &Claim,
@@ -170,10 +169,11 @@ async fn look(
 
     let posted = IndexScope::ProfileToken(profile.clone(), token.id.clone());
     let deleted = IndexScope::Deleted(profile, token.id.clone());
-    let alive = newest(core, call, claim, floor, &posted).await?;
-    let gone = newest(core, call, claim, floor, &deleted).await?;
+    let alive = newest_theses(core, call, claim, floor, &posted).await?;
+    let gone = newest_theses(core, call, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
-    checks.thesis_exists = checks.time_window || ever(core, call, &posted).await? || ever(core, call, &deleted).await?;
+    checks.thesis_exists =
+        checks.time_window || has_any(core, call, &posted).await? || has_any(core, call, &deleted).await?;
     checks.not_deleted = alive.seen.is_some();
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
@@ -191,20 +191,26 @@ async fn look(
 
 /// The newest theses of a scope in the window: any, and one whose text matches.
 #[derive(Default)]
-struct Found {
+struct NewestTheses {
     seen: Option<Arc<Thesis>>,
     matching: Option<Arc<Thesis>>,
 }
 
-async fn newest(core: &Core, call: &Call, claim: &Claim, floor: Floor, scope: &IndexScope) -> Result<Found> {
+async fn newest_theses(
+    core: &Core,
+    call: &Call,
+    claim: &Claim,
+    floor: Floor,
+    scope: &IndexScope,
+) -> Result<NewestTheses> {
     let wanted = claim.contains.as_deref().map(default_case_fold_str);
-    // Without a text the newest is enough.
+    // Without a text to find, the newest row is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
-    let mut found = Found::default();
+    let mut found = NewestTheses::default();
     for dataset in call.caller.view.datasets() {
-        let mut here = Found::default();
-        let mut slice = IndexSlice { from: floor.of(dataset), to: claim.to, after: None, descending: true };
-        // Newest first, so the first that matches is the dataset's newest.
+        let mut here = NewestTheses::default();
+        let mut slice = IndexSlice { from: floor.bound_for(dataset), to: claim.to, after: None, descending: true };
+        // Rows come newest first, so the first match is the newest of the dataset.
         while here.matching.is_none() {
             let rows = core.shared.theses.slice(dataset, scope, &slice, page).await?;
             let Some(last) = rows.last() else { break };
@@ -228,13 +234,13 @@ async fn newest(core: &Core, call: &Call, claim: &Claim, floor: Floor, scope: &I
 }
 
 fn keep_newer(slot: &mut Option<Arc<Thesis>>, other: Option<Arc<Thesis>>) {
-    let place = |thesis: &Option<Arc<Thesis>>| thesis.as_ref().map(|thesis| (thesis.created_at, thesis.id.clone()));
-    if place(&other) > place(slot) {
+    let order_key = |thesis: &Option<Arc<Thesis>>| thesis.as_ref().map(|thesis| (thesis.created_at, thesis.id.clone()));
+    if order_key(&other) > order_key(slot) {
         *slot = other;
     }
 }
 
-async fn ever(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
+async fn has_any(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
     let slice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
     for dataset in call.caller.view.datasets() {
         if !core.shared.theses.slice(dataset, scope, &slice, 1).await?.is_empty() {

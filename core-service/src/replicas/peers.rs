@@ -38,7 +38,7 @@ use self::silence::Silence;
 use super::members::{Members, OtherCore, first_of};
 use crate::domain::{
     derivation::Counts,
-    entry::{Entry, Sequenced},
+    entry::{Entry, SequencedEntry},
     row::NewThesis,
 };
 
@@ -194,13 +194,13 @@ impl Peers {
 
     /// Sends a thesis to the core that owns the log. None when this core must append it: this core owns the log, or the
     /// owner does not confirm the receipt in time, or the connection breaks.
-    pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<Sequenced> {
+    pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<SequencedEntry> {
         let owner = self.owner(dataset)?;
         let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
         let appended = result.and_then(|result| match result {
             AppendResult::Thesis(v1::LogEntry { seq, body }) => {
                 let entry = Entry::decode(body).map_err(|error| Status::internal(error.to_string()))?;
-                Ok(Sequenced { seq, entry })
+                Ok(SequencedEntry { seq, entry })
             }
             AppendResult::Observations(_) => Err(broken()),
         });

@@ -120,7 +120,7 @@ impl StreamSlots {
             self.closed.notify_one();
         }
         if let Some(open) = moved? {
-            crate::figures::LIMITS.at("streams").increment(1);
+            crate::metrics::LIMITS.at("streams").increment(1);
             let message =
                 format!("the plan allows {limit} concurrent streams per project; close one, or ask for another plan");
             let details = serde_json::json!({ "limit": limit, "open": open });

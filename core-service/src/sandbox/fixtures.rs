@@ -15,10 +15,10 @@ use crate::domain::window::{DAY_MS, HOUR_MS};
 /// The chain of every fixture token and the network of every fixture wallet; not a real chain.
 pub const CHAIN: &str = "sandbox";
 
-/// Spans of age: the number of seeded theses, and the oldest and youngest age; oldest span first.
+/// Spans of age: number of seeded theses, oldest and youngest age; oldest span first.
 const SPANS: [(usize, i64, i64); 3] = [(114, 7 * DAY_MS, DAY_MS), (26, DAY_MS, HOUR_MS), (10, HOUR_MS, 0)];
 
-/// The ticker's authors and tokens by index: one listed more often is drawn more often.
+/// The ticker's authors and tokens by index. Repeated ones are drawn more often.
 const TICK_PROFILES: [usize; 16] = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7];
 const TICK_TOKENS: [usize; 16] = [0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 5];
 
@@ -31,9 +31,9 @@ pub struct FixtureProfile {
     pub handle: &'static str,
     /// Ends with `(sandbox)`.
     pub display_name: &'static str,
-    /// What the profile says about itself.
+    /// Description of the profile.
     pub bio: Option<&'static str>,
-    /// Whether the platform verified it.
+    /// True if the platform verified it.
     pub verified: bool,
     /// A picture.
     pub avatar_url: Option<&'static str>,
@@ -63,7 +63,7 @@ pub struct FixtureToken {
 /// A thesis of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixtureThesis {
-    /// Seeded: 1 to 150, oldest first. Ticker: the tick's number.
+    /// Number: 1 to 150 for seeded theses, oldest first; the number of the tick for the ticker's.
     pub number: u64,
     /// The author's index in [`PROFILES`].
     pub profile: usize,
@@ -71,11 +71,11 @@ pub struct FixtureThesis {
     pub token: usize,
     /// Its text.
     pub text: String,
-    /// How long before the first start it was posted; 0 from the ticker, whose theses are posted at their tick.
+    /// Age at the first start; 0 for the ticker, whose theses are posted at their tick.
     pub age_ms: i64,
-    /// How often it was liked.
+    /// Number of likes.
     pub likes: i64,
-    /// How often it was answered.
+    /// Number of replies.
     pub replies: i64,
 }
 
@@ -104,7 +104,7 @@ pub fn seeded() -> Vec<FixtureThesis> {
         .collect()
 }
 
-/// The ticker's thesis of that number. Texts repeat after 11,520 ticks at the earliest.
+/// Builds the ticker's thesis with that number. Texts repeat after 11,520 ticks at the earliest.
 pub fn tick(number: u64) -> FixtureThesis {
     let draw = mix(number);
     let token = TICK_TOKENS[pick(draw, TICK_TOKENS.len())];
@@ -132,7 +132,7 @@ pub fn tick(number: u64) -> FixtureThesis {
     }
 }
 
-/// Mixes the tokens' lists evenly but not regularly; each list keeps its order, since its texts build on each other.
+/// Merges the tokens' lists evenly but not regularly. Each list keeps its order, since its texts refer to each other.
 fn seeded_order() -> Vec<(usize, &'static (usize, &'static str))> {
     let mut placed: Vec<_> = THESES
         .iter()
@@ -149,7 +149,7 @@ fn seeded_order() -> Vec<(usize, &'static (usize, &'static str))> {
     placed.into_iter().map(|(_, token, thesis)| (token, thesis)).collect()
 }
 
-/// Strictly falling ages: mostly minutes to hours apart, with bunches in between.
+/// Computes strictly falling ages: mostly minutes to hours apart, with bunches in between.
 fn seeded_ages() -> Vec<i64> {
     let mut ages = Vec::new();
     for (count, from, to) in SPANS {
@@ -170,7 +170,7 @@ fn seeded_ages() -> Vec<i64> {
     ages
 }
 
-/// An index below `len`.
+/// Derives an index below `len`.
 fn pick(draw: u64, len: usize) -> usize {
     (draw % len as u64) as usize
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::run::with_index;
 use crate::{
-    domain::{dataset::Dataset, entry::Sequenced},
+    domain::{dataset::Dataset, entry::SequencedEntry},
     error::Result,
     log::datasets::Datasets,
     search::SearchIndex,
@@ -158,7 +158,7 @@ async fn index_entries(
         let Some((last, _)) = rows.last() else { break };
         after = *last;
         let dataset = dataset.clone();
-        let entries = rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }));
+        let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? }));
         let entries = entries.collect::<Result<Vec<_>>>()?;
         with_index(&follower.index, move |index| index.apply(&dataset, &entries)).await?;
     }

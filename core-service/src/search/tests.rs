@@ -16,7 +16,7 @@ use crate::domain::{
 /// A log in memory with the index that follows it.
 struct Log {
     index: SearchIndex,
-    entries: BTreeMap<String, Vec<Sequenced>>,
+    entries: BTreeMap<String, Vec<SequencedEntry>>,
 }
 
 fn project(name: &str) -> Dataset {
@@ -72,7 +72,7 @@ impl Log {
         let entries = self.entries.entry(dataset.to_string()).or_default();
         let seq = entries.len() as u64 + 1;
         let entry = Entry { id: format!("evt_{seq}"), created_at: 0, test: false, kind: Some(kind), trace: Vec::new() };
-        entries.push(Sequenced { seq, entry });
+        entries.push(SequencedEntry { seq, entry });
         self.index.apply(dataset, &entries[entries.len() - 1..]).unwrap();
     }
 
@@ -323,7 +323,7 @@ proptest! {
             }
             if *deleted {
                 log.add(dataset, EntryKind::ThesisDeleted(ThesisDeleted { thesis: row, ..ThesisDeleted::default() }));
-            } else if *dataset != Dataset::Live && *created_at >= floor.of(dataset) {
+            } else if *dataset != Dataset::Live && *created_at >= floor.bound_for(dataset) {
                 expected.push((row.likes, row.created_at, row.id));
             }
             if number % commits == 0 {

@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::{Error, Result},
-    figures::LIMITS,
-    places::{Places, TakenPlaces},
+    metrics::LIMITS,
+    named_slots::{NamedSlots, TakenSlots},
     threads::{self, Threads},
 };
 
@@ -32,14 +32,14 @@ pub(super) struct Turns {
     share: usize,
     /// The rest of each organization's share of threads.
     organizations: Mutex<HashMap<String, Arc<Semaphore>>>,
-    places: Places,
+    places: NamedSlots,
 }
 
 /// A search may run until its turn is dropped.
 pub(super) struct Turn {
     _of_organization: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
-    _place: TakenPlaces,
+    _place: TakenSlots,
 }
 
 impl Turns {
@@ -52,7 +52,7 @@ impl Turns {
             free: Arc::new(Semaphore::new(threads)),
             share: threads / 2,
             organizations: Mutex::default(),
-            places: Places::default(),
+            places: NamedSlots::default(),
         }
     }
 
@@ -68,9 +68,9 @@ impl Turns {
         Ok(Turn { _of_organization: of_organization, _of_all: of_all, _place: place })
     }
 
-    fn take_place(&self, organization: &str) -> Result<TakenPlaces> {
+    fn take_place(&self, organization: &str) -> Result<TakenSlots> {
         let limits = [(String::new(), MAX_OF_ALL), (organization.to_owned(), MAX_OF_ORGANIZATION)];
-        self.places.take(limits).map_err(|full| {
+        self.places.take_slots(limits).map_err(|full| {
             LIMITS.at("searches").increment(1);
             if full == 0 {
                 return ApiError::unavailable().into();

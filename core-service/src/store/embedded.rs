@@ -39,7 +39,7 @@ pub use self::{
     row::version_of,
 };
 use super::{Backend, Backup, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
-use crate::figures::STORE_RETRIES;
+use crate::metrics::STORE_RETRIES;
 
 /// The embedded store.
 pub struct EmbeddedStore {

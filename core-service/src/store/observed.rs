@@ -9,7 +9,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     Backend, Backup, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
 };
-use crate::figures::{STORE_CALLS, STORE_SECONDS};
+use crate::metrics::{STORE_CALLS, STORE_SECONDS};
 
 /// A store whose calls are observed. It forwards every method of [`Backend`], also methods with a default.
 pub struct ObservedStore(SharedBackend);

@@ -66,7 +66,7 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
-        crate::figures::STORE_REQUESTS.one().increment(1);
+        crate::metrics::STORE_REQUESTS.one().increment(1);
         let answer = self.permits.run(limit, request, late, wrong).await?;
         self.availability.note_answer();
         Ok(answer)

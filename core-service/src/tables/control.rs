@@ -9,7 +9,7 @@ use super::audit;
 use crate::{
     domain::{
         account::{Act, Member},
-        control::{ControlChange, ControlEntry, Several},
+        control::{ChangeList, ControlChange, ControlEntry},
     },
     key,
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
@@ -65,7 +65,7 @@ pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Byt
     let change = if changes.len() == 1 {
         changes.pop()
     } else {
-        Some(ControlChange::Several(Several { changes: changes.into_iter().map(plain).collect() }))
+        Some(ControlChange::Several(ChangeList { changes: changes.into_iter().map(plain).collect() }))
     };
     ControlEntry { created_at, change, act: Some(act) }.encode_to_vec().into()
 }

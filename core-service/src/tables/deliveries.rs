@@ -12,7 +12,7 @@ use prost::Message as _;
 
 use crate::{
     domain::{
-        delivery::{Delivery, Streak, Told, told_by_id},
+        delivery::{Delivery, EventRef, Streak, parse_delivery_id},
         window::DAY_MS,
     },
     key,
@@ -79,7 +79,7 @@ impl DeliveryStore {
         if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
             return decode(&row).map(Some);
         }
-        let Some((webhook, created_at)) = told_by_id(id) else { return Ok(None) };
+        let Some((webhook, created_at)) = parse_delivery_id(id) else { return Ok(None) };
         let key = log_key(&webhook, created_at, id);
         let Some(row) = self.backend.get(&schema::DELIVERY_LOG, &key, Consistency::Quorum).await? else {
             return Ok(None);
@@ -208,7 +208,7 @@ impl DeliveryStore {
     ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
         let newest = after.map_or(now_ms + DAY_MS, |(at, _)| *at).div_euclid(MONTH_MS);
         let oldest = (now_ms - i64::from(RETENTION_SECONDS) * 1_000).div_euclid(MONTH_MS);
-        let mut found: Vec<(i64, String, Option<Told>)> = Vec::new();
+        let mut found: Vec<(i64, String, Option<EventRef>)> = Vec::new();
         for month in (oldest..=newest).rev() {
             let mut scan = Scan::all(&schema::DELIVERY_LOG, key![webhook, month], limit - found.len());
             scan.reverse = true;

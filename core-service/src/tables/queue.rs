@@ -18,7 +18,7 @@ use super::delivery_event::{RETENTION_SECONDS, decode_event, encode_event};
 use super::shard_of_name;
 use crate::{
     domain::{
-        delivery::{Delivery, Told},
+        delivery::{Delivery, EventRef},
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
@@ -42,7 +42,7 @@ pub struct QueuedAttempt {
     /// The delivery.
     pub delivery: String,
     /// The delivery's event, before its first attempt.
-    pub event: Option<Told>,
+    pub event: Option<EventRef>,
     /// True if the row cannot be decoded.
     pub is_damaged: bool,
 }

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use super::index_scope::{IndexScope, author_of};
 use crate::{
     domain::{
-        derivation::{self, Counts, Recent},
+        derivation::{self, Counts, TokenTheses},
         window::{DAY_MS, MINUTE_MS},
     },
     store::{Change, schema},
@@ -31,7 +31,7 @@ const FORGET_AFTER_MS: i64 = 10 * MINUTE_MS;
 pub(super) struct Window {
     from: i64,
     /// The theses. They are complete once `missed` is none.
-    pub(super) recent: Recent,
+    pub(super) recent: TokenTheses,
     /// The changes that were written while the rows are being read.
     missed: Option<Vec<ThesisMove>>,
 }
@@ -41,7 +41,7 @@ pub(super) type SharedWindow = Arc<RwLock<Window>>;
 
 impl Window {
     /// A window of theses that were read for one use.
-    pub(super) fn read(recent: Recent) -> SharedWindow {
+    pub(super) fn read(recent: TokenTheses) -> SharedWindow {
         Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
     }
 }
@@ -63,7 +63,7 @@ impl TokenDay {
     pub fn counts(&self, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
-        let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
+        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).collect();
         // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)
@@ -104,7 +104,7 @@ impl ThesisMove {
         })
     }
 
-    fn apply(self, recent: &mut Recent) {
+    fn apply(self, recent: &mut TokenTheses) {
         match self.author {
             Some(author) => recent.insert(self.created_at, self.id, author),
             None => recent.remove(self.created_at, &self.id),
@@ -172,7 +172,7 @@ impl RecentTheses {
         if windows.len() >= MAX_TOKENS {
             windows.clear();
         }
-        let window = Window { from, recent: Recent::default(), missed: Some(Vec::new()) };
+        let window = Window { from, recent: TokenTheses::default(), missed: Some(Vec::new()) };
         let window = Arc::new(RwLock::new(window));
         windows.insert(key.clone(), Arc::clone(&window));
         Some(WindowFill { all: self, key, window, kept: false, from })
@@ -202,7 +202,7 @@ impl RecentTheses {
 
 impl WindowFill<'_> {
     /// Completes the window with the rows that were read, and keeps it if the token is busy.
-    pub(super) fn complete(mut self, rows: Recent) -> SharedWindow {
+    pub(super) fn complete(mut self, rows: TokenTheses) -> SharedWindow {
         let mut window = self.window.write();
         window.recent = rows;
         for moved in window.missed.take().unwrap_or_default() {

@@ -19,7 +19,7 @@ use crate::{
         window::Floor,
     },
     error::{Error, Result},
-    figures::LIMITS,
+    metrics::LIMITS,
     shared::control::ControlState,
 };
 

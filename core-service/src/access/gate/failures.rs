@@ -10,7 +10,7 @@ use thesis_proto::{
 use super::{Gate, seconds_left};
 use crate::{
     domain::abuse::network_of,
-    figures::{LIMITS, TOKENS_REFUSED},
+    metrics::{LIMITS, TOKENS_REFUSED},
 };
 
 impl Gate {

@@ -92,7 +92,7 @@ async fn a_try_given_back_counts_neither_for_the_64_nor_for_the_48() {
 async fn a_try_counts_under_all_its_limits_or_under_none() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let [wide, narrow] = [("wide", 2), ("narrow", 1)].map(|(name, most)| Limit { name, most, window_ms: HOUR_MS });
+    let [wide, narrow] = [("wide", 2), ("narrow", 1)].map(|(name, max)| Limit { name, max, window_ms: HOUR_MS });
     let both = async || reserve_all(&core.shared, vec![(wide, "ada".to_owned()), (narrow, "ada".to_owned())]).await;
     assert_eq!(both().await.unwrap().len(), 2);
     for _ in 0..5 {

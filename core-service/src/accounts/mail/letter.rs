@@ -1,4 +1,4 @@
-//! The letters that the service writes: plain text, with one link.
+//! The mails that the service writes: plain text, with one link.
 
 use lettre::{
     Address, Message,
@@ -14,20 +14,20 @@ use crate::domain::{
     window::{DAY_MS, HOUR_MS},
 };
 
-/// Most characters of a name in a letter.
+/// Characters of a name in a mail.
 const NAME: usize = 200;
 /// Characters that mail programs and browsers read as the dot of a host.
 const DOTS: [char; 6] = ['.', '\u{2024}', '\u{3002}', '\u{fe52}', '\u{ff0e}', '\u{ff61}'];
 
-/// True if a mail program could make a link of a part of a name: of a URL, a host or an address. A dot belongs to a host
-/// unless it ends a word: programs pass over characters that nobody sees.
+/// True if a mail program could turn a part of a name into a link: a URL, a host or an address. A dot belongs to a host
+/// unless it ends a word, since programs ignore invisible characters.
 fn has_link(name: &str) -> bool {
     let mut pairs = name.chars().zip(name.chars().skip(1));
     let has_host = pairs.any(|(dot, next)| DOTS.contains(&dot) && !next.is_whitespace());
     has_host || name.contains(['/', '\\', ':', '@'])
 }
 
-/// A letter to a person.
+/// A mail to a person.
 #[derive(Clone)]
 pub struct Letter {
     to: String,
@@ -36,10 +36,11 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Invites somebody to an organization; the letter says its name, if it is given and cannot pass for a link.
+    /// Invites somebody to an organization. The mail has the name of the organization, if it is given and does not look
+    /// like a link.
     #[must_use]
     pub fn invitation(to: &str, organization_name: Option<&str>, link: &str) -> Self {
-        // Its members choose the name: it stays on its line, between quotation marks.
+        // Members choose the name, so it stays on its line, in quotation marks.
         let plain = |name: &str| {
             let shown = name.chars().map(|each| if each.is_control() || each == '"' { ' ' } else { each });
             shown.take(NAME).collect::<String>()
@@ -56,7 +57,7 @@ impl Letter {
         Self { to: to.to_owned(), subject: "You are invited to an organization", text }
     }
 
-    /// Lets somebody choose a new password.
+    /// Builds a mail with a link to choose a new password.
     #[must_use]
     pub fn reset(to: &str, link: &str) -> Self {
         let text = format!(
@@ -69,7 +70,7 @@ impl Letter {
         Self { to: to.to_owned(), subject: "Choose a new password", text }
     }
 
-    /// Lets the user of a new account confirm their e-mail.
+    /// Builds a mail with a link that confirms the e-mail of a new account.
     #[must_use]
     pub fn confirmation(to: &str, link: &str) -> Self {
         let text = format!(
@@ -81,7 +82,7 @@ impl Letter {
         Self { to: to.to_owned(), subject: "Confirm your e-mail", text }
     }
 
-    /// Tells somebody that an operator made an account for them.
+    /// Builds a mail about an account that an operator created.
     #[must_use]
     pub fn welcome(to: &str, link: &str) -> Self {
         let text = format!(
@@ -93,23 +94,23 @@ impl Letter {
         Self { to: to.to_owned(), subject: "Your account is ready", text }
     }
 
-    /// The domain that it goes to; all that may be logged of it.
+    /// Returns the domain of the address, the only part that may be logged.
     #[must_use]
     pub fn domain(&self) -> &str {
         self.to.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
 
-    /// The message that is sent.
+    /// Builds the message to send.
     pub(super) fn message(&self, from: &Mailbox) -> Result<Message, &'static str> {
         if self.to.chars().any(char::is_control) {
             return Err("its address cannot be used");
         }
         let to: Address = self.to.trim().parse().map_err(|_| "its address cannot be used")?;
-        // The same for each try, so that a letter that comes twice is shown once.
+        // Each attempt has the same id, so that a mail program shows a mail once that arrives twice.
         let digest = Sha256::new().chain_update(&self.to).chain_update(&self.text).finalize();
         let id = format!("<{}@{}>", &hex::encode(digest)[..32], from.email.domain());
         let body = if self.text.is_ascii() {
-            // As it is, with links in one piece: no line is longer than mail allows.
+            // The text is sent unencoded, with links in one piece: no line is longer than mail allows.
             let lines = self.text.replace('\n', "\r\n").into_bytes();
             Body::dangerous_pre_encoded(lines, ContentTransferEncoding::SevenBit)
         } else {

@@ -70,7 +70,7 @@ async fn a_letter_is_tried_again_unless_it_is_refused_for_good() {
 
 #[test]
 fn a_letter_holds_no_link_but_its_own() {
-    let from = sender("noreply@thesis.example").unwrap();
+    let from = parse_sender("noreply@thesis.example").unwrap();
     let text_of = |name: Option<&str>| {
         let letter = Letter::invitation("ann@example.com", name, LINK);
         String::from_utf8(letter.message(&from).unwrap().formatted()).unwrap()
@@ -104,7 +104,7 @@ fn a_letter_holds_no_link_but_its_own() {
 
 #[test]
 fn no_address_makes_a_header() {
-    let from = sender("noreply@thesis.example").unwrap();
+    let from = parse_sender("noreply@thesis.example").unwrap();
     for to in ["", "ann", "ann@", "@example.com", "ann@example.com\r\nBcc: all@example.com", "a b@example.com"] {
         assert!(Letter::welcome(to, LINK).message(&from).is_err(), "{to:?}");
     }
@@ -147,7 +147,7 @@ async fn settings_that_cannot_be_used_are_named_and_not_told() {
         assert_eq!(new("smtp://mail.example", wrong).unwrap_err().0, "SVC_MAIL_FROM", "{wrong:?}");
     }
     assert!(new("smtp://mail.example", "Theses <noreply@thesis.example>").is_ok());
-    // Nobody answers there: what is posted waits, and nobody waits for it.
+    // No server answers there: queued mail waits, and no caller waits for it.
     let mail = Arc::new(Mail::new(new("smtp://127.0.0.1:1", from).unwrap()).unwrap());
     for _ in 0..2 * MAX_WAITING {
         mail.post(Letter::welcome("ann@example.com", LINK));

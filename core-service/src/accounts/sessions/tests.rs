@@ -71,8 +71,8 @@ async fn who_signs_up_at_one_core_is_admitted_at_the_other_and_signs_out_everywh
     let account = get_account(&other, &person, &v1::GetAccountRequest {}).await.unwrap();
     let user = account.user.unwrap();
     assert_eq!((user.email.as_str(), user.administrator), (EMAIL, false));
-    let place = &account.memberships[0];
-    assert_eq!((place.role(), place.organization.as_ref().unwrap().plan.as_str()), (v1::Role::Owner, "free"));
+    let membership = &account.memberships[0];
+    assert_eq!((membership.role(), membership.organization.as_ref().unwrap().plan.as_str()), (v1::Role::Owner, "free"));
     let session = account.session.unwrap();
     assert_eq!((session.user_agent.as_deref(), session.address.as_deref()), (Some("a browser"), Some("192.0.2.1")));
     assert!(session.current && !token.contains(&session.id));
@@ -101,7 +101,7 @@ async fn a_session_ends_after_12_hours_without_use_and_after_30_days() {
     admitted(&other, &token).await.unwrap();
     pass(NOTE_MS - 1).await;
     admitted(&other, &token).await.unwrap();
-    // That use was too soon after the last one to be noted.
+    // The session records no use so soon after the last one.
     pass(IDLE_MS - NOTE_MS + 1).await;
     assert_eq!(code(admitted(&one, &token).await), Some(ErrorCode::SignInRequired));
 
@@ -179,15 +179,15 @@ async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
     let (earlier, open) = (link().await, link().await);
     let earlier = v1::GetLinkRequest { token: earlier };
     assert!(get_link(&one, None, &earlier).await.is_ok(), "another link voids none");
-    let asked = v1::GetLinkRequest { token: open.clone() };
-    let told = get_link(&one, None, &asked).await.unwrap();
-    assert_eq!((told.purpose(), told.email.as_deref()), (v1::LinkPurpose::PasswordReset, Some(EMAIL)));
+    let request = v1::GetLinkRequest { token: open.clone() };
+    let link = get_link(&one, None, &request).await.unwrap();
+    assert_eq!((link.purpose(), link.email.as_deref()), (v1::LinkPurpose::PasswordReset, Some(EMAIL)));
     let (first, second) = (reset(&open, "the first battery"), reset(&open, "the second battery"));
     let outcomes = tokio::join!(reset_password(&one, None, &first), reset_password(&other, None, &second));
     let passwords = ["the first battery", "the second battery"];
     let (won, lost) = if outcomes.0.is_ok() { (passwords[0], outcomes.1) } else { (passwords[1], outcomes.0) };
     assert_eq!(code(lost), Some(ErrorCode::LinkNotFound));
-    for void in [&asked, &earlier] {
+    for void in [&request, &earlier] {
         assert_eq!(code(get_link(&one, None, void).await), Some(ErrorCode::LinkNotFound));
     }
     assert!(try_sign_in(&one, EMAIL, won).await.is_ok());

@@ -18,7 +18,7 @@ use crate::{
         delivery::{Attempt, Delivery, Status},
     },
     error::{Error, Result},
-    figures::DELIVERIES,
+    metrics::DELIVERIES,
     shared::{control::ControlState, first_due},
     store::{StoreError, StoreResult},
     tables::{deliveries::DeliveryChange, queue::shard_of},
@@ -71,7 +71,7 @@ struct Counted {
 
 /// True for a success that ends its webhook's streak of failures: tests and replays do not count.
 const fn ends_streak((counted, step): &(Counted, DeliveryChange)) -> bool {
-    counted.succeeded && !step.before.is_asked_for()
+    counted.succeeded && !step.before.is_requested()
 }
 
 impl Dispatcher {
@@ -162,7 +162,7 @@ impl Dispatcher {
         }
         self.notify_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
-        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
+        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_requested()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
         join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;

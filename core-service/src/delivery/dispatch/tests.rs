@@ -16,7 +16,7 @@ use crate::{
         account::Actor,
         control::ControlChange,
         dataset::Dataset,
-        delivery::{Attempt, Status, Told, delivery_id},
+        delivery::{Attempt, EventRef, Status, delivery_id},
         row::{NewThesis, Profile, Thesis, Token},
     },
     key,
@@ -300,8 +300,13 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     let nothing = |number: u64| {
         let event_id = format!("evt_lost {number}");
         let id = delivery_id("wh_fine", at, &[&event_id]);
-        let told =
-            Told { event_id, event_type: 1, dataset: "sandbox".to_owned(), seq: head + 1 + number, trace: Vec::new() };
+        let told = EventRef {
+            event_id,
+            event_type: 1,
+            dataset: "sandbox".to_owned(),
+            seq: head + 1 + number,
+            trace: Vec::new(),
+        };
         Delivery::pending(id, "wh_fine".to_owned(), at, told)
     };
     let garbage = bytes::Bytes::from_static(b"\xff\xff");

@@ -1,4 +1,4 @@
-//! What an entry must fulfil to leave its log and enter another one.
+//! Conditions for copying an entry from one log to another.
 
 use prost::Message as _;
 use thesis_proto::reference::address_form;
@@ -10,20 +10,20 @@ use crate::domain::{
     row::{Profile, Thesis, Token},
 };
 
-/// How the addresses of tokens begin that came with test theses.
+/// Prefix of the addresses of tokens that test theses created.
 const TEST_ADDRESS: &str = "test";
 
 impl Entry {
-    /// Its stored form.
+    /// Encodes the entry.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         self.encode_to_vec()
     }
 
-    /// Reads a stored form of which nothing may get lost.
+    /// Decodes a stored entry completely: unknown content is an error.
     ///
     /// # Errors
-    /// What is wrong with it: it is damaged, or has something that this version does not know.
+    /// Describes the fault: it is damaged, or has content that this version does not know.
     pub fn read_whole(stored: &[u8]) -> Result<Self, String> {
         let entry = Self::decode(stored).map_err(|error| format!("is damaged: {error}"))?;
         if !entry.is_known() || entry.encode_to_vec() != stored {
@@ -32,11 +32,11 @@ impl Entry {
         Ok(entry)
     }
 
-    /// Checks that its rows have the ids that they would get in a dataset. Otherwise an upstream's later observation of
-    /// the same thing would make a second row.
+    /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
+    /// upstream would create a second row.
     ///
     /// # Errors
-    /// Which row has another id.
+    /// Names the row with another id.
     pub fn must_suit(&self, dataset: &Dataset) -> Result<(), String> {
         let (thesis, profile, token) = self.rows();
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);
@@ -45,32 +45,33 @@ impl Entry {
         wrong.map_or(Ok(()), |id| Err(format!("belongs to another dataset: {id} would have another id in {dataset}")))
     }
 
-    /// The rows that it holds.
+    /// Returns the rows of the entry.
     fn rows(&self) -> (Option<&Thesis>, Option<&Profile>, Option<&Token>) {
         match &self.kind {
-            Some(Kind::ThesisCreated(told)) => (Some(&told.thesis), Some(&told.profile), Some(&told.token)),
-            Some(Kind::ThesisEdited(told) | Kind::Engagement(told) | Kind::ThesisAwaited(told)) => {
-                (Some(&told.thesis), None, None)
+            Some(Kind::ThesisCreated(change)) => (Some(&change.thesis), Some(&change.profile), Some(&change.token)),
+            Some(Kind::ThesisEdited(change) | Kind::Engagement(change) | Kind::ThesisAwaited(change)) => {
+                (Some(&change.thesis), None, None)
             }
-            Some(Kind::ThesisDeleted(told)) => (Some(&told.thesis), None, None),
-            Some(Kind::ProfileUpdated(told)) => (None, Some(&told.profile), None),
-            Some(Kind::ProfileObserved(told)) => (None, Some(&told.profile), None),
-            Some(Kind::TokenObserved(told)) => (None, None, Some(&told.token)),
-            Some(Kind::TokenActivity(told)) => (None, None, Some(&told.token)),
-            Some(Kind::ThesisVelocity(told)) => (None, None, Some(&told.token)),
+            Some(Kind::ThesisDeleted(change)) => (Some(&change.thesis), None, None),
+            Some(Kind::ProfileUpdated(change)) => (None, Some(&change.profile), None),
+            Some(Kind::ProfileObserved(change)) => (None, Some(&change.profile), None),
+            Some(Kind::TokenObserved(change)) => (None, None, Some(&change.token)),
+            Some(Kind::TokenActivity(change)) => (None, None, Some(&change.token)),
+            Some(Kind::ThesisVelocity(change)) => (None, None, Some(&change.token)),
             None => (None, None, None),
         }
     }
 }
 
-/// The names from which a dataset's rows can have their ids: a project's theses refer to rows of the sandbox too.
+/// Returns the dataset names that the ids of rows may derive from: a project's theses also refer to rows of the
+/// sandbox.
 fn names(dataset: &Dataset) -> Vec<String> {
     let sandbox = matches!(dataset, Dataset::Project(_)).then(|| Dataset::Sandbox.to_string());
     std::iter::once(dataset.to_string()).chain(sandbox).collect()
 }
 
 fn thesis_suits(thesis: &Thesis, dataset: &Dataset) -> bool {
-    // What the API made for a test was named at random.
+    // Test theses of the API have random ids.
     let is_of_test = thesis.upstream_id.is_empty() && matches!(dataset, Dataset::Project(_));
     is_of_test || thesis.id == id::of_thesis(&dataset.to_string(), &thesis.upstream_id)
 }
@@ -81,7 +82,7 @@ fn profile_suits(profile: &Profile, dataset: &Dataset) -> bool {
 }
 
 fn token_suits(token: &Token, dataset: &Dataset) -> bool {
-    // It is found by its symbol.
+    // The API finds such a token by its symbol.
     let is_of_test = token.address.starts_with(TEST_ADDRESS) && matches!(dataset, Dataset::Project(_));
     let address = address_form(&token.address);
     is_of_test || names(dataset).iter().any(|name| token.id == id::of_token(name, &token.chain, &address))

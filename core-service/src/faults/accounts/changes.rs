@@ -1,4 +1,4 @@
-//! Changes of an organization, its project and its people. Whoever gets no answer asks again.
+//! Changes of an organization, its project and its people. Clients repeat a request without a response.
 
 use futures::future::LocalBoxFuture;
 use thesis_proto::{
@@ -8,8 +8,8 @@ use thesis_proto::{
 use tonic::{Request, Response, Status};
 
 use super::{
-    OTHER, OWNER, PASSWORD, account, code, invitations, invited, organization, over, ready, signed_up,
-    signed_up_and_confirmed, told,
+    OTHER, OWNER, PASSWORD, account, code, count_audit_rows, invitations, invited, organization, over, ready,
+    signed_up, signed_up_and_confirmed,
 };
 use crate::{
     faults::{
@@ -46,8 +46,8 @@ impl Scene {
             let (organization_id, name) = (organization_id.clone(), "case".to_owned());
             person(v1::AccountServiceCreateProjectRequest { organization_id, name, once: None }, Some(&owner))
         };
-        let made = world.ask(async |api: Api| AccountService::create_project(&api, request()).await).await.unwrap();
-        let project_id = made.project.unwrap().id;
+        let created = world.ask(async |api: Api| AccountService::create_project(&api, request()).await).await.unwrap();
+        let project_id = created.project.unwrap().id;
         Self { owner, organization_id, project_id, invitation_id, token, other_id: String::new() }
     }
 
@@ -79,17 +79,17 @@ const APPROVE: Ask = ask!(AdminService::approve_project, scene => {
     scene.asks(v1::ApproveProjectRequest { id: scene.project_id.clone() })
 });
 
-/// A change that is asked for until there is an answer.
+/// A change that is requested until there is a response.
 struct ChangeCase {
-    /// What is asked for before.
+    /// The request before it.
     first: &'static [Ask],
     ask: Ask,
-    /// The error of asking again after the change; none if there is none.
+    /// The error of a repeated request after the change; none if it succeeds.
     again: Option<ErrorCode>,
     /// Its action in the audit log.
     action: &'static str,
-    /// How often the audit log tells of it at most.
-    most: usize,
+    /// Limit of its audit rows.
+    max_rows: usize,
     is_done: fn(&ControlState, &Scene) -> bool,
 }
 
@@ -99,7 +99,7 @@ async fn change(world: &mut World, case: &ChangeCase) {
         world.ask(|api| ask(api, &scene)).await.unwrap();
     }
     // It may be renamed.
-    world.acknowledged.made.retain(|(kind, _)| *kind != "organization");
+    world.acknowledged.created.retain(|(kind, _)| *kind != "organization");
     let core = world.core().await;
     scene.other_id =
         core.shared.control.state().people().user_by_email(OTHER).map_or_else(String::new, |user| user.id.clone());
@@ -113,8 +113,8 @@ async fn change(world: &mut World, case: &ChangeCase) {
     over(world).await;
     let core = world.core().await;
     assert!((case.is_done)(&core.shared.control.state(), &scene), "{} is not done", case.action);
-    let times = told(world, case.action).await;
-    assert!((1..=case.most).contains(&times), "{} is told {times} times", case.action);
+    let times = count_audit_rows(world, case.action).await;
+    assert!((1..=case.max_rows).contains(&times), "{} is told {times} times", case.action);
 }
 
 macro_rules! changes {
@@ -134,7 +134,7 @@ changes! {
         }),
         again: Some(ErrorCode::MemberNotFound),
         action: "member.removed",
-        most: 1,
+        max_rows: 1,
         is_done: |state, scene| {
             let left: Vec<&str> = state.people().members(&scene.organization_id).map(|row| &*row.user_id).collect();
             left.len() == 1 && left[0] != scene.other_id
@@ -147,7 +147,7 @@ changes! {
         }),
         again: Some(ErrorCode::InvitationNotFound),
         action: "invitation.withdrawn",
-        most: 1,
+        max_rows: 1,
         is_done: |state, _| state.people().invitations().count() == 0,
     };
     update_organization: ChangeCase {
@@ -159,7 +159,7 @@ changes! {
         // The person's own change.
         again: Some(ErrorCode::ChangedMeanwhile),
         action: "organization.renamed",
-        most: 1,
+        max_rows: 1,
         is_done: |state, scene| {
             state.organization(&scene.organization_id).is_some_and(|row| row.name == RENAMED && row.revision == 1)
         },
@@ -172,7 +172,7 @@ changes! {
         }),
         again: None,
         action: "project.renamed",
-        most: 1,
+        max_rows: 1,
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| row.name == RENAMED && row.revision == 1)
         },
@@ -182,7 +182,7 @@ changes! {
         ask: REQUEST_LIVE,
         again: None,
         action: "project.live_requested",
-        most: 1,
+        max_rows: 1,
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| row.live_requested_at.is_some() && row.revision == 1)
         },
@@ -195,7 +195,7 @@ changes! {
         }),
         again: None,
         action: "project.live_refused",
-        most: 1,
+        max_rows: 1,
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| {
                 row.live_refusal.as_deref() == Some(REASON) && row.live_requested_at.is_none() && row.revision == 2
@@ -209,8 +209,8 @@ changes! {
         }),
         again: None,
         action: "project.live_withdrawn",
-        // Asking again cancels the deliveries up to that time.
-        most: 1,
+        // A repeated request cancels the deliveries up to that time.
+        max_rows: 1,
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| !row.live_approved && row.live_cancelled_until > 0)
         },
@@ -223,7 +223,7 @@ changes! {
         again: None,
         // The owner was confirmed before.
         action: "user.confirmed",
-        most: 2,
+        max_rows: 2,
         is_done: |state, _| state.people().user_by_email(OTHER).is_some_and(|user| user.is_confirmed()),
     };
     set_administrator: ChangeCase {
@@ -231,7 +231,7 @@ changes! {
         ask: BECOME_ADMINISTRATOR,
         again: None,
         action: "user.administrator_made",
-        most: 1,
+        max_rows: 1,
         is_done: |state, _| state.people().user_by_email(OWNER).is_some_and(|user| user.administrator),
     };
 }
@@ -239,12 +239,12 @@ changes! {
 pub(in crate::faults) async fn create_organization(world: &mut World) {
     let owner = signed_up(world, OWNER).await;
     ready(world).await;
-    // People look before they ask again.
+    // People check before they repeat a request.
     loop {
         let owned = account(world, &owner).await.expect("a session").memberships;
         if owned.len() == 2 {
             assert!(owned.iter().all(|membership| membership.role() == Role::Owner), "{owned:?}");
-            world.made("organization", "case");
+            world.note_created("organization", "case");
             return;
         }
         assert_eq!(owned.len(), 1, "{owned:?}");

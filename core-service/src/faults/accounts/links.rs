@@ -1,4 +1,4 @@
-//! Links that make users, and those that are asked for with a forgotten password.
+//! Links that create users, and links for a forgotten password.
 
 use std::{cell::Cell, time::Duration};
 
@@ -7,7 +7,9 @@ use thesis_proto::{
     v1::{self, account_service_server::AccountService as _, admin_service_server::AdminService as _},
 };
 
-use super::{NEW, OTHER, OWNER, PASSWORD, account, code, over, ready, signed_in, signed_up, token_of, told};
+use super::{
+    NEW, OTHER, OWNER, PASSWORD, account, code, count_audit_rows, over, ready, signed_in, signed_up, token_of,
+};
 use crate::{
     accounts::{
         confirmations,
@@ -25,7 +27,7 @@ use crate::{
 /// Links that a network requests for an account in an hour.
 const MAX_RESETS: usize = 3;
 
-/// Becomes a user by a link; demands that this makes an administrator and uses the link up.
+/// Becomes a user by a link; checks that the user is an administrator and that the link is used up.
 async fn becomes_administrator(world: &mut World, token: &str, email: &str, is_chosen: bool) {
     let request = || {
         let (token, password) = (token.to_owned(), Some(PASSWORD.to_owned()));
@@ -33,7 +35,7 @@ async fn becomes_administrator(world: &mut World, token: &str, email: &str, is_c
         person(v1::AcceptInvitationRequest { token, email, password, user_agent: None }, None)
     };
     world.ask(async |api| api.accept_invitation(request()).await).await.unwrap();
-    world.made("user", email);
+    world.note_created("user", email);
     let core = world.core().await;
     let state = core.shared.control.state();
     let people = state.people();
@@ -44,14 +46,14 @@ async fn becomes_administrator(world: &mut World, token: &str, email: &str, is_c
 pub(in crate::faults) async fn create_user(world: &mut World) {
     ready(world).await;
     let make = || service(v1::CreateUserRequest { email: OTHER.to_owned(), administrator: true });
-    let made = world.ask(async |api| api.create_user(make()).await).await.unwrap();
+    let created = world.ask(async |api| api.create_user(make()).await).await.unwrap();
     over(world).await;
-    // However often it was asked for, one link works: that of the answer.
+    // One link works, however often it was requested: that of the response.
     assert_eq!(world.core().await.shared.control.state().people().invitations().count(), 1);
-    becomes_administrator(world, &token_of(&made.link), OTHER, false).await;
+    becomes_administrator(world, &token_of(&created.link), OTHER, false).await;
 }
 
-/// Asks for the set-up link as each start does. A start that fails ends its process, and another one comes.
+/// Requests the set-up link as each start does. A failed start ends its process, and another one follows.
 async fn set_up_token(world: &mut World) -> Option<String> {
     loop {
         let core = world.core().await;
@@ -69,7 +71,7 @@ pub(in crate::faults) async fn set_up(world: &mut World) {
     let token = set_up_token(world).await.expect("there is no administrator");
     over(world).await;
     assert_eq!(set_up_token(world).await.as_ref(), Some(&token));
-    assert_eq!(told(world, "invitation.created").await, 1);
+    assert_eq!(count_audit_rows(world, "invitation.created").await, 1);
     becomes_administrator(world, &token, OWNER, true).await;
     assert_eq!(set_up_token(world).await, None);
 }
@@ -78,10 +80,10 @@ pub(in crate::faults) async fn request_password_reset(world: &mut World) {
     let session = signed_up(world, OWNER).await;
     ready(world).await;
     let request = || person(v1::RequestPasswordResetRequest { email: OWNER.to_owned() }, None);
-    let (asked, mut answered) = (Cell::new(0), 0);
+    let (requests, mut answered) = (Cell::new(0), 0);
     loop {
         let ask = async |api: Api| {
-            asked.set(asked.get() + 1);
+            requests.set(requests.get() + 1);
             api.request_password_reset(request()).await
         };
         let answer = world.ask(ask).await;
@@ -92,11 +94,11 @@ pub(in crate::faults) async fn request_password_reset(world: &mut World) {
         }
         answered += 1;
     }
-    // A try whose answer was lost may count.
-    assert!((MAX_RESETS - 1..=MAX_RESETS).contains(&answered), "{answered} of {}", asked.get());
-    // It is told after the answer, so one may be lost with a fault. None is told twice.
-    let told = told(world, "password.reset_asked").await;
-    assert!((answered - 1..=answered).contains(&told), "{told} of {answered}");
+    // An attempt with a lost response may count.
+    assert!((MAX_RESETS - 1..=MAX_RESETS).contains(&answered), "{answered} of {}", requests.get());
+    // The audit row is written after the response, so one may be lost with a fault. None is written twice.
+    let rows = count_audit_rows(world, "password.reset_asked").await;
+    assert!((answered - 1..=answered).contains(&rows), "{rows} of {answered}");
     // Nothing was reset.
     assert!(account(world, &session).await.is_some());
 }
@@ -116,19 +118,19 @@ pub(in crate::faults) async fn confirm_email(world: &mut World) {
     let confirmed = world.ask(async |api| api.confirm_email(request()).await).await.unwrap();
     over(world).await;
     assert!(confirmed.user.unwrap().email_confirmed_at.is_some());
-    assert_eq!(told(world, "user.email_confirmed").await, 1);
+    assert_eq!(count_audit_rows(world, "user.email_confirmed").await, 1);
     assert_eq!(account(world, &session).await.unwrap().memberships.len(), 1);
 }
 
-/// The holder of an address takes the account of a stranger over. After a lost answer they sign in with the new password;
-/// if that does not work, they ask for another link.
+/// The owner of an address takes over the account of a stranger. After a lost response they sign in with the new
+/// password, or request another link if that fails.
 pub(in crate::faults) async fn take_over(world: &mut World) {
     let stranger = signed_up(world, OWNER).await;
     let user = owner(world).await;
     ready(world).await;
     while !owner(world).await.is_confirmed() {
         let core = world.core().await;
-        let link = resets::make(&core.shared, &user, Delivery::Mailed, Vec::new()).await;
+        let link = resets::create_link(&core.shared, &user, Delivery::Mailed, Vec::new()).await;
         drop(core);
         let Ok(link) = link else {
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! The stored counts of what keys are used for.
+//! The stored usage counts of keys.
 
 use super::{over, ready};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     tables::key_usage::{last_uses, list},
 };
 
-/// How often the counts are stored.
+/// Interval at which the counts are stored.
 const ROUNDS: i64 = 3;
 const CLASSES: [RateClass; 2] = [RateClass::Standard, RateClass::Heavy];
 
@@ -33,7 +33,7 @@ pub(in crate::faults) async fn count_key_usage(world: &mut World) {
         };
     }
     over(world).await;
-    // What the store did not take is stored the next time.
+    // Counts that the store refused are stored the next time.
     let core = world.core().await;
     core.key_usage.flush(world.now()).await;
     let backend = &core.shared.backend;

@@ -25,7 +25,7 @@ use crate::{
 
 /// The organizations.
 const ORGANIZATIONS: [&str; 2] = ["org_a", "org_b"];
-/// The people, and what they are in the first organization and in the second. The last has no place at all.
+/// The people, and their roles in the first organization and in the second. The last person has no role.
 const PEOPLE: [(&str, Option<Role>, Option<Role>); 8] = [
     ("usr_owner", Some(Role::Owner), None),
     ("usr_second", Some(Role::Owner), Some(Role::Viewer)),
@@ -37,7 +37,7 @@ const PEOPLE: [(&str, Option<Role>, Option<Role>); 8] = [
     ("usr_stranger", None, None),
 ];
 
-/// A call: whose, of which row of the table, and numbers that choose what it is about.
+/// A call: its person, its row of the table, and numbers that choose its subject.
 #[derive(Clone, Debug)]
 struct Step {
     who: usize,
@@ -94,7 +94,7 @@ fn first_rows(id: &str) -> [ControlChange; 3] {
     [ControlChange::Organization(organization), ControlChange::Project(project), ControlChange::Invitation(invitation)]
 }
 
-/// Lays out the organizations and everybody's place in them.
+/// Creates the organizations and their members.
 async fn fill(core: &Core) {
     let mut rows: Vec<ControlChange> = ORGANIZATIONS.into_iter().flat_map(first_rows).collect();
     rows.extend(PEOPLE.iter().map(|(id, ..)| ControlChange::User(User::clone(&person(id).user))));
@@ -151,16 +151,16 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
     let project = |row: Option<v1::Project>| vec![row.unwrap().id];
     Ok(match method {
         "GetOrganization" => {
-            let told = get_organization(core, by, &v1::GetOrganizationRequest { id }).await?;
-            vec![told.organization.unwrap().id]
+            let response = get_organization(core, by, &v1::GetOrganizationRequest { id }).await?;
+            vec![response.organization.unwrap().id]
         }
         "UpdateOrganization" => {
             let message = v1::UpdateOrganizationRequest { id, name, revision: None };
             vec![update_organization(core, by, &message).await?.organization.unwrap().id]
         }
         "ListMembers" => {
-            let told = list_members(core, by, &v1::ListMembersRequest { organization_id }).await?;
-            ids(&told.data, |row| &row.user.as_ref().unwrap().id)
+            let response = list_members(core, by, &v1::ListMembersRequest { organization_id }).await?;
+            ids(&response.data, |row| &row.user.as_ref().unwrap().id)
         }
         "UpdateMember" => {
             let message = v1::UpdateMemberRequest { organization_id, user_id, role, revision: None };
@@ -176,8 +176,8 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
             vec![create_invitation(core, by, &message).await?.invitation.unwrap().id]
         }
         "ListInvitations" => {
-            let told = list_invitations(core, by, &v1::ListInvitationsRequest { organization_id }).await?;
-            ids(&told.data, |row| &row.id)
+            let response = list_invitations(core, by, &v1::ListInvitationsRequest { organization_id }).await?;
+            ids(&response.data, |row| &row.id)
         }
         "DeleteInvitation" => {
             delete_invitation(core, by, &v1::DeleteInvitationRequest { id }).await?;
@@ -188,8 +188,8 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
             project(create_project(core, by, &message).await?.project)
         }
         "ListProjects" => {
-            let told = list_projects(core, by, &v1::AccountServiceListProjectsRequest { organization_id }).await?;
-            ids(&told.data, |row| &row.id)
+            let response = list_projects(core, by, &v1::AccountServiceListProjectsRequest { organization_id }).await?;
+            ids(&response.data, |row| &row.id)
         }
         "UpdateProject" => {
             let message = v1::UpdateProjectRequest { id, name, revision: None };
@@ -207,15 +207,15 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
             vec![create_key(core, by, &message).await?.api_key.unwrap().id]
         }
         "ListKeys" => {
-            let told = list_keys(core, by, &v1::AccountServiceListKeysRequest { project_id }).await?;
-            ids(&told.data, |row| &row.id)
+            let response = list_keys(core, by, &v1::AccountServiceListKeysRequest { project_id }).await?;
+            ids(&response.data, |row| &row.id)
         }
         "RevokeKey" => {
             vec![revoke_key(core, by, &v1::AccountServiceRevokeKeyRequest { id }).await?.api_key.unwrap().id]
         }
         "GetProjectUsage" => {
-            let told = get_project_usage(core, by, &v1::GetProjectUsageRequest { project_id }).await?;
-            assert!(!told.test.unwrap().livemode && told.live.unwrap().livemode);
+            let response = get_project_usage(core, by, &v1::GetProjectUsageRequest { project_id }).await?;
+            assert!(!response.test.unwrap().livemode && response.live.unwrap().livemode);
             Vec::new()
         }
         "ListKeyUsage" => {
@@ -236,7 +236,7 @@ fn bytes(error: &Error) -> (tonic::Code, String, Vec<u8>) {
     (status.code(), status.message().to_owned(), status.details().to_vec())
 }
 
-/// Every place in the organizations, as the control log has it.
+/// Every membership, as the control log has it.
 fn stored(core: &Core) -> Roles {
     let state = core.shared.control.state();
     let members = ORGANIZATIONS.iter().flat_map(|of| state.people().members(of));
@@ -293,9 +293,9 @@ async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     let organization = organization_of(core, id).unwrap();
     let (by, subject) = (person(PEOPLE[step.who].0), PEOPLE[step.other].0);
     let what = format!("{method} of {id} by {}: {step:?}", by.user.id);
-    let place = |user: &str| (organization.clone(), user.to_owned());
+    let membership_key = |user: &str| (organization.clone(), user.to_owned());
     let is_about_self = matches!(need, Requirement::RoleOrSelf(_)) && subject == by.user.id;
-    let role = model.get(&place(&by.user.id)).copied();
+    let role = model.get(&membership_key(&by.user.id)).copied();
     let before = head(core);
     let outcome = call(core, &by, method, id, step).await;
     if !role.is_some_and(|role| role >= least || is_about_self) {
@@ -318,15 +318,15 @@ async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     };
     match method {
         "UpdateMember" => {
-            model.insert(place(subject), Role::try_from(step.role).unwrap());
+            model.insert(membership_key(subject), Role::try_from(step.role).unwrap());
         }
         "RemoveMember" => {
-            model.remove(&place(subject));
+            model.remove(&membership_key(subject));
         }
         _ => {}
     }
     for id in shown {
-        let is_member = model.contains_key(&place(&id));
+        let is_member = model.contains_key(&membership_key(&id));
         assert!(is_member || organization_of(core, &id).as_ref() == Some(&organization), "{what} showed {id}");
     }
     if method.starts_with("Get") || method.starts_with("List") {

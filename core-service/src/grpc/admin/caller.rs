@@ -1,4 +1,4 @@
-//! Who calls `AdminService`, and the steps that its methods share.
+//! The caller of `AdminService`, and the steps that its methods share.
 
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ use crate::{
 };
 
 impl Api {
-    /// Who calls: with a session its user, who must be an administrator, else somebody with the service credential.
+    /// Finds the caller: the user of the session, who must be an administrator, or an operator with the service
+    /// credential.
     pub(super) async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
         service_only(&self.core, request)?;
         let (token, from) = (session(request), address(&self.core, request));
         let Some(token) = token else { return Ok(Actor::operator(from)) };
         let who = async {
-            // Who was an administrator a moment ago is none.
+            // The user has just lost the rights of an administrator.
             self.core.shared.control.refresh().await?;
             let person = admit(&self.core.shared, Some(&token), from).await?;
             if !person.user.administrator {
@@ -35,12 +36,12 @@ impl Api {
         internal(&self.core, "AdminService", who).await.map(Response::into_inner)
     }
 
-    /// Makes changes that another replica has acknowledged visible here.
+    /// Makes changes visible here that another replica has acknowledged.
     pub(super) async fn refresh(&self, method: &str) -> Result<(), Status> {
         internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
     }
 
-    /// Answers piece by piece, until the core stops.
+    /// Streams a response until the core stops.
     pub(super) fn streamed<T: 'static>(
         &self,
         method: &'static str,
@@ -51,7 +52,7 @@ impl Api {
         Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed())
     }
 
-    /// Answers a change by who calls. Once it has begun, it goes on when its caller gives up.
+    /// Runs a change of the caller. Once started, it continues although its caller may give up.
     pub(super) async fn change<M, T, F>(
         &self,
         method: &str,

@@ -23,7 +23,7 @@ use crate::{
     testing::{self, ManualClock},
 };
 
-/// What viewers may not call.
+/// Operations that viewers may not call.
 const CHANGES: [Operation; 7] = [
     Operation::CreateTestThesis,
     Operation::CreateWebhook,
@@ -49,7 +49,7 @@ const REFUSALS: [ErrorCode; 11] = [
     ErrorCode::RateLimited,
 ];
 
-/// Somebody with a session, and what they are in the project's organization.
+/// A person with a session, and their role in the project's organization.
 struct Somebody {
     id: String,
     token: String,
@@ -114,8 +114,8 @@ async fn somebody(core: &Core, number: usize, role: Option<Role>) -> Somebody {
         organization_name: "Engines".to_owned(),
         user_agent: None,
     };
-    let made = sign_up(core, None, &message).await.unwrap();
-    let (session, organization_id) = (made.session.unwrap(), made.organization.unwrap().id);
+    let signed_up = sign_up(core, None, &message).await.unwrap();
+    let (session, organization_id) = (signed_up.session.unwrap(), signed_up.organization.unwrap().id);
     Somebody { id: session.user.unwrap().id, token: session.token, organization_id, role }
 }
 
@@ -187,8 +187,8 @@ async fn a_session_counts_beside_the_service_credential_alone() {
     let (core, routes) = start().await;
     let owner = somebody(&core, 0, Some(Role::Owner)).await;
     let stranger = somebody(&core, 1, None).await;
-    let made = create_project(&core, &Actor::operator(None), &owner.organization_id, "Hive", None).await.unwrap();
-    let project = made.id.as_str();
+    let created = create_project(&core, &Actor::operator(None), &owner.organization_id, "Hive", None).await.unwrap();
+    let project = created.id.as_str();
     let code =
         async |operation, headers: &[(&str, &str)]| refusal(&routes, operation, headers).await.map(|error| error.code);
     for operation in operations() {
@@ -206,7 +206,7 @@ async fn a_session_counts_beside_the_service_credential_alone() {
         }
         let untold = [right[0], right[2], right[3]];
         assert_eq!(code(operation, &untold[..]).await, Some(ErrorCode::SignInRequired), "{name}");
-        // Who names no project calls without a key, as anybody.
+        // A caller that names no project calls without a key, like an anonymous one.
         assert_eq!(code(operation, &right[..2]).await, Some(ErrorCode::MissingApiKey), "{name}");
         // A stranger cannot tell whether a project exists.
         let theirs = headers(testing::SERVICE_TOKEN, &stranger.token, project, false);

@@ -1,4 +1,4 @@
-//! What callers without the service credential may take of a server.
+//! Limits of callers without the service credential.
 
 use std::net::SocketAddr;
 

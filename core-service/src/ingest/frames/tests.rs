@@ -38,12 +38,12 @@ fn seen(frame: Frame) -> Vec<&'static str> {
     let name = |observation: &Observation| {
         assert_eq!((observation.observed_at, observation.revision), (NOW, Some(NOW - 60_000)));
         match observation.seen {
-            Seen::Thesis(_) => "thesis",
-            Seen::Engagement(_) => "engagement",
-            Seen::Deletion(_) => "deletion",
-            Seen::Profile(_) => "profile",
-            Seen::Token(_) => "token",
-            Seen::Wallets(..) => "wallets",
+            ObservedThing::Thesis(_) => "thesis",
+            ObservedThing::Engagement(_) => "engagement",
+            ObservedThing::Deletion(_) => "deletion",
+            ObservedThing::Profile(_) => "profile",
+            ObservedThing::Token(_) => "token",
+            ObservedThing::Wallets(..) => "wallets",
         }
     };
     observations.iter().map(name).collect()

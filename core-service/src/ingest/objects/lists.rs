@@ -10,7 +10,7 @@ use super::{
     json, thesis, token,
 };
 use crate::domain::{
-    observation::{Observation, TokenSeen},
+    observation::{Observation, ObservedToken},
     row::Wallet,
 };
 
@@ -56,7 +56,7 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
 ///
 /// # Errors
 /// Fails when the value is not a list.
-pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusal>>, Refusal> {
+pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<ObservedToken, Refusal>>, Refusal> {
     Ok(data(value)?.iter().map(|one| token(one, now_ms)).collect())
 }
 

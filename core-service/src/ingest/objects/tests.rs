@@ -47,11 +47,11 @@ fn whole() -> Value {
 }
 
 /// The whole thesis as it is seen.
-fn expected() -> ThesisSeen {
+fn expected() -> ObservedThesis {
     let some = |text: &str| Some(text.to_owned());
-    ThesisSeen {
+    ObservedThesis {
         upstream_id: "t1".to_owned(),
-        profile: ProfileSeen {
+        profile: ObservedProfile {
             upstream_id: "u1".to_owned(),
             handle: "Ana".to_owned(),
             display_name: some("Ana"),
@@ -64,7 +64,7 @@ fn expected() -> ThesisSeen {
             wallets: None,
             revision: Some(NOW - 3 * MINUTE),
         },
-        token: TokenSeen {
+        token: ObservedToken {
             chain: "base".to_owned(),
             address: "0xAbC".to_owned(),
             symbol: "stETH".to_owned(),
@@ -108,11 +108,11 @@ fn with(path: &[&str], new: Value) -> Value {
 }
 
 /// The thesis in an object that is none of a tombstone.
-fn seen(value: &Value) -> Result<ThesisSeen, Refusal> {
+fn seen(value: &Value) -> Result<ObservedThesis, Refusal> {
     let mut observations = thesis(value, NOW)?;
     assert_eq!(observations.len(), 1);
     match observations.remove(0).seen {
-        Seen::Thesis(seen) => Ok(*seen),
+        ObservedThing::Thesis(seen) => Ok(*seen),
         other => panic!("{other:?}"),
     }
 }
@@ -124,8 +124,11 @@ fn time(ms: i64) -> Value {
 #[test]
 fn a_whole_thesis_is_read_and_nothing_else() {
     let observations = thesis(&whole(), NOW).unwrap();
-    let expected =
-        Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen: Seen::Thesis(Box::new(expected())) };
+    let expected = Observation {
+        observed_at: NOW,
+        revision: Some(NOW - MINUTE),
+        seen: ObservedThing::Thesis(Box::new(expected())),
+    };
     assert_eq!(observations, [expected]);
 }
 
@@ -133,7 +136,7 @@ fn a_whole_thesis_is_read_and_nothing_else() {
 fn a_thesis_before_its_creation_keeps_its_revision() {
     let observation = thesis(&with(&["updated_at"], time(NOW - 9 * MINUTE)), NOW).unwrap().remove(0);
     assert_eq!(observation.revision, Some(NOW - 9 * MINUTE));
-    let Seen::Thesis(seen) = observation.seen else { panic!() };
+    let ObservedThing::Thesis(seen) = observation.seen else { panic!() };
     assert_eq!((seen.created_at, seen.updated_at), (NOW - 2 * MINUTE, NOW - 2 * MINUTE));
 }
 
@@ -234,8 +237,9 @@ fn a_wrong_optional_field_counts_as_null() {
 #[test]
 fn a_tombstone_gives_the_deletion_and_what_it_still_tells() {
     let observed = |seen| Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen };
-    let deletion = observed(Seen::Deletion("t1".to_owned()));
-    let content = |text: &str| observed(Seen::Thesis(Box::new(ThesisSeen { text: text.to_owned(), ..expected() })));
+    let deletion = observed(ObservedThing::Deletion("t1".to_owned()));
+    let content =
+        |text: &str| observed(ObservedThing::Thesis(Box::new(ObservedThesis { text: text.to_owned(), ..expected() })));
     let mut tombstone = with(&["deleted"], json!(true));
     assert_eq!(thesis(&tombstone, NOW).unwrap(), [deletion.clone(), content("It goes up 🚀")]);
     change(&mut tombstone, &["text"], None);
@@ -253,8 +257,9 @@ fn a_tombstone_gives_the_deletion_and_what_it_still_tells() {
 #[test]
 fn counts() {
     let value = json!({"id": "t1", "likes": 4, "replies": "many", "updated_at": "2024-02-29T11:59:00.000Z", "x": 1});
-    let counts = EngagementSeen { upstream_id: "t1".to_owned(), likes: Some(4), replies: None };
-    let expected = Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen: Seen::Engagement(counts) };
+    let counts = ObservedEngagement { upstream_id: "t1".to_owned(), likes: Some(4), replies: None };
+    let expected =
+        Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen: ObservedThing::Engagement(counts) };
     assert_eq!(engagement(&value, NOW), Ok(expected));
     assert_eq!(engagement(&json!({"id": "t1"}), NOW), Err(Refusal::Field("updated_at")));
     assert_eq!(engagement(&json!({"updated_at": time(NOW)}), NOW), Err(Refusal::Field("id")));

@@ -12,7 +12,7 @@ use super::Datasets;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Kind, Sequenced},
+        entry::{Kind, SequencedEntry},
     },
     error::Result,
     log::writer::Command,
@@ -29,7 +29,7 @@ pub(super) type LastDeleted = Arc<Mutex<Option<(i64, String)>>>;
 
 impl Datasets {
     /// Starts a task that deletes the oldest theses, if the dataset has more than `limit` with this new entry.
-    pub(super) fn delete_surplus_after(self: &Arc<Self>, dataset: &Dataset, limit: i64, written: &Sequenced) {
+    pub(super) fn delete_surplus_after(self: &Arc<Self>, dataset: &Dataset, limit: i64, written: &SequencedEntry) {
         let Some(Kind::ThesisCreated(created)) = &written.entry.kind else { return };
         if created.totals.in_dataset.is_none_or(|all| all.theses <= limit) {
             return;

@@ -110,7 +110,7 @@ fn thesis(number: u64) -> Thesis {
 }
 
 /// A log of created and deleted theses; also gives the theses left.
-fn log(dice: &mut Dice, length: u64) -> (Vec<Sequenced>, BTreeSet<String>) {
+fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) {
     let (mut entries, mut there) = (Vec::new(), Vec::new());
     for seq in 1..=length {
         let goes = !there.is_empty() && dice.roll(2) == 0;
@@ -122,13 +122,13 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<Sequenced>, BTreeSet<String>) {
             Kind::ThesisCreated(ThesisCreated { thesis: thesis(seq), ..ThesisCreated::default() })
         };
         let entry = Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() };
-        entries.push(Sequenced { seq, entry });
+        entries.push(SequencedEntry { seq, entry });
     }
     (entries, there.into_iter().map(|thesis| thesis.id).collect())
 }
 
 /// A core: follows the log in steps, makes the rows beyond its checkpoint, and sometimes starts again.
-async fn follow(backend: SharedBackend, entries: &[Sequenced], mut dice: Dice) {
+async fn follow(backend: SharedBackend, entries: &[SequencedEntry], mut dice: Dice) {
     let log = LogStore::new(Arc::clone(&backend));
     let start = || Projector::new(Arc::clone(&backend), ThesisStore::new(Arc::clone(&backend)), NAME.to_owned());
     let (mut projector, mut head) = (start(), 0);
@@ -201,7 +201,7 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     let backend: SharedBackend = store.clone();
     let start = || Projector::new(backend.clone(), ThesisStore::new(backend.clone()), NAME.to_owned());
     let (one, other) = (start(), start());
-    let sequenced = |seq, kind| Sequenced { seq, entry: Entry { kind: Some(kind), ..Entry::default() } };
+    let sequenced = |seq, kind| SequencedEntry { seq, entry: Entry { kind: Some(kind), ..Entry::default() } };
     let created = |seq| {
         let thesis = Thesis { id: format!("th_{seq}"), ..thesis(0) };
         sequenced(seq, Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }))
@@ -236,7 +236,7 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
 #[tokio::test]
 async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after() {
     let (mut entries, _) = log(&mut Dice(1), 40);
-    entries.retain(|Sequenced { entry, .. }| matches!(entry.kind, Some(Kind::ThesisCreated(_))));
+    entries.retain(|SequencedEntry { entry, .. }| matches!(entry.kind, Some(Kind::ThesisCreated(_))));
     let backend: SharedBackend = Arc::new(MemoryStore::new(true));
     let theses = ThesisStore::new(Arc::clone(&backend));
     Projector::new(backend, theses.clone(), NAME.to_owned()).project(&entries).await.unwrap();

@@ -9,9 +9,9 @@ use super::{
     thesis_event_id,
 };
 use crate::{
-    domain::entry::{Entry, Sequenced},
+    domain::entry::{Entry, SequencedEntry},
     error::Error,
-    figures::APPENDED,
+    metrics::APPENDED,
     store::{StoreError, StoreResult},
     tables::log::{AppendOutcome, ImportMark, room},
 };
@@ -121,7 +121,7 @@ impl Writer {
 
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
     /// state has changed then, and the entries must be computed again.
-    pub(super) async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<Sequenced>>> {
+    pub(super) async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<SequencedEntry>>> {
         self.append_marked(entries, None).await
     }
 
@@ -130,13 +130,13 @@ impl Writer {
         &mut self,
         entries: Vec<Entry>,
         mark: Option<ImportMark>,
-    ) -> StoreResult<Option<Vec<Sequenced>>> {
+    ) -> StoreResult<Option<Vec<SequencedEntry>>> {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
         }
         self.unfinished_mark.set().await?;
-        let entries: Vec<Sequenced> =
-            (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
+        let entries: Vec<SequencedEntry> =
+            (self.head + 1..).zip(entries).map(|(seq, entry)| SequencedEntry { seq, entry }).collect();
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;

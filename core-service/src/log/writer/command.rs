@@ -4,8 +4,8 @@ use prost::Message as _;
 
 use crate::{
     domain::{
-        entry::{Entry, Sequenced},
-        observation::{Observation, Seen},
+        entry::{Entry, SequencedEntry},
+        observation::{Observation, ObservedThing},
         row::NewThesis,
     },
     tables::log::ImportMark,
@@ -17,7 +17,7 @@ pub struct CommandOutcome {
     /// Id of the row that the command concerns.
     pub id: String,
     /// Its entry, new or found; none when the command changes nothing.
-    pub entry: Option<Sequenced>,
+    pub entry: Option<SequencedEntry>,
     /// True when the entry is new.
     pub applied: bool,
     /// Id of the event that the command caused.
@@ -57,7 +57,7 @@ impl Command {
         match self {
             Self::Create(new) => new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
             Self::Observe(observation) => match &observation.seen {
-                Seen::Thesis(seen) => seen.text.len(),
+                ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
             Self::DeleteSurplus { .. } | Self::Import(_) => 0,

@@ -6,7 +6,7 @@ use super::{
     CATCH_UP_PAGE, FOLLOWER_DERIVE_DELAY_MS, OTHER_PROJECTION_TIMEOUT, PROJECTION_POLL_INTERVAL, Writer, advance,
 };
 use crate::{
-    domain::entry::Sequenced,
+    domain::entry::SequencedEntry,
     log::projection::ROWS,
     store::{Consistency, StoreError, StoreResult},
     tables::log::decode,
@@ -50,14 +50,19 @@ impl Writer {
         Ok(true)
     }
 
-    pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
+    pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<SequencedEntry>> {
         let rows = self.shared.log.read(&self.name, after, head, CATCH_UP_PAGE).await?;
-        rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
     }
 
     /// Applies the log's entries up to `head`, and writes the rows beyond `projected`. `entries` holds the first of
     /// them if they were read before.
-    pub(super) async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
+    pub(super) async fn follow(
+        &mut self,
+        head: u64,
+        projected: u64,
+        mut entries: Vec<SequencedEntry>,
+    ) -> StoreResult<()> {
         while self.head < head {
             if entries.is_empty() {
                 entries = self.entries_after(self.head, head).await?;
@@ -94,7 +99,7 @@ impl Writer {
 
     /// Moves the head past projected entries and updates the state in memory. Their derived events are due
     /// `derive_delay_ms` later than for the writer that appended them.
-    pub(super) async fn apply_entries(&mut self, entries: &[Sequenced], derive_delay_ms: i64) -> StoreResult<()> {
+    pub(super) async fn apply_entries(&mut self, entries: &[SequencedEntry], derive_delay_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
         self.pending.apply_entries(entries, derive_delay_ms).await;
         self.head = last.seq;
@@ -106,9 +111,9 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<Sequenced> {
+    pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<SequencedEntry> {
         let body = self.shared.log.get(&self.name, seq).await?;
         let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
-        Ok(Sequenced { seq, entry: decode(body)? })
+        Ok(SequencedEntry { seq, entry: decode(body)? })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     domain::{
         entry::Kind,
         id,
-        observation::{EngagementSeen, Observation, Seen, ThesisSeen},
+        observation::{Observation, ObservedEngagement, ObservedThesis, ObservedThing},
         row::{Age, NewThesis, Profile, Thesis, Token},
     },
     store::StoreResult,
@@ -50,12 +50,12 @@ pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) ->
     let (version, observed_at) = (observation.version(), observation.observed_at);
     let age = Age::own(observation.revision, observed_at);
     match &observation.seen {
-        Seen::Thesis(seen) => thesis(draft, seen, version, observed_at).await,
-        Seen::Engagement(seen) => engagement(draft, seen, version).await,
-        Seen::Deletion(upstream_id) => deletion(draft, upstream_id, version).await,
-        Seen::Profile(seen) => profile(draft, seen, age).await,
-        Seen::Token(seen) => token(draft, seen, age).await,
-        Seen::Wallets(upstream_id, seen) => wallets(draft, upstream_id, seen, age).await,
+        ObservedThing::Thesis(seen) => thesis(draft, seen, version, observed_at).await,
+        ObservedThing::Engagement(seen) => engagement(draft, seen, version).await,
+        ObservedThing::Deletion(upstream_id) => deletion(draft, upstream_id, version).await,
+        ObservedThing::Profile(seen) => profile(draft, seen, age).await,
+        ObservedThing::Token(seen) => token(draft, seen, age).await,
+        ObservedThing::Wallets(upstream_id, seen) => wallets(draft, upstream_id, seen, age).await,
     }
 }
 
@@ -69,7 +69,12 @@ fn contradiction(before: &Thesis, author: &str, on: &str, created_at: i64) -> Op
     differs.into_iter().find_map(|(field, differs)| differs.then_some(field))
 }
 
-async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed_at: i64) -> StoreResult<DraftResult> {
+async fn thesis(
+    draft: &mut Draft<'_>,
+    seen: &ObservedThesis,
+    version: i64,
+    observed_at: i64,
+) -> StoreResult<DraftResult> {
     let id = id::of_thesis(draft.name(), &seen.upstream_id);
     let author = id::of_profile(draft.name(), &seen.profile.upstream_id);
     let on = id::of_token(draft.name(), &seen.token.chain, &address_form(&seen.token.address));
@@ -118,7 +123,7 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
 /// The row of a thesis that is observed for the first time. `awaited` holds earlier observations for it.
 fn new_row(
     id: String,
-    seen: &ThesisSeen,
+    seen: &ObservedThesis,
     version: i64,
     (profile, token): (&Profile, &Token),
     awaited: Option<Thesis>,
@@ -148,7 +153,7 @@ fn new_row(
     row
 }
 
-fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ThesisSeen, version: i64) -> DraftResult {
+fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i64) -> DraftResult {
     let id = before.id.clone();
     if before.deleted_at.is_some() {
         return DraftResult::nothing(id);
@@ -175,7 +180,7 @@ fn awaited(id: String, upstream_id: &str) -> Thesis {
     Thesis { id, upstream_id: upstream_id.to_owned(), engagement_version: i64::MIN, ..Thesis::default() }
 }
 
-async fn engagement(draft: &mut Draft<'_>, seen: &EngagementSeen, version: i64) -> StoreResult<DraftResult> {
+async fn engagement(draft: &mut Draft<'_>, seen: &ObservedEngagement, version: i64) -> StoreResult<DraftResult> {
     let id = id::of_thesis(draft.name(), &seen.upstream_id);
     let known = draft.thesis(&id).await?;
     let mut thesis = known.unwrap_or_else(|| awaited(id.clone(), &seen.upstream_id));

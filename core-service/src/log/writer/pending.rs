@@ -13,7 +13,7 @@ use super::{CATCH_UP_PAGE, token_counts::TokenCounts};
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Kind, Sequenced},
+        entry::{Kind, SequencedEntry},
         row::Token,
     },
     shared::Shared,
@@ -84,7 +84,7 @@ impl PendingDerivations {
         let mut after = self.stored;
         while after < head {
             let rows = log.read(&self.name, after, head, CATCH_UP_PAGE).await?;
-            let entries = rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }));
+            let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? }));
             let entries = entries.collect::<StoreResult<Vec<_>>>()?;
             let Some(last) = entries.last() else {
                 return Err(StoreError::Unavailable(format!("log {} ends before {head}", self.name)));
@@ -126,7 +126,7 @@ impl PendingDerivations {
 
     /// Adds the derived events that these entries need, due `delay_ms` later than possible, and drops the pending ones
     /// that these entries contain.
-    pub(super) async fn apply_entries(&mut self, entries: &[Sequenced], delay_ms: i64) {
+    pub(super) async fn apply_entries(&mut self, entries: &[SequencedEntry], delay_ms: i64) {
         let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
             _ => None,

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Entry, Kind, Sequenced, ThesisCreated, TokenActivity, Totals},
+        entry::{DatasetTotals, Entry, Kind, SequencedEntry, ThesisCreated, TokenActivity, Totals},
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
@@ -28,12 +28,12 @@ use crate::{
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
 };
 
-async fn entries(core: &Core, dataset: &Dataset) -> Vec<Sequenced> {
+async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
     let name = dataset.to_string();
     let head = core.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
     let rows = core.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
     assert_eq!(rows.len() as u64, head, "the log has a gap");
-    rows.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() }).collect()
+    rows.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() }).collect()
 }
 
 fn entry(core: &Core, id: String, kind: Kind) -> Entry {
@@ -53,7 +53,7 @@ fn created(new: &NewThesis) -> Kind {
     })
 }
 
-fn theses_of(entries: &[Sequenced]) -> Vec<String> {
+fn theses_of(entries: &[SequencedEntry]) -> Vec<String> {
     let created = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
         Some(Kind::ThesisCreated(created)) => Some(created.thesis.id.clone()),
         _ => None,
@@ -164,11 +164,11 @@ fn clock_now(core: &Core) -> i64 {
     core.shared.clock.now_ms()
 }
 
-async fn until_derived(core: &Core, dataset: &Dataset, pairs: usize) -> Vec<Sequenced> {
+async fn until_derived(core: &Core, dataset: &Dataset, pairs: usize) -> Vec<SequencedEntry> {
     let mut position = core.datasets.position(dataset).await.unwrap();
     loop {
         let log = entries(core, dataset).await;
-        let is_derived = |sequenced: &&Sequenced| matches!(sequenced.entry.kind, Some(Kind::TokenActivity(_)));
+        let is_derived = |sequenced: &&SequencedEntry| matches!(sequenced.entry.kind, Some(Kind::TokenActivity(_)));
         if log.iter().filter(is_derived).count() >= pairs {
             return log;
         }
@@ -333,9 +333,9 @@ async fn what_another_core_derived_meanwhile_counts() {
     let core = core(memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("meanwhile".to_owned());
     let new = new_thesis(&dataset, 1);
-    let thesis = |seq| Sequenced { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
+    let thesis = |seq| SequencedEntry { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
-    let derived = Sequenced { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
+    let derived = SequencedEntry { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
     let mut pending = PendingDerivations::new(Arc::clone(&core.shared), dataset.to_string());
     pending.apply_entries(&[thesis(1)], 0).await;
     assert_eq!(pending.time_until_due(), Some(Duration::ZERO));

@@ -1,4 +1,4 @@
-//! Uses an invitation, or the link that makes the first administrator.
+//! Accepts an invitation, or the link that creates the first administrator.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use thesis_proto::{error::ErrorCode, v1};
 use super::{
     get_link::{Link, open_invitation, read_link},
     set_up::withdrawn,
-    sign_up::{sign_up_closed, with_password},
+    sign_up::{create_with_password, sign_up_closed},
 };
 use crate::{
     access::rights,
@@ -32,13 +32,13 @@ use crate::{
     tables::account::FIRST_GENERATION,
 };
 
-/// Uses an invitation for the user of the session, or for a new one. A member's role is raised by it, never lowered. An
-/// invitation that proves the e-mail confirms it.
+/// Accepts an invitation for the user of the session, or for a new user. It may raise a member's role and never lowers
+/// it. An invitation that proves the e-mail confirms it.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` when it is for another e-mail than the session's; `EMAIL_NOT_CONFIRMED` when
-/// neither the link nor the account proves the e-mail; without a session `SIGN_IN_REQUIRED` when the e-mail has a user,
-/// `SIGN_UP_CLOSED`, and 422; or when the store does not answer.
+/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` if the session has another e-mail; `EMAIL_NOT_CONFIRMED` if neither the link
+/// nor the account proves the e-mail; without a session `SIGN_IN_REQUIRED` if the e-mail has a user, `SIGN_UP_CLOSED`,
+/// and 422; or if the store does not answer.
 pub async fn accept_invitation(
     core: &Core,
     person: Option<&Person>,
@@ -66,7 +66,7 @@ pub async fn accept_invitation(
     let password = message.password.as_deref().unwrap_or_default();
     match person {
         Some(_) => change.await?,
-        None => with_password(core, &user, address, password, change).await?,
+        None => create_with_password(core, &user, address, password, change).await?,
     }
     let session = match person {
         Some(_) => None,
@@ -98,7 +98,7 @@ fn has_user() -> Error {
     Error::new(ErrorCode::SignInRequired, text)
 }
 
-/// Refuses a new user where the creator of their invitation may let in nobody.
+/// Refuses a new user if the creator of the invitation may not invite new users.
 fn demand_open_to_strangers(core: &Core, people: &People, invitation: &Invitation) -> Result<()> {
     let is_by_owner = invitation.organization_id.is_some() && !invitation.is_set_up();
     let creator = people.user(&invitation.creator).map(|user| &**user);
@@ -108,7 +108,7 @@ fn demand_open_to_strangers(core: &Core, people: &People, invitation: &Invitatio
     Ok(())
 }
 
-/// A user to be made, with the invitation's e-mail or the one that the request chooses.
+/// Builds a new user with the e-mail of the invitation or the one in the request.
 fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitationRequest) -> Result<User> {
     let shared = &core.shared;
     let email = invitation.email.as_ref().or(message.email.as_ref()).map_or("", |email| email.trim());
@@ -130,7 +130,7 @@ fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitation
     })
 }
 
-/// The changes by which a user accepts.
+/// Builds the changes of an acceptance.
 fn changes(core: &Core, state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<Vec<ControlChange>> {
     let people = state.people();
     let invitation = open_invitation(state, id, &user.id, now_ms)?;
@@ -165,7 +165,7 @@ fn changes(core: &Core, state: &ControlState, id: &str, user: &User, now_ms: i64
     if invitation.proves_email() {
         after = after.confirmed(now_ms);
     } else if before.is_some() && !after.is_confirmed() {
-        // Whoever signed up with this e-mail may be somebody else than the person who was invited.
+        // The person who signed up with this e-mail may not be the invited person.
         return Err(rights::email_not_confirmed());
     }
     if before.is_none_or(|before| **before != after) {

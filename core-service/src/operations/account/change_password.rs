@@ -19,8 +19,8 @@ use crate::{
     tables::account::{self as rows, Password},
 };
 
-/// Sets a new password for who tells the present one. All sessions of the user end, and a new one begins; links for a
-/// new password are withdrawn. Wrong present passwords count for the session alone, and changes for the user.
+/// Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links
+/// for a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
 ///
 /// # Errors
 /// 422, `RATE_LIMITED`, `CHANGED_MEANWHILE`, or when the store does not answer.
@@ -67,7 +67,7 @@ async fn check_and_set(
     Ok(v1::ChangePasswordResponse { session: Some(session) })
 }
 
-/// The generation of the present password, if it is this one.
+/// Returns the generation of the present password, if it matches.
 async fn check(core: &Core, person: &Person, requester: Requester<'_>, password: &str) -> Result<i64> {
     let stored = rows::password(&core.shared.backend, &person.user.id, Consistency::Quorum).await?;
     let (generation, hash) =

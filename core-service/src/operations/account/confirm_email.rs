@@ -1,4 +1,4 @@
-//! Uses a link that confirms an e-mail.
+//! Confirms an e-mail by a link.
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,11 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Uses a link that confirms the e-mail of a session's user. The link proves that its holder reads the mail, and the
-/// session that the same person chose the password. Using it again changes nothing.
+/// Uses a link that confirms the e-mail of the session's user. The link proves that its holder reads the mail. The
+/// session proves that the same person chose the password. A second use changes nothing.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND`, `INSUFFICIENT_ROLE` when the link is for another user, or when the store does not answer.
+/// `LINK_NOT_FOUND`, `INSUFFICIENT_ROLE` if the link is for another user, or if the store does not answer.
 pub async fn confirm_email(
     core: &Core,
     person: &Person,

@@ -26,10 +26,10 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Most expired invitations that go when another is made.
+/// Expired invitations that one new invitation deletes.
 const MAX_DROPPED: usize = 50;
 
-/// The organization, if the person may invite to it.
+/// Returns the organization, if the person may invite to it.
 fn demand_inviter<'a>(
     state: &'a ControlState,
     person: &Person,
@@ -40,7 +40,7 @@ fn demand_inviter<'a>(
     Ok(organization)
 }
 
-/// The changes that make an invitation. One before it for the same person goes, and so do expired ones.
+/// Builds the changes of a new invitation. They delete an earlier one for the same person and expired ones.
 fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Result<Vec<ControlChange>> {
     let (people, folded) = (state.people(), folded_email(new.email.as_deref().unwrap_or_default()));
     let user = people.user_by_email(&folded);
@@ -60,14 +60,14 @@ fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Res
     Ok([ControlChange::Invitation(new.clone())].into_iter().chain(gone).collect())
 }
 
-/// True if a letter may say the name of the organization to which a user invites. A young account's texts are not mailed
-/// to people who did not ask for them.
+/// True if the mail may name the organization. Texts of a young account are not mailed to people who did not request
+/// them.
 fn may_mail_texts(user: &User, now_ms: i64) -> bool {
     user.is_confirmed() && now_ms - user.created_at >= MIN_AGE_FOR_TEXTS_MS
 }
 
-/// Invites somebody to an organization for seven days. Owners whose e-mail is confirmed. Where mail is sent, the invited
-/// person gets the link; elsewhere the answer has it.
+/// Invites somebody to an organization for seven days. Only owners with a confirmed e-mail may. The link goes by mail;
+/// without mail it is in the response.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `EMAIL_NOT_CONFIRMED`, `ACCOUNT_LIMIT_REACHED`, `RATE_LIMITED`, or
@@ -161,7 +161,7 @@ mod tests {
         for _ in 0..6 {
             assert_eq!(invite("ada@example.com").await, Some(ErrorCode::RateLimited));
         }
-        // The tries of half a day ago count no more, and those that were refused never did.
+        // Attempts older than half a day no longer count. Refused attempts never count.
         clock.advance(DAY_MS / 2);
         for _ in 0..5 {
             assert_eq!(invite("ada@example.com").await, None);

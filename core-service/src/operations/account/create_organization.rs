@@ -18,10 +18,10 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Plan of an organization that a person creates, where this installation has it.
+/// Plan of an organization that a person creates, if this installation has that plan.
 const FIRST_PLAN: &str = "free";
 
-/// The plan that organizations begin with: `free`, or the one with the fewest requests.
+/// Returns the plan of new organizations: `free`, or the one with the fewest requests.
 fn first_plan(core: &Core) -> String {
     let plans = core.gate.plans();
     let fewest = || plans.iter().min_by_key(|(_, plan)| plan.requests_per_month).map(|(name, _)| name.clone());
@@ -29,7 +29,7 @@ fn first_plan(core: &Core) -> String {
     free.or_else(fewest).unwrap_or_else(|| FIRST_PLAN.to_owned())
 }
 
-/// A new organization, and its founder as its owner.
+/// Builds a new organization with its founder as owner.
 pub(super) fn founded(core: &Core, name: &str, user_id: &str) -> (Organization, Member) {
     let created_at = core.shared.clock.now_ms();
     let organization = Organization {

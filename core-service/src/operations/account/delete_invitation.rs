@@ -11,7 +11,7 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Withdraws an invitation: its link works no more. Owners only.
+/// Withdraws an invitation, so that its link stops working. Owners only.
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.

@@ -1,4 +1,4 @@
-//! Tells who the session's user is.
+//! Reads the account of the session's user.
 
 use thesis_proto::v1;
 
@@ -9,10 +9,10 @@ use crate::{
     operations::Core,
 };
 
-/// Tells who the session's user is, and the organizations of theirs by name.
+/// Reads the session's user and their organizations, by name.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest) -> Result<v1::GetAccountResponse> {
     let shared = &core.shared;
     shared.control.refresh().await?;
@@ -20,12 +20,12 @@ pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest
     let state = shared.control.state();
     let people = state.people();
     let user = people.user(&person.user.id).unwrap_or(&person.user);
-    let mut places: Vec<_> = people
+    let mut joined: Vec<_> = people
         .memberships(&user.id)
         .filter_map(|member| Some((state.organization(&member.organization_id)?, member)))
         .collect();
-    places.sort_by(|(one, _), (other, _)| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
-    let memberships = places.into_iter().map(|(of, member)| convert::account::membership(member, of)).collect();
+    joined.sort_by(|(one, _), (other, _)| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+    let memberships = joined.into_iter().map(|(of, member)| convert::account::membership(member, of)).collect();
     Ok(v1::GetAccountResponse {
         user: Some(convert::account::user(user)),
         memberships,

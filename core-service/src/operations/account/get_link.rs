@@ -1,4 +1,4 @@
-//! Tells what a one-time link is for.
+//! Reads the purpose of a one-time link.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     store::Consistency,
 };
 
-/// What a link's token says.
+/// Content of a link's token.
 pub(super) enum Link {
     /// The id of an invitation, or of the set-up link.
     Invitation(String),
@@ -29,7 +29,7 @@ pub(super) enum Link {
 /// Reads the token of a link, which may have been used.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND` when this service did not make it.
+/// `LINK_NOT_FOUND` if this service did not issue it.
 pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
     let text = keys.read_link(token).ok_or_else(no_link)?;
     if let Some(confirmation) = confirmations::parse(&text) {
@@ -38,7 +38,7 @@ pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
     Ok(if text.starts_with("inv_") { Link::Invitation(text) } else { Link::Reset(text) })
 }
 
-/// An invitation that a user can use now. The set-up link is for the first administrator only.
+/// Finds an invitation that a user can accept now. Only the first administrator can use the set-up link.
 ///
 /// # Errors
 /// `LINK_NOT_FOUND`
@@ -56,7 +56,7 @@ pub(super) fn open_invitation<'a>(
     Ok(found)
 }
 
-/// Tells what a one-time link is for. It stays unused.
+/// Reads the purpose of a one-time link, without using it.
 ///
 /// # Errors
 /// `LINK_NOT_FOUND`, or when the store does not answer.

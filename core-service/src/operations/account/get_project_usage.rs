@@ -1,4 +1,4 @@
-//! Reads how much of its plan a project has used, for people.
+//! Reads the usage of a project, for people.
 
 use thesis_proto::v1;
 
@@ -9,11 +9,11 @@ use crate::{
     error::{Error, Result},
     operations::{
         Core,
-        get_usage::{UsageOf, usage},
+        get_usage::{UsageSubject, usage},
     },
 };
 
-/// Reads how much a project has used of its plan's limits, by environment.
+/// Reads how much of its plan's limits a project has used, by environment.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
@@ -30,7 +30,7 @@ pub async fn get_project_usage(
         (organization.id.clone(), organization.plan.clone())
     };
     let plan = core.gate.plan(&plan).ok_or_else(|| Error::internal("there are no plans"))?;
-    let of = UsageOf { organization_id: &organization_id, project_id: &message.project_id, plan };
+    let of = UsageSubject { organization_id: &organization_id, project_id: &message.project_id, plan };
     let (test, live) = tokio::try_join!(usage(core, of, false, person.now_ms), usage(core, of, true, person.now_ms))?;
     Ok(v1::GetProjectUsageResponse { test: Some(test), live: Some(live) })
 }

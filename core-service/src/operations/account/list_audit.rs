@@ -1,4 +1,4 @@
-//! Lists who did what in an organization.
+//! Lists the audit log of an organization.
 
 use thesis_proto::v1;
 
@@ -7,10 +7,10 @@ use crate::{
     accounts::Person,
     domain::account::Role,
     error::Result,
-    operations::{Core, admin::list_audit_log::page},
+    operations::{Core, admin::list_audit_log::read_page},
 };
 
-/// Lists who did what in an organization, newest first. Owners only.
+/// Lists the audit log of an organization, newest first. Owners only.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `INVALID_CURSOR`, or when the store does not answer.
@@ -23,6 +23,6 @@ pub async fn list_audit(
     let id = message.organization_id.as_str();
     rights::organization(&core.shared.control.state(), &person.actor, id, Role::Owner)?;
     let v1::ListAuditLogResponse { data, next_cursor, has_more } =
-        page(core, Some(id), true, message.limit, message.cursor.as_deref()).await?;
+        read_page(core, Some(id), true, message.limit, message.cursor.as_deref()).await?;
     Ok(v1::ListAuditEntriesResponse { data, next_cursor, has_more })
 }

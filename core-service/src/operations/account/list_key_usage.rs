@@ -18,21 +18,21 @@ use crate::{
     tables::key_usage::{self, RETENTION_MS},
 };
 
-/// Longest time of an answer, in milliseconds.
+/// Time span of one response, in milliseconds.
 const MAX_MS: i64 = 31 * DAY_MS;
 
 fn not_a_time(param: &str) -> Error {
     invalid(param, "must be a time of the years 1 to 9999")
 }
 
-/// The first millisecond of the first hour and the last one of the last hour that are asked for; none if nothing can be
-/// there.
+/// Returns the first millisecond of the first requested hour and the last one of the last hour; none if no counts can
+/// exist.
 fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i64)>> {
     let from = message.from.as_ref().filter(|time| is_time(time)).map(to_millis).ok_or_else(|| not_a_time("from"))?;
     let to = match &message.to {
         Some(to) if !is_time(to) => return Err(not_a_time("to")),
         Some(to) => to_millis(to),
-        // A list from a time to come is empty.
+        // A list that starts in the future is empty.
         None => now_ms.max(from),
     };
     if to < from {
@@ -41,7 +41,7 @@ fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i
     if to - from.max(now_ms - RETENTION_MS) > MAX_MS {
         return Err(invalid("to", "must be at most 31 days after from; ask for the other days apart"));
     }
-    // Another core's clock may be ahead of this one's.
+    // The clock of another core may be ahead of this one.
     let (from, to) = (from.max(now_ms - RETENTION_MS), to.min(now_ms + HOUR_MS));
     let hour = |at: i64| at.div_euclid(HOUR_MS) * HOUR_MS;
     Ok((from <= to).then(|| (hour(from), hour(to) + HOUR_MS - 1)))

@@ -11,7 +11,7 @@ use crate::{
 /// Lists the user's sessions, the last used first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn list_sessions(
     core: &Core,
     person: &Person,

@@ -13,7 +13,7 @@ use crate::{
     tables::control::member_id,
 };
 
-/// The changes that end the invitations of somebody who is no owner of the organization any more.
+/// Builds the changes that end the invitations of a former owner.
 pub(super) fn ended_invitations(
     people: &People,
     organization_id: &str,
@@ -22,7 +22,7 @@ pub(super) fn ended_invitations(
     people.invitations_by(organization_id, user_id).map(|row| ControlChange::InvitationGone(row.id.clone()))
 }
 
-/// Removes a member, and ends the invitations that they created. Owners remove others, and everybody may leave, except
+/// Removes a member, and ends the invitations that they created. Owners remove others. Every member may leave, except
 /// the last owner.
 ///
 /// # Errors
@@ -33,9 +33,9 @@ pub async fn remove_member(
     message: &v1::RemoveMemberRequest,
 ) -> Result<v1::RemoveMemberResponse> {
     let leaves = message.user_id == person.user.id;
-    let (least, action) = if leaves { (Role::Viewer, "member.left") } else { (Role::Owner, "member.removed") };
+    let (min_role, action) = if leaves { (Role::Viewer, "member.left") } else { (Role::Owner, "member.removed") };
     let remove = |state: &ControlState| {
-        rights::organization(state, &person.actor, &message.organization_id, least)?;
+        rights::organization(state, &person.actor, &message.organization_id, min_role)?;
         let found = state.people().member(&message.organization_id, &message.user_id);
         let member = found.ok_or_else(rights::no_member)?;
         demand_other_owner(state, member)?;

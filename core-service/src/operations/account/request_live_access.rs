@@ -1,4 +1,4 @@
-//! Asks for live access.
+//! Requests live access.
 
 use thesis_proto::v1;
 
@@ -11,8 +11,8 @@ use crate::{
     operations::{Core, admin::change_project::change_project},
 };
 
-/// Asks an administrator to let a project's live keys work; asking again changes nothing, nor does it where they work.
-/// Developers and owners whose e-mail is confirmed.
+/// Requests that an administrator approves a project for live keys. A second request changes nothing, nor does one for
+/// an approved project. Only developers and owners with a confirmed e-mail may.
 ///
 /// # Errors
 /// `EMAIL_NOT_CONFIRMED`, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, or when the store does not answer.
@@ -22,7 +22,7 @@ pub async fn request_live_access(
     message: &v1::RequestLiveAccessRequest,
 ) -> Result<v1::RequestLiveAccessResponse> {
     core.shared.control.refresh().await?;
-    // An e-mail stays confirmed, so this holds when the change is made.
+    // An e-mail stays confirmed, so this check still holds when the change is written.
     rights::demand_confirmed(&core.shared.control.state(), &person.actor)?;
     let ask = |project: &mut Project| {
         demand_in_use(project)?;

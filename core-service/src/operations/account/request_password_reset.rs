@@ -16,11 +16,11 @@ use crate::{
     operations::Core,
 };
 
-/// Sends a link for a new password to the user with this e-mail, if there is one and mail is sent. The work is done
-/// after the answer, which is always the same. Links that were sent before stay good.
+/// Sends a link for a new password to the user with this e-mail, if there is one and mail is configured. The work runs
+/// after the response, which is always the same. Earlier links stay valid.
 ///
 /// # Errors
-/// 422, `RATE_LIMITED` whether there is such a user or not, or when the store does not answer.
+/// 422, `RATE_LIMITED` whether such a user exists or not, or if the store does not answer.
 pub async fn request_password_reset(
     core: &Arc<Core>,
     address: Option<&str>,
@@ -30,7 +30,7 @@ pub async fn request_password_reset(
     attempts::from_address(&core.shared, &RESET_FROM_ADDRESS, address).await?;
     attempts::of_account_from(&core.shared, &RESET_FROM_NETWORK, &message.email, address).await?;
     if attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?.is_none() {
-        // The account has been sent as many links as it gets in an hour or a day, and each of them works.
+        // The account has used up its links of this hour or day, and each of them still works.
         return Ok(v1::RequestPasswordResetResponse {});
     }
     let (core_of_task, email, address) = (Arc::clone(core), message.email.clone(), address.map(str::to_owned));
@@ -47,14 +47,14 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(email).cloned();
     let Some(user) = user else { return Ok(()) };
-    let asked =
+    let audit_rows =
         vec![sessions::audit_row(shared, &sessions::actor(&user, address).does("password.reset_asked").to(&user.id))];
     let Some(mail) = &core.accounts.mail else {
-        // An administrator finds it in the audit log, and makes a link to hand over.
-        return Ok(shared.backend.apply(asked).await?);
+        // An administrator sees the request in the audit log, and creates a link to hand over.
+        return Ok(shared.backend.apply(audit_rows).await?);
     };
-    let made = resets::make(shared, &user, Delivery::Mailed, asked).await?;
-    mail.post(Letter::reset(&user.email, &core.accounts.link(&made.token)));
+    let reset = resets::create_link(shared, &user, Delivery::Mailed, audit_rows).await?;
+    mail.post(Letter::reset(&user.email, &core.accounts.link(&reset.token)));
     Ok(())
 }
 
@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(request(&format!("198.51.100.{number}")).await, None);
         }
         assert!(reserve().await.unwrap().is_none());
-        // Whoever requests more gets the same answer.
+        // A caller beyond the limit gets the same response.
         assert_eq!(request("203.0.113.1").await, None);
         clock.advance(HOUR_MS);
         for number in 1..=10 {

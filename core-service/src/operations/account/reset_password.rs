@@ -1,4 +1,4 @@
-//! Uses a link for a new password.
+//! Sets a new password by a link.
 
 use thesis_proto::v1;
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The changes that end everything that a user belongs to. An organization may be left without a member.
+/// Builds the changes that end all memberships of a user. An organization may remain without a member.
 fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = ControlChange> {
     people.memberships(user_id).flat_map(move |member| {
         let invitations = ended_invitations(people, &member.organization_id, &member.user_id);
@@ -32,11 +32,11 @@ fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = Con
     })
 }
 
-/// Confirms a user's e-mail after a new password by a link, and ends memberships where the link says so. It changes nothing
-/// once the e-mail is confirmed.
+/// Confirms a user's e-mail after a new password by a link, and ends memberships if the link says so. It changes
+/// nothing once the e-mail is confirmed.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND` without such a user, or when the store does not answer.
+/// `LINK_NOT_FOUND` without such a user, or if the store does not answer.
 pub(super) async fn confirm_by_link(
     core: &Core,
     user: &User,
@@ -60,8 +60,8 @@ pub(super) async fn confirm_by_link(
     core.shared.control.change(sessions::actor(user, address).does("user.email_confirmed"), confirm).await
 }
 
-/// Uses a link for a new password. All sessions of the user end, and a new one begins. It confirms the e-mail. If this is
-/// the first proof of it, memberships end unless the operator keeps them: the holder of the address takes nothing over
+/// Uses a link for a new password. All sessions of the user end, and a new one starts. It confirms the e-mail. At the
+/// first proof of the e-mail, memberships end unless the operator keeps them: the owner of the address inherits nothing
 /// from a stranger who signed up with it.
 ///
 /// # Errors
@@ -90,11 +90,11 @@ pub async fn reset_password(
         if rows::set_password(&shared.backend, &user.id, conditions, &password, beside).await? {
             break rows::next_generation(before);
         }
-        // The link was used meanwhile, or the password was changed.
+        // A concurrent request used the link or changed the password.
         consistency = Consistency::Serial;
         found = resets::find(shared, &link, consistency).await?;
     };
-    // The stranger's sessions are over by now. If this fails, the next sign-in or another link does the same.
+    // The stranger's sessions have ended by now. If this step fails, the next sign-in or another link repeats it.
     let user = confirm_by_link(core, &user, address, ends_memberships).await?;
     let session = sessions::begin(shared, &user, (address, None), message.user_agent.as_deref(), generation).await?;
     Ok(v1::ResetPasswordResponse { session: Some(session) })

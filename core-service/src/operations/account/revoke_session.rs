@@ -8,7 +8,7 @@ use crate::{
     operations::Core,
 };
 
-/// Ends one of the user's sessions, at once and everywhere.
+/// Ends one of the user's sessions, immediately and on all cores.
 ///
 /// # Errors
 /// `SESSION_NOT_FOUND`, or when the store does not answer.

@@ -13,10 +13,10 @@ use crate::{
     operations::Core,
 };
 
-/// Mails the user another link that confirms their e-mail; nothing is sent once it is confirmed.
+/// Mails the user another link that confirms their e-mail. It sends nothing once the e-mail is confirmed.
 ///
 /// # Errors
-/// `EMAIL_NOT_CONFIRMED` where no mail is sent, `RATE_LIMITED`, or when the store does not answer.
+/// `EMAIL_NOT_CONFIRMED` without mail, `RATE_LIMITED`, or if the store does not answer.
 pub async fn send_confirmation(
     core: &Core,
     person: &Person,

@@ -1,4 +1,4 @@
-//! The link that makes the first administrator.
+//! The link that creates the first administrator.
 
 use thesis_proto::error::ErrorCode;
 
@@ -13,17 +13,17 @@ use crate::{
     shared::control::{ControlState, People},
 };
 
-/// The changes that withdraw the set-up link. They belong to every change that makes an administrator.
+/// Builds the changes that withdraw the set-up link. Every change that creates an administrator includes them.
 pub(in crate::operations) fn withdrawn(people: &People) -> impl Iterator<Item = ControlChange> {
     let unused = people.invitations().filter(|invitation| invitation.is_set_up());
     unused.map(|invitation| ControlChange::InvitationGone(invitation.id.clone()))
 }
 
-/// The link that makes the first administrator, who becomes an owner of the organization of the bootstrap keys. It is
-/// always the same one; none once there is an administrator.
+/// Returns the link that creates the first administrator, who becomes an owner of the organization of the bootstrap
+/// keys. The link is always the same; there is none once an administrator exists.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     let shared = &core.shared;
     let new = Invitation {
@@ -54,7 +54,7 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     Ok(id.map(|id| core.accounts.link(&shared.keys.link_token(&id))))
 }
 
-/// The error for taking the last administrator away.
+/// The error for removing the last administrator.
 pub(in crate::operations) fn last_administrator() -> Error {
     let text = "this is the last administrator; make another user one first";
     Error::new(ErrorCode::LastAdministrator, text)

@@ -1,4 +1,4 @@
-//! Begins a session with e-mail and password.
+//! Starts a session with e-mail and password.
 
 #[cfg(test)]
 mod tests;
@@ -17,21 +17,21 @@ use crate::{
     },
     domain::account::{User, folded_email},
     error::{Error, Result},
-    figures::SIGN_INS,
+    metrics::SIGN_INS,
     operations::Core,
     tables::account::{self as rows, Password},
 };
 
-/// Stands for a user who does not exist.
+/// Id in place of a user who does not exist.
 const NOBODY: &str = "usr_nobody";
 
-/// Begins a session with e-mail and password. Neither the answer nor its time tells whether there is such a user.
+/// Starts a session with e-mail and password. Neither the response nor its duration reveals whether the user exists.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED`, `RATE_LIMITED`, or when the store does not answer or too many sign in at once.
+/// `SIGN_IN_FAILED`, `RATE_LIMITED`, or if the store does not answer or too many people sign in at once.
 pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInRequest) -> Result<v1::SignInResponse> {
     let outcome = try_to_sign_in(core, address, message).await;
-    let told = outcome.as_ref().map_or_else(
+    let label = outcome.as_ref().map_or_else(
         |error| match error.api.code {
             ErrorCode::SignInFailed => "failed",
             ErrorCode::RateLimited => "limited",
@@ -39,7 +39,7 @@ pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInReq
         },
         |_| "succeeded",
     );
-    SIGN_INS.at(told).increment(1);
+    SIGN_INS.at(label).increment(1);
     outcome
 }
 
@@ -63,20 +63,20 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
         }
     };
     if let Err(error) = attempts::of_account(shared, &SIGN_INS_OF_ACCOUNT, &message.email).await {
-        // Above this limit the right password counts as a wrong one does, so that soon no more are hashed.
+        // Above this limit the right password counts as a wrong one, so that soon no more passwords are hashed.
         if error.api.code != ErrorCode::RateLimited {
             attempts::give_back(shared, tries).await;
         }
         return Err(error);
     }
     attempts::give_back(shared, tries).await;
-    // A crash may have come between the new password and the change that it began.
+    // A core may have crashed between the new password and the change that follows it.
     let user = if ends_memberships { Arc::new(confirm_by_link(core, &user, address, true).await?) } else { user };
     let session = sessions::begin(shared, &user, from, message.user_agent.as_deref(), generation).await?;
     Ok(v1::SignInResponse { session: Some(session) })
 }
 
-/// The user, if the password is right, and the password's generation.
+/// Returns the user if the password is right, and the generation of the password.
 async fn check(
     core: &Core,
     message: &v1::SignInRequest,
@@ -89,7 +89,8 @@ async fn check(
         None => (None, NO_PASSWORD.to_owned()),
     };
     let mut subject = folded_email(&message.email);
-    // Strangers' tries take no place of these. All devices of an account share one limit: else it could fill the queue.
+    // Attempts of strangers do not use up this limit. All devices of an account share it, or the account could fill the
+    // queue.
     match origin {
         Origin::Device(_) => subject.push_str("/devices"),
         Origin::Network { is_known: true, .. } => subject.push_str("/networks"),

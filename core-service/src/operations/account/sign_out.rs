@@ -1,4 +1,4 @@
-//! Ends the session that calls.
+//! Ends the session of the caller.
 
 use thesis_proto::v1;
 
@@ -8,12 +8,12 @@ use crate::{
     operations::Core,
 };
 
-/// Ends the session that calls.
+/// Ends the session of the caller.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn sign_out(core: &Core, person: &Person, _: &v1::SignOutRequest) -> Result<v1::SignOutResponse> {
-    // Another call may have ended it meanwhile.
+    // A concurrent call may have ended it.
     sessions::end(&core.shared, person, &person.session_id, "session.ended").await?;
     Ok(v1::SignOutResponse {})
 }

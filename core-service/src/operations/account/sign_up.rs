@@ -24,19 +24,19 @@ use crate::{
     tables::account::{self as rows, FIRST_GENERATION, Password},
 };
 
-/// The error for a stranger where only invited people get an account.
+/// The error for a stranger while only invited people may sign up.
 pub(super) fn sign_up_closed() -> Error {
     let text = "only who is invited can sign up here; ask an administrator for an invitation";
     Error::new(ErrorCode::SignUpClosed, text)
 }
 
-/// The error for an e-mail that a user has already.
+/// The error for an e-mail that already has a user.
 #[must_use]
 pub fn email_taken() -> Error {
     Error::new(ErrorCode::EmailTaken, "there is a user with this e-mail already; sign in, or ask for a new password")
 }
 
-/// Creates a user who owns a new organization, begins a session, and mails a link that confirms the e-mail.
+/// Creates a user who owns a new organization, starts a session, and mails a link that confirms the e-mail.
 ///
 /// # Errors
 /// `SIGN_UP_CLOSED`, 422, `RATE_LIMITED`, `EMAIL_TAKEN`, or when the store does not answer.
@@ -51,16 +51,16 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     ])?;
     let shared = &core.shared;
     let tried = attempts::from_address(shared, &SIGN_UP_FROM_ADDRESS, address).await?;
-    let made = make(core, address, message).await;
-    // The queue of passwords had no room: nothing was tried.
+    let response = create_account(core, address, message).await;
+    // The queue of password hashes was full, so no attempt was made.
     let is_untried = |error: &Error| error.api.code == ErrorCode::RateLimited || error.api.code.http_status() >= 500;
-    if made.as_ref().is_err_and(is_untried) {
+    if response.as_ref().is_err_and(is_untried) {
         attempts::give_back(shared, tried).await;
     }
-    made
+    response
 }
 
-async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
+async fn create_account(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
     let shared = &core.shared;
     shared.control.refresh().await?;
     let is_taken = shared.control.state().people().user_by_email(&message.email).is_some();
@@ -71,7 +71,7 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
     let email = message.email.trim().to_owned();
     let user = User { id: id::random("usr_", ids), email, administrator: false, created_at, email_confirmed_at: None };
     let (organization, member) = founded(core, &message.organization_name, &user.id);
-    let make = |state: &ControlState| {
+    let build_changes = |state: &ControlState| {
         if state.people().user_by_email(&user.email).is_some() {
             return Err(email_taken());
         }
@@ -82,8 +82,8 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
         ];
         Ok((changes, ()))
     };
-    let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
-    with_password(core, &user, address, &message.password, change).await?;
+    let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), build_changes);
+    create_with_password(core, &user, address, &message.password, change).await?;
     confirmations::post(&core.accounts, shared, &user);
     let user_agent = message.user_agent.as_deref();
     let session = sessions::begin(shared, &user, (address, None), user_agent, FIRST_GENERATION).await?;
@@ -91,9 +91,9 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
     Ok(v1::SignUpResponse { session: Some(session), organization })
 }
 
-/// Makes a user by a change, with a password. The password is first, so that there is no user without one, and goes
-/// again when the change is refused.
-pub(super) async fn with_password<T>(
+/// Creates a user by a change, with a password. The password is written first, so that no user is without one. It is
+/// deleted if the change is refused.
+pub(super) async fn create_with_password<T>(
     core: &Core,
     user: &User,
     address: Option<&str>,
@@ -107,12 +107,12 @@ pub(super) async fn with_password<T>(
     if !rows::set_password(&shared.backend, &user.id, (None, Expect::Any), &password, Vec::new()).await? {
         return Err(Error::internal("a new user has the id of another one"));
     }
-    let made = change.await;
-    // A change in doubt may have been made.
-    if made.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
+    let outcome = change.await;
+    // A change in doubt may have been written.
+    if outcome.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
         && let Err(error) = rows::forget_password(&shared.backend, &user.id).await
     {
         tracing::warn!(%error, "the password of a user who was not made stays");
     }
-    made
+    outcome
 }

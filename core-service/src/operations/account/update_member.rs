@@ -19,12 +19,12 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Reads the number of a role.
+/// Parses the number of a role.
 pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
     Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
 }
 
-/// Refuses what would leave an organization without an owner.
+/// Refuses a change that would leave an organization without an owner.
 pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Result<()> {
     if member.role() == Role::Owner && !state.people().has_other_owner(&member.organization_id, &member.user_id) {
         let text = "an organization keeps an owner; make another member an owner first";
@@ -33,8 +33,8 @@ pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Resul
     Ok(())
 }
 
-/// Changes the role of a member, and ends the invitations that a former owner created. Owners only; the last owner stays
-/// one.
+/// Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
+/// stays one.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `CHANGED_MEANWHILE`, `LAST_OWNER`, or when the
@@ -57,7 +57,7 @@ pub async fn update_member(
             member.role = role.into();
             member.revision += 1;
             changes.push(ControlChange::Member(member.clone()));
-            // Nobody but owners invites; a new owner has created nothing.
+            // Only owners invite, so a new owner has created no invitation.
             changes.extend(ended_invitations(people, &member.organization_id, &member.user_id));
         }
         Ok((changes, convert::account::member(&member, people.user(&member.user_id).map(|user| &**user))))

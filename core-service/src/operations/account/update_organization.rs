@@ -15,13 +15,13 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Refuses a change that was made on another revision than the present one.
+/// Refuses a change that is based on an older revision.
 ///
 /// # Errors
 /// `CHANGED_MEANWHILE`
 pub(super) fn demand_revision(given: Option<u64>, present: u64) -> Result<()> {
     if given.is_some_and(|given| given != present) {
-        return Err(Error::changed_meanwhile());
+        return Err(Error::changed_concurrently());
     }
     Ok(())
 }

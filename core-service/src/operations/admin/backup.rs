@@ -17,10 +17,12 @@ use crate::{
     store::{Backup, BackupPiece},
 };
 
-/// Longest time of a backup, in milliseconds. The file of the store grows meanwhile, since no old page is used again.
+/// Duration limit of a backup, in milliseconds. The file of the store grows during a backup, since the store reuses no
+/// old page.
 const MAX_MS: i64 = 6 * HOUR_MS;
 
-/// Begins a backup; it is made as fast as its pieces are taken. The audit log tells of it, in the backup too.
+/// Starts a backup, which is read as fast as the caller takes its pieces. The audit log records it, also in the backup
+/// itself.
 ///
 /// # Errors
 /// `BACKUP_IN_PROGRESS`, `BACKUP_UNSUPPORTED`, or when the store does not answer.
@@ -29,8 +31,8 @@ pub async fn backup(
     actor: &Actor,
 ) -> Result<impl Stream<Item = Result<v1::BackupResponse>> + Send + use<>> {
     let (clock, begun_at) = (Arc::clone(&core.shared.clock), core.shared.clock.now_ms());
-    let told = vec![audit_row(&core.shared, &actor.does("store.backup_begun").to("store"))];
-    let pieces = match core.shared.backend.backup(begun_at, told).await? {
+    let audit_rows = vec![audit_row(&core.shared, &actor.does("store.backup_begun").to("store"))];
+    let pieces = match core.shared.backend.backup(begun_at, audit_rows).await? {
         Backup::Begun(pieces) => pieces,
         Backup::Busy => {
             let text = "another backup is being made; wait for its end, then try again";
@@ -48,7 +50,7 @@ pub async fn backup(
         .map(move |piece| if clock.now_ms() - begun_at > MAX_MS { Err(too_slow()) } else { Ok(message(piece?)) }))
 }
 
-/// Ends a backup that would keep old pages in use for too long.
+/// Ends a backup that would hold old pages for too long.
 fn too_slow() -> Error {
     let text = format!(
         "the backup was not whole after {} hours, so it ends; make it on the core's machine, to a fast disk",

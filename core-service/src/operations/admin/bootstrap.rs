@@ -1,4 +1,4 @@
-//! Makes the keys that exist after a start.
+//! Creates the bootstrap keys at a start.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// Plan of the bootstrap organization, unless set.
+/// Default plan of the bootstrap organization.
 const BOOTSTRAP_PLAN: &str = "business";
 
-/// Keys that exist after the start, on a project `default`.
+/// Keys that the service creates at its start, in a project `default`.
 #[derive(Clone, Debug, Default)]
 pub struct Bootstrap {
     /// A raw test key.
@@ -31,10 +31,10 @@ pub struct Bootstrap {
     pub plan: Option<String>,
 }
 
-/// Makes the bootstrap keys and what they belong to, once.
+/// Creates the bootstrap keys, their project and their organization, once.
 ///
 /// # Errors
-/// When a key does not have the form of a key, a plan is unknown, or the store does not answer.
+/// Fails if a key is malformed, a plan is unknown, or the store does not answer.
 pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
     let plan = known_plan(core, bootstrap.plan.as_deref().unwrap_or(BOOTSTRAP_PLAN));
     let keys = bootstrap.test_key.iter().chain(&bootstrap.live_key);

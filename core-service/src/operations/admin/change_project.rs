@@ -19,7 +19,7 @@ use crate::{
 
 /// Action of the audit log.
 const ARCHIVED: &str = "project.archived";
-/// Most characters of the reason of a refusal.
+/// Length limit of the reason of a refusal, in characters.
 const MAX_REASON: usize = 500;
 
 /// Changes a project, as an action of the audit log.
@@ -32,9 +32,9 @@ pub async fn change_project(
     id: &str,
     change: impl Fn(&mut Project) -> Result<()>,
 ) -> Result<Project> {
-    let least = if action == ARCHIVED { Role::Owner } else { Role::Developer };
+    let min_role = if action == ARCHIVED { Role::Owner } else { Role::Developer };
     let change = |state: &ControlState| {
-        let before = rights::project(state, actor, id, least)?;
+        let before = rights::project(state, actor, id, min_role)?;
         let mut project = Project::clone(before);
         change(&mut project)?;
         if project == **before {
@@ -46,7 +46,7 @@ pub async fn change_project(
     core.shared.control.change(actor.does(action), change).await
 }
 
-/// Lets a project's live keys work. After a withdrawal only events from now on reach its live webhooks.
+/// Approves a project for live keys. After a withdrawal its live webhooks get only events from now on.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
@@ -54,7 +54,7 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
     let live = Dataset::Live.to_string();
     let projected = core.datasets.refresh(&Dataset::Live).await?;
     let head = core.shared.log.head(&live, projected, Consistency::Serial).await?;
-    // No event of the log was created later.
+    // No event in the log is younger.
     let newest = core.shared.log.get(&live, head).await?.map(decode).transpose()?.map_or(0, |entry| entry.created_at);
     let approve = |project: &mut Project| {
         rights::demand_in_use(project)?;
@@ -68,10 +68,11 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
     change_project(core, (actor, "project.live_approved"), id, approve).await
 }
 
-/// Refuses a project that asked for live access; repeating it changes nothing. The reason is kept until it asks again.
+/// Refuses a project that requested live access. Repeating it changes nothing. The reason is kept until the next
+/// request.
 ///
 /// # Errors
-/// 422, `PROJECT_NOT_FOUND`, `CHANGED_MEANWHILE` when it does not ask any more, or when the store does not answer.
+/// 422, `PROJECT_NOT_FOUND`, `CHANGED_MEANWHILE` if the request is no longer open, or if the store does not answer.
 pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) -> Result<Project> {
     if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
         return Err(invalid("reason", &format!("must have 1 to {MAX_REASON} characters")));
@@ -87,14 +88,14 @@ pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) 
     change_project(core, (actor, "project.live_refused"), id, refuse).await
 }
 
-/// Withdraws live access, which cancels every live delivery that waits.
+/// Withdraws live access, which cancels every pending live delivery.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
 pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
     let now = core.shared.clock.now_ms();
     let withdraw = |project: &mut Project| {
-        // While it is not approved, nothing live is made for it.
+        // No live delivery is created while the project is not approved.
         if std::mem::take(&mut project.live_approved) {
             project.live_cancelled_until = project.live_cancelled_until.max(now);
         }
@@ -103,7 +104,7 @@ pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Pr
     change_project(core, (actor, "project.live_withdrawn"), id, withdraw).await
 }
 
-/// Archives a project: its keys work no more.
+/// Archives a project, so that its keys stop working.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.

@@ -15,13 +15,13 @@ use crate::{
     tables::{events::positions_of, log::decode},
 };
 
-/// Most entries read at once when a log is checked.
+/// Entries of one read while a log is checked.
 const PAGE: usize = 1_000;
 
-/// Reads a whole log and counts its entries, gaps and duplicates. It keeps one page in memory, however long the log is.
+/// Reads a whole log and counts its entries, gaps and duplicates. It keeps only one page in memory.
 ///
 /// # Errors
-/// 422 for an unknown dataset, or when the store does not answer.
+/// Fails with 422 for an unknown dataset, or if the store does not answer.
 pub async fn check_log(core: &Core, dataset: &str) -> Result<v1::CheckLogResponse> {
     let is_control = dataset == CONTROL_LOG;
     if !is_control && Dataset::parse(dataset).is_none() {
@@ -48,8 +48,8 @@ pub async fn check_log(core: &Core, dataset: &str) -> Result<v1::CheckLogRespons
     Ok(answer)
 }
 
-/// Counts the events that are not at the position of their id. An id has one position, so of several events with one id
-/// all but one are counted, whatever page they are in. An event without a position is not projected yet.
+/// Counts the events that are not at the position of their id. An id has one position, so all but one of the events
+/// with one id are counted, whatever page they are in. An event without a position is not projected yet.
 async fn duplicates(core: &Core, dataset: &str, entries: Vec<(u64, Bytes)>) -> StoreResult<u64> {
     let mut events = Vec::with_capacity(entries.len());
     for (seq, body) in entries {

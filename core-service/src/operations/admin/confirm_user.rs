@@ -1,4 +1,4 @@
-//! Confirms the e-mail of a user in place of its link.
+//! Confirms the e-mail of a user without a link.
 
 use thesis_proto::v1;
 
@@ -11,7 +11,7 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Confirms the e-mail of a user, for whom the operator vouches; repeating it changes nothing.
+/// Confirms the e-mail of a user. The operator vouches for the person. Repeating it changes nothing.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.

@@ -34,7 +34,7 @@ pub struct NewKey<'a> {
     pub name: &'a str,
     /// Names of its scopes; the default ones if empty.
     pub scopes: &'a [String],
-    /// When it ends, if it does.
+    /// Expiry, if it has one.
     pub expires_at: Option<&'a Timestamp>,
     /// The key is created once for each seed; at random without one.
     pub seed: Option<&'a str>,

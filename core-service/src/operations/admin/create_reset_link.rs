@@ -1,4 +1,4 @@
-//! Makes a link by which a user sets a new password.
+//! Creates a link by which a user sets a new password.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -13,9 +13,9 @@ use crate::{
     operations::Core,
 };
 
-/// Makes a link by which a user sets a new password, to hand over. Links made before stay good until one of them is
-/// used. Using it confirms the user's e-mail: the operator vouches for the person. The memberships of an unconfirmed user
-/// end with it, unless the operator keeps them.
+/// Creates a link by which a user sets a new password. The operator hands it over. Earlier links stay valid until one
+/// of them is used. Its use confirms the user's e-mail, since the operator vouches for the person. The memberships of
+/// an unconfirmed user end with it, unless the operator keeps them.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.
@@ -30,10 +30,10 @@ pub async fn create_reset_link(
     let beside = vec![sessions::audit_row(shared, &actor.does("password.reset_link_made").to(&user.id))];
     let keeps_memberships = message.keep_memberships;
     let delivery = Delivery::HandedOver { creator: &actor.id, keeps_memberships };
-    let made = resets::make(shared, &user, delivery, beside).await?;
+    let reset = resets::create_link(shared, &user, delivery, beside).await?;
     Ok(v1::CreateResetLinkResponse {
-        link: core.accounts.link(&made.token),
-        expires_at: Some(from_millis(made.expires_at)),
+        link: core.accounts.link(&reset.token),
+        expires_at: Some(from_millis(reset.expires_at)),
         email_confirmed: user.is_confirmed(),
         ends_memberships: resets::ends_memberships(shared.control.state().people(), &user, keeps_memberships),
     })

@@ -17,7 +17,7 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Invites a user, who needs no organization. An earlier invitation of this kind is withdrawn.
+/// Invites a user, who needs no organization. It withdraws an earlier invitation of this kind.
 ///
 /// # Errors
 /// 422, `EMAIL_TAKEN`, or when the store does not answer.

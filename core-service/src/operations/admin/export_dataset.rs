@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::{invalid, known_dataset, tell_of_dataset};
+use super::{audit_dataset_action, invalid, known_dataset};
 use crate::{domain::account::Actor, error::Result, operations::Core, store::StoreError};
 
-/// Most entries of a part.
+/// Entries of one part.
 const PAGE: usize = 256;
-/// Most bytes of a part before its last entry.
+/// Byte limit of a part, not counting its last entry.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// An export under way.
-pub struct Exporting {
+/// A running export.
+pub struct DatasetExport {
     core: Arc<Core>,
     dataset: String,
     /// The last entry of the export.
     head: u64,
-    /// How far it has come; none before the first part, which has no entries.
+    /// The last exported entry; none before the first part, which has no entries.
     after: Option<u64>,
 }
 
-impl Exporting {
-    /// Begins an export of what readers see now, and tells the audit log.
+impl DatasetExport {
+    /// Starts an export of the entries that readers see now, and writes an audit row.
     ///
     /// # Errors
     /// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
@@ -33,17 +33,17 @@ impl Exporting {
         if core.shared.log.import(name).await?.is_some_and(|import| head < import.entries) {
             return Err(invalid("dataset", "is being imported; end its import first"));
         }
-        if let Err(error) = tell_of_dataset(core, actor, "dataset.export_begun", &dataset).await {
-            // On a full disk a copy is wanted most.
+        if let Err(error) = audit_dataset_action(core, actor, "dataset.export_begun", &dataset).await {
+            // A copy is most useful when the disk is full, so the export goes on without its audit row.
             tracing::warn!(%dataset, %error, "the audit log cannot tell of an export, which is made all the same");
         }
         Ok(Self { core: Arc::clone(core), dataset: name.to_owned(), head, after: None })
     }
 
-    /// The next part; none after the last.
+    /// Reads the next part; none after the last one.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails if the store does not answer.
     pub async fn next(&mut self) -> Result<Option<v1::ExportDatasetResponse>> {
         let head = self.head;
         let Some(after) = self.after else {

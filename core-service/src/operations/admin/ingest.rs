@@ -1,4 +1,4 @@
-//! How live data follows its upstream, and fetching what changed there since a time.
+//! Reads the state of the upstream feed, and backfills changes since a time.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::{error::Result, operations::Core};
 /// The progress of a backfill, until its last message says that it is done.
 pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
 
-/// Tells how live data follows its upstream.
+/// Reads the state of the upstream feed.
 ///
 /// # Errors
-/// When the core that follows it, or the store, does not answer.
+/// Fails if the core that follows the upstream, or the store, does not answer.
 pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
     if let Some(upstream) = &core.upstream {
         return Ok(upstream.publish_status().await);
@@ -33,20 +33,20 @@ pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
     })
 }
 
-/// Begins to fetch what changed upstream; the work is done while its progress is read.
+/// Starts a backfill of upstream changes. The work happens while the caller reads its progress.
 ///
 /// # Errors
-/// 422, when no upstream is configured too, or when the upstream or the store does not answer.
-pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Progress> {
-    let Some(since) = asked.since.as_ref().filter(|since| is_time(since)) else {
+/// Fails with 422, also if no upstream is configured, or if the upstream or the store does not answer.
+pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<Progress> {
+    let Some(since) = request.since.as_ref().filter(|since| is_time(since)) else {
         return Err(invalid("since", "must be a time of the years 1 to 9999"));
     };
-    let named = match asked.scope {
+    let field = match request.scope {
         Some(Scope::Token(_)) => "token",
         Some(Scope::Profile(_)) => "profile",
         None | Some(Scope::All(_)) => "all",
     };
-    let scope = match asked.scope {
+    let scope = match request.scope {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
         }
@@ -59,22 +59,22 @@ pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Pr
         Some(Scope::All(true)) => Pages::All(true),
     };
     let Some(upstream) = core.upstream.clone() else {
-        return Err(invalid(named, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));
+        return Err(invalid(field, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));
     };
     let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
     let begun = (upstream, page, v1::BackfillResponse::default());
-    let progress = stream::unfold(begun, async |(upstream, mut page, mut told)| {
-        if told.done {
+    let progress = stream::unfold(begun, async |(upstream, mut page, mut response)| {
+        if response.done {
             return None;
         }
         let result = upstream.next_page(&mut page).await;
-        told.pages += 1;
-        told.theses += result.theses;
-        told.applied += result.applied;
-        let reached = told.reached.as_ref().map(to_millis).into_iter().chain(result.oldest_ms).min();
-        told.reached = reached.map(from_millis);
-        told.done = page.cursor.is_none();
-        Some((Ok(told), (upstream, page, told)))
+        response.pages += 1;
+        response.theses += result.theses;
+        response.applied += result.applied;
+        let reached = response.reached.as_ref().map(to_millis).into_iter().chain(result.oldest_ms).min();
+        response.reached = reached.map(from_millis);
+        response.done = page.cursor.is_none();
+        Some((Ok(response), (upstream, page, response)))
     });
     Ok(progress.boxed())
 }

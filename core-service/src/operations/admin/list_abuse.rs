@@ -1,4 +1,4 @@
-//! Lists addresses that failed to authenticate too often.
+//! Lists addresses with too many failed authentications.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
     tables::abuse::AbuseStore,
 };
 
-/// Most addresses of a page.
+/// Addresses of one page.
 const ABUSE_LIMIT: i32 = 1_000;
 
-/// Lists addresses that failed to authenticate too often, the latest first.
+/// Lists addresses with too many failed authentications, the latest first.
 ///
 /// # Errors
 /// 422, `INVALID_CURSOR`, or when the store does not answer.

@@ -1,4 +1,4 @@
-//! Lists who did what.
+//! Lists the audit log.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -15,12 +15,12 @@ use crate::{
     tables::audit,
 };
 
-/// Most entries of a page.
-const MOST: i32 = 100;
-/// Entries of a page, unless asked for otherwise.
-const DEFAULT: i32 = 25;
+/// Entries of the largest page.
+const MAX_LIMIT: i32 = 100;
+/// Entries of a page if the request has no limit.
+const DEFAULT_LIMIT: i32 = 25;
 
-/// Lists who did what in an organization, or what concerns none, newest first.
+/// Lists the audit log of an organization, or the entries without one, newest first.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INVALID_CURSOR`, or when the store does not answer.
@@ -35,23 +35,24 @@ pub async fn list_audit_log(
         let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
         core.shared.control.state().organization(id).ok_or_else(unknown)?;
     }
-    page(core, of, false, message.limit, message.cursor.as_deref()).await
+    read_page(core, of, false, message.limit, message.cursor.as_deref()).await
 }
 
-/// A page of the audit log of an organization, or of none. Owners learn of administrators that it was one.
+/// Reads a page of the audit log of an organization, or of the entries without one. Owners see an administrator as
+/// such, without the person.
 ///
 /// # Errors
 /// 422, `INVALID_CURSOR`, or when the store does not answer.
-pub(in crate::operations) async fn page(
+pub(in crate::operations) async fn read_page(
     core: &Core,
     organization_id: Option<&str>,
     is_for_owners: bool,
     limit: Option<i32>,
     cursor: Option<&str>,
 ) -> Result<v1::ListAuditLogResponse> {
-    let limit = limit.unwrap_or(DEFAULT);
-    if !(1..=MOST).contains(&limit) {
-        return Err(invalid("limit", &format!("must be from 1 to {MOST}")));
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(invalid("limit", &format!("must be from 1 to {MAX_LIMIT}")));
     }
     let limit = usize::try_from(limit).unwrap_or_default();
     let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["audit", organization_id.unwrap_or_default()]));
@@ -59,7 +60,7 @@ pub(in crate::operations) async fn page(
         Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
         None => None,
     };
-    // An act whose core died is told too.
+    // An action whose core crashed is listed too.
     core.shared.control.project().await?;
     let after = after.map(|position| (position.created_at, position.id));
     let now_ms = core.shared.clock.now_ms();

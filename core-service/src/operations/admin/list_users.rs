@@ -7,7 +7,7 @@ use crate::{convert, domain::account::Actor, error::Result, operations::Core};
 /// Lists all users by e-mail.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn list_users(core: &Core, _: &Actor, _: &v1::ListUsersRequest) -> Result<v1::ListUsersResponse> {
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();

@@ -22,30 +22,30 @@ use crate::{
     tables::deliveries::LogPosition,
 };
 
-/// Shortest time between two replays: 50 a second.
+/// Interval between two replays: 50 per second.
 const PACE: Duration = Duration::from_millis(20);
-/// How often the progress is told.
-const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Most deliveries read at once.
+/// Interval between two progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Deliveries of one read.
 const PAGE: usize = 100;
-/// Most tries of one replay while the store does not answer.
+/// Attempts of one replay while the store does not answer.
 const TRIES: u32 = 3;
-/// How often one replay is tried again while the store does not answer.
+/// Interval between two attempts of one replay.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A replay of a webhook's deliveries, under way.
-pub struct Replaying {
+/// A running replay of a webhook's deliveries.
+pub struct DeliveryReplay {
     core: Arc<Core>,
     webhook_id: String,
-    /// Only deliveries created from then on, in unix milliseconds.
+    /// Only deliveries created since then, in unix milliseconds.
     since: i64,
-    /// Only deliveries that ended so.
+    /// Only deliveries with this final status.
     status: Option<i32>,
     /// The id of this run: the ids of its replays derive from it.
     run: String,
-    /// Where the next page of the log starts.
+    /// Start of the next page of the log.
     after: Option<LogPosition>,
-    /// Deliveries that were read and not yet looked at.
+    /// Deliveries that were read and not yet examined.
     rows: VecDeque<Delivery>,
     pace: Interval,
     looked_at: i64,
@@ -53,27 +53,27 @@ pub struct Replaying {
     done: bool,
 }
 
-impl Replaying {
-    /// Begins a replay; the work is done by [`Self::next`].
+impl DeliveryReplay {
+    /// Starts a replay; [`Self::next`] does the work.
     ///
     /// # Errors
     /// 422, `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-    pub async fn begin(core: &Arc<Core>, asked: v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
-        let since = asked.since.as_ref().filter(|time| is_time(time)).map(to_millis);
+    pub async fn begin(core: &Arc<Core>, request: v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
+        let since = request.since.as_ref().filter(|time| is_time(time)).map(to_millis);
         let since = since.ok_or_else(|| invalid("since", "must be a time of the years 1 to 9999"))?;
-        let status = match v1::DeliveryStatus::try_from(asked.status) {
+        let status = match v1::DeliveryStatus::try_from(request.status) {
             Ok(v1::DeliveryStatus::Unspecified) => None,
             Ok(v1::DeliveryStatus::Delivered) => Some(i32::from(Status::Delivered)),
             Ok(v1::DeliveryStatus::Failed) => Some(i32::from(Status::Failed)),
             _ => return Err(invalid("status", "must be delivered or failed")),
         };
         core.shared.control.refresh().await?;
-        serving(core, &asked.webhook_id, core.shared.clock.now_ms())?;
+        serving(core, &request.webhook_id, core.shared.clock.now_ms())?;
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             core: Arc::clone(core),
-            webhook_id: asked.webhook_id,
+            webhook_id: request.webhook_id,
             since,
             status,
             run: id::random("run_", core.shared.ids.as_ref()),
@@ -86,16 +86,16 @@ impl Replaying {
         })
     }
 
-    /// Goes on for about a second and tells how far it got; none after the last delivery was told.
+    /// Works for about a second and returns the progress; none after the last report.
     ///
     /// # Errors
-    /// `WEBHOOK_NOT_FOUND` when the webhook was deleted, those of a replay, or when the store does not answer.
+    /// `WEBHOOK_NOT_FOUND` if the webhook was deleted, the errors of a replay, or if the store does not answer.
     pub async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
         if self.done {
             return Ok(None);
         }
-        let tell_at = Instant::now() + TELL_EVERY;
-        while Instant::now() < tell_at {
+        let report_at = Instant::now() + PROGRESS_INTERVAL;
+        while Instant::now() < report_at {
             let Some(delivery) = self.row().await? else {
                 self.done = true;
                 break;
@@ -111,7 +111,7 @@ impl Replaying {
         Ok(Some(v1::ReplayWebhookDeliveriesResponse { looked_at, replayed, done }))
     }
 
-    /// The next delivery of the log, as it counts; none after the oldest that is asked for.
+    /// Reads the next delivery of the log, with its effective status; none after the oldest requested one.
     async fn row(&mut self) -> Result<Option<Delivery>> {
         if self.rows.is_empty() {
             let (deliveries, now_ms) = (&self.core.shared.deliveries, self.core.shared.clock.now_ms());
@@ -130,7 +130,7 @@ impl Replaying {
     }
 }
 
-/// What becomes of the deliveries of a webhook of any project.
+/// Reads how the deliveries of a webhook of any project are served.
 fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<DeliveryRule> {
     let state = core.shared.control.state();
     let webhook =
@@ -138,7 +138,7 @@ fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<DeliveryRule> {
     Ok(DeliveryRule::of(&state, webhook, now_ms))
 }
 
-/// Replays a delivery. Its seed and its time make it once, however often it is tried.
+/// Replays a delivery. Its seed and its time make it idempotent, so that retries create it once.
 async fn replay(core: Arc<Core>, original: Delivery, run: String) -> Result<()> {
     let (seed, now_ms) = (format!("{run} {}", original.id), core.shared.clock.now_ms());
     let mut tries = 1;

@@ -13,7 +13,7 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// Revokes a key, at once and everywhere; repeating it changes nothing.
+/// Revokes a key, immediately and on all cores. Repeating it changes nothing.
 ///
 /// # Errors
 /// `KEY_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.

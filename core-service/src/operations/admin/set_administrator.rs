@@ -1,4 +1,4 @@
-//! Makes a user an administrator, or takes that back.
+//! Grants or withdraws the rights of an administrator.
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,8 @@ fn user_not_confirmed() -> Error {
     Error::new(ErrorCode::EmailNotConfirmed, text)
 }
 
-/// Makes a user an administrator, or takes that back; repeating it changes nothing. The users whom a former administrator
-/// invited, and who have not accepted, are not let in any more.
+/// Grants a user the rights of an administrator, or withdraws them. Repeating it changes nothing. Open invitations by a
+/// former administrator admit no new users any more.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, `EMAIL_NOT_CONFIRMED`, `LAST_ADMINISTRATOR`, or when the store does not answer.

@@ -3,7 +3,7 @@ use crate::{
     access::gate::RequestMeta,
     domain::{
         dataset::{Dataset, View},
-        observation::{Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         operation::Operation,
         row::Thesis,
         window::MINUTE_MS,
@@ -14,15 +14,16 @@ use crate::{
 };
 
 async fn post(core: &Core, number: i64) {
-    let profile = ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() };
-    let token = TokenSeen {
+    let profile =
+        ObservedProfile { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ObservedProfile::default() };
+    let token = ObservedToken {
         chain: "base".to_owned(),
         address: "0xA1".to_owned(),
         symbol: "moon".to_owned(),
-        ..TokenSeen::default()
+        ..ObservedToken::default()
     };
     let created_at = NOON - number * MINUTE_MS;
-    let thesis = ThesisSeen {
+    let thesis = ObservedThesis {
         upstream_id: number.to_string(),
         profile,
         token,
@@ -32,7 +33,7 @@ async fn post(core: &Core, number: i64) {
         created_at,
         updated_at: created_at,
     };
-    let observation = Observation { observed_at: NOON, revision: None, seen: Seen::Thesis(Box::new(thesis)) };
+    let observation = Observation { observed_at: NOON, revision: None, seen: ObservedThing::Thesis(Box::new(thesis)) };
     core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
 }
 

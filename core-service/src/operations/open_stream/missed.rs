@@ -1,4 +1,4 @@
-//! The events that a client missed while it was away, and those that are not replayed.
+//! Finds the events that a client missed while it was disconnected, and those of them that are not replayed.
 
 use thesis_proto::{filter::CompiledFilter, time::format_millis};
 
@@ -16,17 +16,17 @@ use crate::{
 
 const PAGE: usize = 500;
 
-/// Most missed events that are replayed.
+/// Missed events that are replayed.
 pub(super) const MAX_REPLAYED: usize = 1_000;
 
-/// Most events counted among those that are not replayed.
+/// Skipped events that are counted.
 const MAX_COUNTED: i64 = 10_000;
 
-/// Most entries that are looked at to find where a stream begins.
+/// Entries that are scanned to find where a stream starts.
 const MAX_LOOKED_AT: usize = 200_000;
 
-/// The events that a client missed: those that match after its cursor, up to the present.
-pub(super) struct Missed<'a> {
+/// The events that a client missed: all that match between its cursor and the present.
+pub(super) struct MissedEvents<'a> {
     pub(super) core: &'a Core,
     pub(super) call: &'a Call,
     pub(super) filter: &'a CompiledFilter,
@@ -40,15 +40,15 @@ pub(super) struct Missed<'a> {
 pub(super) struct Gap {
     /// The stream begins after these.
     pub(super) begin: Vec<u64>,
-    /// How many they are, as far as they are counted.
+    /// Their number, as far as it is counted.
     pub(super) skipped: Option<i64>,
-    /// When the newest of them was made, and the oldest one if they were all looked at.
+    /// Time of the newest skipped event, and of the oldest one if all were scanned.
     newest: Option<i64>,
     oldest: Option<i64>,
 }
 
-impl Missed<'_> {
-    /// Whether the missed events, by an index or by the distance, are few and none has left the window.
+impl MissedEvents<'_> {
+    /// True if the index or the distance shows that few events were missed and all are within the window.
     async fn are_few(&self, selection: &Selection) -> Result<bool> {
         let mut left = MAX_REPLAYED;
         for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
@@ -74,7 +74,7 @@ impl Missed<'_> {
             };
             if let Some(oldest) = oldest
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
-                && decode(body)?.created_at < self.floor.of(dataset)
+                && decode(body)?.created_at < self.floor.bound_for(dataset)
             {
                 return Ok(false);
             }
@@ -82,7 +82,7 @@ impl Missed<'_> {
         Ok(true)
     }
 
-    /// The events that are not replayed, if there are any: all but the newest, and those that have left the window.
+    /// Finds the events that are not replayed, if any: all but the newest, and those outside the history window.
     pub(super) async fn gap(&self) -> Result<Option<Gap>> {
         let view = &self.call.caller.view;
         let selection = select(&self.core.shared, view, self.filter).await?;
@@ -102,7 +102,7 @@ impl Missed<'_> {
             if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
                 continue;
             }
-            if replayed < MAX_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
+            if replayed < MAX_REPLAYED && at >= self.floor.bound_for(&view.datasets()[index]) {
                 replayed += 1;
                 continue;
             }
@@ -112,11 +112,11 @@ impl Missed<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        // The search may have stopped before it saw everything: then replaying too much is better than a false gap.
+        // The scan may have stopped early. Replaying too much is better than reporting a false gap.
         if skipped == 0 {
             return Ok(None);
         }
-        // Events that were not looked at are not replayed either.
+        // Events that were not scanned are not replayed either.
         let unseen = reader.positions().into_iter().map(|position| if all { 0 } else { position - 1 });
         let begin = begin.into_iter().zip(unseen).zip(&self.after);
         Ok(Some(Gap {
@@ -129,7 +129,7 @@ impl Missed<'_> {
         }))
     }
 
-    /// How many events that match come after these positions.
+    /// Counts the matching events after these positions.
     pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
         let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, begin);
@@ -142,7 +142,7 @@ impl Missed<'_> {
         Ok(replayed)
     }
 
-    /// Reads back from the present to after these positions.
+    /// Reads backwards from the present to these positions.
     fn backward(&self, selection: Selection, after: &[u64]) -> Backward<'_> {
         let slices = self.call.caller.view.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
             dataset: dataset.clone(),
@@ -153,8 +153,8 @@ impl Missed<'_> {
         Backward::new(&self.core.shared, selection, slices.collect(), PAGE)
     }
 
-    /// The path of the list of a gap's events, under `/v1/events`, from its oldest to its newest. If the oldest has
-    /// left the window there is no lower bound: one before the window is refused.
+    /// Builds the path that lists the events of a gap, from its oldest to its newest. It has no lower bound if the
+    /// oldest is outside the history window, since the list refuses such a bound.
     pub(super) async fn path(&self, list: &str, gap: &Gap) -> Result<String> {
         let oldest = match gap.oldest {
             Some(oldest) => oldest,
@@ -167,7 +167,7 @@ impl Missed<'_> {
         Ok(format!("{list}{separator}{from}created_before={to}"))
     }
 
-    /// The time of the oldest entry that the client has not seen.
+    /// Reads the time of the oldest entry that the client has not received.
     async fn first_unseen(&self) -> Result<i64> {
         let mut oldest = self.call.now_ms;
         for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {

@@ -5,9 +5,9 @@ use crate::{
     access::gate::RequestMeta,
     domain::{
         dataset::View,
-        entry::Sequenced,
+        entry::SequencedEntry,
         id,
-        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         operation::Operation,
         window::MINUTE_MS,
     },
@@ -43,21 +43,24 @@ fn query(text: &str) -> SearchQuery {
     }
 }
 
-async fn observe(core: &Arc<Core>, version: i64, seen: Seen) {
+async fn observe(core: &Arc<Core>, version: i64, seen: ObservedThing) {
     let observation = Observation { observed_at: 0, revision: Some(version), seen };
     core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
 }
 
 async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: Option<i64>, age: i64) {
-    let profile =
-        ProfileSeen { upstream_id: format!("user {handle}"), handle: handle.to_owned(), ..ProfileSeen::default() };
-    let token = TokenSeen {
+    let profile = ObservedProfile {
+        upstream_id: format!("user {handle}"),
+        handle: handle.to_owned(),
+        ..ObservedProfile::default()
+    };
+    let token = ObservedToken {
         chain: "base".to_owned(),
         address: "0xA1".to_owned(),
         symbol: "moon".to_owned(),
-        ..TokenSeen::default()
+        ..ObservedToken::default()
     };
-    let thesis = ThesisSeen {
+    let thesis = ObservedThesis {
         upstream_id: number.to_owned(),
         profile,
         token,
@@ -67,7 +70,7 @@ async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: O
         created_at: NOON - age,
         updated_at: NOON - age,
     };
-    observe(core, 1, Seen::Thesis(Box::new(thesis))).await;
+    observe(core, 1, ObservedThing::Thesis(Box::new(thesis))).await;
 }
 
 async fn reached(core: &Arc<Core>, dataset: &Dataset) {
@@ -110,7 +113,7 @@ async fn what_is_written_is_found_and_what_is_deleted_is_not() {
     assert_eq!(search(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
 
     // A deletion shows at once, whether the index knows of it or not.
-    observe(&core, 2, Seen::Deletion("2".to_owned())).await;
+    observe(&core, 2, ObservedThing::Deletion("2".to_owned())).await;
     assert_eq!(texts(&search(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
 
     let test = call(&core, TEST_KEY);
@@ -149,8 +152,8 @@ async fn likes_are_exact_once_written() {
     let id = |number: &str| id::of_thesis("live", number);
     let ids = |page: Vec<ListedThesis>| page.into_iter().map(|liked| liked.id).collect::<Vec<_>>();
     assert_eq!(ids(page(None, 9).await.unwrap()), [id("3"), id("1"), id("2")]);
-    let seen = EngagementSeen { upstream_id: "1".to_owned(), likes: Some(8), replies: None };
-    observe(&core, 2, Seen::Engagement(seen)).await;
+    let seen = ObservedEngagement { upstream_id: "1".to_owned(), likes: Some(8), replies: None };
+    observe(&core, 2, ObservedThing::Engagement(seen)).await;
     let first = page(None, 1).await.unwrap();
     assert_eq!((first[0].likes, &first[0].id), (Some(8), &id("1")));
     let after = Some((first[0].likes, first[0].created_at, first[0].id.clone()));
@@ -192,10 +195,10 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
     // The index takes in one whole log, and a part of the sandbox.
     let read = second.shared.log.read("live", 0, u64::MAX, 100).await.unwrap();
-    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() });
     second.search.apply(&Dataset::Live, &entries.collect::<Vec<_>>()).unwrap();
     let read = second.shared.log.read("sandbox", 0, 5, 100).await.unwrap();
-    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() });
     second.search.apply(&Dataset::Sandbox, &entries.collect::<Vec<_>>()).unwrap();
     second.search.commit().unwrap();
     assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);

@@ -38,9 +38,9 @@ async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
     assert!(use_ticket(&core, found.unwrap(), "s", 1).await.unwrap());
     assert!(use_ticket(&core, same.unwrap(), "s", 2).await.unwrap(), "of two at once the last one counts");
     clock.advance(AWAY_MS);
-    note(&core, "s", vec![(hash.clone(), 2)]).await;
+    note_open_streams(&core, "s", vec![(hash.clone(), 2)]).await;
     clock.advance(AWAY_MS);
-    note(&core, "s", vec![(hash, 1)]).await;
+    note_open_streams(&core, "s", vec![(hash, 1)]).await;
     assert!(find(&core, &text).await.is_some());
     clock.advance(1);
     assert!(find(&core, &text).await.is_none(), "another connection does not hold it");

@@ -40,7 +40,7 @@ impl RetrySession for RetryCount {
             return RetryDecision::DontRetry;
         }
         self.0 += 1;
-        crate::figures::STORE_RETRIES.one().increment(1);
+        crate::metrics::STORE_RETRIES.one().increment(1);
         RetryDecision::RetryNextTarget(None)
     }
 

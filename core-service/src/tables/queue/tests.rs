@@ -24,7 +24,7 @@ const WEBHOOK: &str = "wh_aged";
 const HOURLY: i64 = 400;
 
 fn pending(due_at: i64) -> Delivery {
-    let told = Told {
+    let told = EventRef {
         event_id: format!("evt_{due_at}"),
         event_type: 1,
         dataset: "live".to_owned(),

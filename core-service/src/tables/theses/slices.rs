@@ -6,7 +6,7 @@ use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, Recent},
+        derivation::{Counts, TokenTheses},
         row::IndexedThesis,
         window::DAY_MS,
     },
@@ -112,7 +112,7 @@ impl ThesisStore {
         limit: usize,
     ) -> StoreResult<SharedWindow> {
         let scope = IndexScope::Token(token.to_owned());
-        let read = async |from, to, limit| -> StoreResult<Recent> {
+        let read = async |from, to, limit| -> StoreResult<TokenTheses> {
             let slice = IndexSlice { from, to, after: None, descending: false };
             let rows = self.slice(dataset, &scope, &slice, limit).await?;
             Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())

@@ -34,7 +34,7 @@ impl Bench {
         let mut webhook = self.webhook(id).await;
         webhook.set_status(WebhookStatus::Disabled.into(), clock_now(&self.core));
         self.change(ControlChange::Webhook(webhook)).await;
-        let told = Told { event_id: "evt_1".to_owned(), event_type: 1, ..Told::default() };
+        let told = EventRef { event_id: "evt_1".to_owned(), event_type: 1, ..EventRef::default() };
         let pending = Delivery::pending(delivery_id(id, due_at, &[]), id.to_owned(), due_at, told);
         Delivery { body: b"{}".to_vec(), ..pending }
     }

@@ -18,7 +18,7 @@ async fn what_has_waited_for_less_than_a_day_goes_out_when_the_webhook_is_enable
     let event = bench.post().await;
     bench.report(&claims.recv().await.unwrap(), 500).await;
     bench.set_status("wh_1", WebhookStatus::Disabled).await;
-    bench.clock.advance(Webhook::PATIENCE_MS - 1);
+    bench.clock.advance(Webhook::GRACE_PERIOD_MS - 1);
     assert!(bench.stays_away(&mut claims).await);
     assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
     bench.set_status("wh_1", WebhookStatus::Enabled).await;
@@ -36,7 +36,7 @@ async fn what_has_waited_for_a_day_ends_then_and_is_not_brought_back() {
     bench.set_status("wh_1", WebhookStatus::Disabled).await;
     bench.clock.advance(60_000);
     assert!(bench.stays_away(&mut claims).await);
-    bench.clock.advance(Webhook::PATIENCE_MS - 60_000);
+    bench.clock.advance(Webhook::GRACE_PERIOD_MS - 60_000);
     assert_eq!(bench.counted(&event, "wh_1").await, Status::Failed);
     bench.becomes(&event, "wh_1", Status::Failed).await;
     bench.set_status("wh_1", WebhookStatus::Enabled).await;

@@ -196,7 +196,7 @@ fn rows_suit_the_dataset_that_named_them() {
     let suits = |entry: &Entry| [&live, &Dataset::Sandbox, &one, &two].map(|dataset| entry.must_suit(dataset).is_ok());
     assert_eq!(suits(&observed("live")), [true, false, false, false]);
     assert_eq!(suits(&observed("project/prj_1")), [false, false, true, false]);
-    // What was made for a test is found by its handle and symbol.
+    // The API finds test data by handle and symbol.
     let (profile, token) = crate::sandbox::a_profile_and_token();
     let thesis = Thesis { id: "th_1".to_owned(), ..Thesis::default() };
     let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };

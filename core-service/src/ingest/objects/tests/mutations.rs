@@ -63,8 +63,8 @@ fn is_short(text: Option<&String>) -> bool {
     text.is_none_or(|text| text.chars().count() <= 2_048)
 }
 
-fn keeps_the_rules(seen: &ThesisSeen, is_deleted: bool) -> bool {
-    let ThesisSeen { profile, token, .. } = seen;
+fn keeps_the_rules(seen: &ObservedThesis, is_deleted: bool) -> bool {
+    let ObservedThesis { profile, token, .. } = seen;
     let counts = [seen.likes, seen.replies, token.chain_id];
     let times = [Some(seen.created_at), Some(seen.updated_at), profile.created_at, profile.revision, token.revision];
     is_name(&seen.upstream_id, 64)
@@ -103,8 +103,8 @@ proptest! {
             prop_assert_eq!(observation.observed_at, NOW);
             prop_assert!(observation.revision.is_some_and(|revision| (0..=NOW + 5 * MINUTE).contains(&revision)));
             match observation.seen {
-                Seen::Deletion(id) => prop_assert!(is_deleted && place == 0 && is_name(&id, 64)),
-                Seen::Thesis(seen) => {
+                ObservedThing::Deletion(id) => prop_assert!(is_deleted && place == 0 && is_name(&id, 64)),
+                ObservedThing::Thesis(seen) => {
                     prop_assert_eq!(place, usize::from(is_deleted));
                     prop_assert!(keeps_the_rules(&seen, is_deleted), "{:?}", seen);
                 }

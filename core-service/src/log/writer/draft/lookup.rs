@@ -8,7 +8,7 @@ use super::Draft;
 use crate::{
     domain::{
         id,
-        observation::{Observation, ProfileSeen, Seen, TokenSeen},
+        observation::{Observation, ObservedProfile, ObservedThing, ObservedToken},
     },
     log::writer::{command::Command, thesis_event_id},
     store::StoreResult,
@@ -48,21 +48,21 @@ impl WantedRows {
     }
 
     fn add_observed(&mut self, name: &str, observation: &Observation) {
-        let profile = |seen: &ProfileSeen| id::of_profile(name, &seen.upstream_id);
-        let token = |seen: &TokenSeen| id::of_token(name, &seen.chain, &address_form(&seen.address));
+        let profile = |seen: &ObservedProfile| id::of_profile(name, &seen.upstream_id);
+        let token = |seen: &ObservedToken| id::of_token(name, &seen.chain, &address_form(&seen.address));
         match &observation.seen {
-            Seen::Thesis(seen) => {
+            ObservedThing::Thesis(seen) => {
                 self.theses.insert(id::of_thesis(name, &seen.upstream_id));
                 let (author, on) = (profile(&seen.profile), token(&seen.token));
                 self.counted.insert((on.clone(), author.clone()));
                 self.profiles.insert(author);
                 self.tokens.insert(on);
             }
-            Seen::Engagement(seen) => drop(self.theses.insert(id::of_thesis(name, &seen.upstream_id))),
-            Seen::Deletion(upstream_id) => drop(self.theses.insert(id::of_thesis(name, upstream_id))),
-            Seen::Profile(seen) => drop(self.profiles.insert(profile(seen))),
-            Seen::Token(seen) => drop(self.tokens.insert(token(seen))),
-            Seen::Wallets(upstream_id, _) => drop(self.profiles.insert(id::of_profile(name, upstream_id))),
+            ObservedThing::Engagement(seen) => drop(self.theses.insert(id::of_thesis(name, &seen.upstream_id))),
+            ObservedThing::Deletion(upstream_id) => drop(self.theses.insert(id::of_thesis(name, upstream_id))),
+            ObservedThing::Profile(seen) => drop(self.profiles.insert(profile(seen))),
+            ObservedThing::Token(seen) => drop(self.tokens.insert(token(seen))),
+            ObservedThing::Wallets(upstream_id, _) => drop(self.profiles.insert(id::of_profile(name, upstream_id))),
         }
     }
 }

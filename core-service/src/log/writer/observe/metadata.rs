@@ -7,7 +7,7 @@ use crate::{
     domain::{
         entry::{Kind, ProfileObserved, ProfileUpdated, TokenObserved},
         handle, id,
-        observation::{ProfileSeen, TokenSeen},
+        observation::{ObservedProfile, ObservedToken},
         row::{Age, Profile, Token, Wallet},
     },
     log::writer::draft::{Draft, EntryPlace},
@@ -19,7 +19,7 @@ fn entry_id(kind: &str, id: &str, age: Age, times: [Option<i64>; 2]) -> String {
     id::derive("ent_", &[kind, id, &age.name(), &format!("{times:?}")])
 }
 
-fn fill_profile(row: &mut Profile, seen: &ProfileSeen, age: Age) {
+fn fill_profile(row: &mut Profile, seen: &ObservedProfile, age: Age) {
     // The earliest creation and the latest update count, at any age.
     row.created_at = row.created_at.into_iter().chain(seen.created_at).min();
     row.source_updated_at = row.source_updated_at.max(seen.source_updated_at);
@@ -42,7 +42,7 @@ fn fill_profile(row: &mut Profile, seen: &ProfileSeen, age: Age) {
     }
 }
 
-pub(super) fn new_profile(id: String, seen: &ProfileSeen, age: Age, now: i64) -> Profile {
+pub(super) fn new_profile(id: String, seen: &ObservedProfile, age: Age, now: i64) -> Profile {
     let mut row = Profile {
         id,
         upstream_id: seen.upstream_id.clone(),
@@ -54,7 +54,7 @@ pub(super) fn new_profile(id: String, seen: &ProfileSeen, age: Age, now: i64) ->
     row
 }
 
-pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age) -> StoreResult<DraftResult> {
+pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ObservedProfile, age: Age) -> StoreResult<DraftResult> {
     let id = id::of_profile(draft.name(), &seen.upstream_id);
     let now = draft.now();
     let before = draft.profile(&id).await?;
@@ -127,7 +127,7 @@ fn changed_fields(before: &Profile, after: &Profile) -> Vec<String> {
     .collect()
 }
 
-fn fill_token(row: &mut Token, seen: &TokenSeen, age: Age) {
+fn fill_token(row: &mut Token, seen: &ObservedToken, age: Age) {
     row.source_updated_at = row.source_updated_at.max(seen.source_updated_at);
     if age.is_newer_than(row.age.as_ref()) {
         row.symbol = handle::with_dollar(&seen.symbol);
@@ -140,13 +140,13 @@ fn fill_token(row: &mut Token, seen: &TokenSeen, age: Age) {
     }
 }
 
-pub(super) fn new_token(id: String, seen: &TokenSeen, age: Age, now: i64) -> Token {
+pub(super) fn new_token(id: String, seen: &ObservedToken, age: Age, now: i64) -> Token {
     let mut row = Token { id, chain: seen.chain.clone(), first_seen_at: now, updated_at: now, ..Token::default() };
     fill_token(&mut row, seen, age);
     row
 }
 
-pub(super) async fn token(draft: &mut Draft<'_>, seen: &TokenSeen, age: Age) -> StoreResult<DraftResult> {
+pub(super) async fn token(draft: &mut Draft<'_>, seen: &ObservedToken, age: Age) -> StoreResult<DraftResult> {
     let id = id::of_token(draft.name(), &seen.chain, &address_form(&seen.address));
     let now = draft.now();
     let (row, previous_symbol) = match draft.token(&id).await? {

@@ -4,32 +4,38 @@ use std::ops::Bound;
 
 use super::*;
 use crate::{
-    domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    domain::observation::{
+        Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
+    },
     key,
     store::Scan,
 };
 
 fn thesis(number: usize, text: String) -> Observation {
-    let seen = ThesisSeen {
+    let seen = ObservedThesis {
         upstream_id: format!("post {number}"),
-        profile: ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() },
-        token: TokenSeen {
+        profile: ObservedProfile {
+            upstream_id: "u".to_owned(),
+            handle: "writer".to_owned(),
+            ..ObservedProfile::default()
+        },
+        token: ObservedToken {
             chain: "base".to_owned(),
             address: "0xa".to_owned(),
             symbol: "RUN".to_owned(),
-            ..TokenSeen::default()
+            ..ObservedToken::default()
         },
         text,
         created_at: 1_000,
         updated_at: 1_000,
-        ..ThesisSeen::default()
+        ..ObservedThesis::default()
     };
-    Observation { observed_at: 1, revision: Some(1), seen: Seen::Thesis(Box::new(seen)) }
+    Observation { observed_at: 1, revision: Some(1), seen: ObservedThing::Thesis(Box::new(seen)) }
 }
 
 fn like(number: usize) -> Observation {
-    let seen = EngagementSeen { upstream_id: format!("post {number}"), likes: Some(1), replies: None };
-    Observation { observed_at: 2, revision: Some(2), seen: Seen::Engagement(seen) }
+    let seen = ObservedEngagement { upstream_id: format!("post {number}"), likes: Some(1), replies: None };
+    Observation { observed_at: 2, revision: Some(2), seen: ObservedThing::Engagement(seen) }
 }
 
 /// Entries and bytes of each append, in order. The rows of an append begin with its id.

@@ -4,35 +4,35 @@ use super::*;
 use crate::domain::{
     dataset::View,
     id,
-    observation::{Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
 };
 
 /// A thesis whose author and token are named after the time and their revision.
 fn observation(number: i64, observed_at: i64, revision: Option<i64>) -> Observation {
     let name = Some(format!("{observed_at} {revision:?}"));
-    let seen = ThesisSeen {
+    let seen = ObservedThesis {
         upstream_id: format!("post {number}"),
-        profile: ProfileSeen {
+        profile: ObservedProfile {
             upstream_id: "u".to_owned(),
             handle: "writer".to_owned(),
             bio: name.clone(),
             revision,
-            ..ProfileSeen::default()
+            ..ObservedProfile::default()
         },
-        token: TokenSeen {
+        token: ObservedToken {
             chain: "base".to_owned(),
             address: "0xa".to_owned(),
             symbol: "RUN".to_owned(),
             name,
             revision,
-            ..TokenSeen::default()
+            ..ObservedToken::default()
         },
         text: "text".to_owned(),
         created_at: 1_000 + number,
         updated_at: 1_000 + number,
-        ..ThesisSeen::default()
+        ..ObservedThesis::default()
     };
-    Observation { observed_at, revision: Some(number), seen: Seen::Thesis(Box::new(seen)) }
+    Observation { observed_at, revision: Some(number), seen: ObservedThing::Thesis(Box::new(seen)) }
 }
 
 #[tokio::test]

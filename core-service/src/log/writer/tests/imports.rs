@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    domain::observation::{Observation, Seen},
+    domain::observation::{Observation, ObservedThing},
     error::Error,
     store::SharedBackend,
 };
@@ -39,7 +39,7 @@ impl Copied {
         self.cores[core].datasets.import_here(&self.dataset, self.part(upto)).await.unwrap()
     }
 
-    async fn write(&self, core: usize, number: u32) -> Result<Sequenced, Error> {
+    async fn write(&self, core: usize, number: u32) -> Result<SequencedEntry, Error> {
         self.cores[core].datasets.create_here(&self.dataset, new_thesis(&self.dataset, number)).await
     }
 }
@@ -56,7 +56,7 @@ async fn other_cores_write_nothing_before_its_end_and_at_once_after_it() {
     // A core that starts meanwhile learns it from the store.
     let third = core(Arc::clone(&copied.store), &copied.clock, 3).await;
     let new = new_thesis(&copied.dataset, 20);
-    let gone = Observation { observed_at: 1, revision: None, seen: Seen::Deletion("gone".to_owned()) };
+    let gone = Observation { observed_at: 1, revision: None, seen: ObservedThing::Deletion("gone".to_owned()) };
     for refused in [
         third.datasets.create_here(&copied.dataset, new.clone()).await.map(drop).unwrap_err(),
         third.datasets.observe_here(&copied.dataset, gone).await.map(drop).unwrap_err(),

@@ -3,7 +3,9 @@
 use super::*;
 use crate::{
     convert::entry::event_type,
-    domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    domain::observation::{
+        Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
+    },
     tables::events::positions_of,
 };
 
@@ -13,17 +15,21 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
         let dataset = Dataset::Project("liked".to_owned());
-        let thesis = ThesisSeen {
+        let thesis = ObservedThesis {
             upstream_id: "post".to_owned(),
-            profile: ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() },
-            token: TokenSeen {
+            profile: ObservedProfile {
+                upstream_id: "u".to_owned(),
+                handle: "writer".to_owned(),
+                ..ObservedProfile::default()
+            },
+            token: ObservedToken {
                 chain: "base".to_owned(),
                 address: "0xa".to_owned(),
                 symbol: "RUN".to_owned(),
-                ..TokenSeen::default()
+                ..ObservedToken::default()
             },
             text: "text".to_owned(),
-            ..ThesisSeen::default()
+            ..ObservedThesis::default()
         };
         let observe = async |revision, seen| {
             let observation = Observation { observed_at: 1, revision: Some(revision), seen };
@@ -31,9 +37,9 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
         };
         let liked = |likes| {
             let upstream_id = "post".to_owned();
-            Seen::Engagement(EngagementSeen { upstream_id, likes: Some(likes), replies: None })
+            ObservedThing::Engagement(ObservedEngagement { upstream_id, likes: Some(likes), replies: None })
         };
-        assert!(observe(0, Seen::Thesis(Box::new(thesis))).await);
+        assert!(observe(0, ObservedThing::Thesis(Box::new(thesis))).await);
         for likes in 1..=5 {
             assert!(observe(likes, liked(likes)).await);
             assert!(!observe(likes, liked(likes)).await, "applied twice");
@@ -44,9 +50,9 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
         entries.retain(|entry| entry.seq <= projected);
         let ids = entries.iter().map(|sequenced| &sequenced.entry.id);
         let positions = positions_of(&core.shared.backend, &dataset.to_string(), ids).await.unwrap();
-        let expected = entries.iter().map(|Sequenced { seq, entry }| event_type(entry).map(|_| *seq));
+        let expected = entries.iter().map(|SequencedEntry { seq, entry }| event_type(entry).map(|_| *seq));
         assert_eq!(positions, expected.collect::<Vec<_>>());
-        let is_like = |sequenced: &&Sequenced| matches!(sequenced.entry.kind, Some(Kind::Engagement(_)));
+        let is_like = |sequenced: &&SequencedEntry| matches!(sequenced.entry.kind, Some(Kind::Engagement(_)));
         assert_eq!(entries.iter().filter(is_like).count(), 5);
     }
 }

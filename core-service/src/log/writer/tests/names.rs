@@ -4,20 +4,20 @@ use super::*;
 use crate::{
     domain::{
         dataset::View,
-        observation::{Observation, Seen, TokenSeen},
+        observation::{Observation, ObservedThing, ObservedToken},
     },
     key,
     store::{Scan, Table},
 };
 
 fn told(observed_at: i64, symbol: &str, address: &str) -> Observation {
-    let seen = TokenSeen {
+    let seen = ObservedToken {
         chain: "base".to_owned(),
         address: address.to_owned(),
         symbol: symbol.to_owned(),
-        ..TokenSeen::default()
+        ..ObservedToken::default()
     };
-    Observation { observed_at, revision: None, seen: Seen::Token(Box::new(seen)) }
+    Observation { observed_at, revision: None, seen: ObservedThing::Token(Box::new(seen)) }
 }
 
 /// How many tokens an index has under a name.

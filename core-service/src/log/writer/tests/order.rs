@@ -10,7 +10,7 @@ use proptest::{
 use super::*;
 use crate::{
     domain::{
-        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         row::{Age, Wallet},
     },
     log::projection::Projector,
@@ -53,28 +53,28 @@ fn form(age: &Age) -> i64 {
 }
 
 /// An author as seen at an age; the fields depend only on the age.
-fn author(number: u8, age: Age) -> ProfileSeen {
-    ProfileSeen {
+fn author(number: u8, age: Age) -> ObservedProfile {
+    ObservedProfile {
         upstream_id: format!("u{number}"),
         handle: format!("h{}", form(&age)),
         bio: Some(age.name()),
         created_at: (age.observed_at % 2 == 0).then_some(7),
         source_updated_at: (age.observed_at % 3 == 0).then_some(age.observed_at),
         wallets: Some(vec![Wallet { address: age.name(), ..Wallet::default() }]),
-        ..ProfileSeen::default()
+        ..ObservedProfile::default()
     }
 }
 
 /// Case comes and goes too, and changes nothing about where a token is found.
-fn token(number: u8, age: Age) -> TokenSeen {
+fn token(number: u8, age: Age) -> ObservedToken {
     let [first, hexadecimal] = if age.revision.unwrap_or(age.observed_at) % 2 == 0 { ["s", "a"] } else { ["S", "A"] };
-    TokenSeen {
+    ObservedToken {
         chain: "base".to_owned(),
         address: format!("0x{hexadecimal}{number}"),
         symbol: format!("{first}{number}_{}", form(&age)),
         name: Some(age.name()),
         source_updated_at: (age.observed_at % 3 == 0).then_some(age.observed_at),
-        ..TokenSeen::default()
+        ..ObservedToken::default()
     }
 }
 
@@ -95,7 +95,7 @@ fn observation((what, observed_at, revision): Step) -> Observation {
     let figures = Some(version * 3 % 5);
     let upstream_id = |number: u8| format!("post {number}");
     let seen = match what {
-        What::Thesis(number) => Seen::Thesis(Box::new(ThesisSeen {
+        What::Thesis(number) => ObservedThing::Thesis(Box::new(ObservedThesis {
             upstream_id: upstream_id(number),
             profile: author(number % AUTHORS, beside),
             token: token(number / 2 % TOKENS, beside),
@@ -105,12 +105,14 @@ fn observation((what, observed_at, revision): Step) -> Observation {
             created_at: created_at(number),
             updated_at: created_at(number) + version,
         })),
-        What::Engagement(number) => {
-            Seen::Engagement(EngagementSeen { upstream_id: upstream_id(number), likes: figures, replies: None })
-        }
-        What::Deletion(number) => Seen::Deletion(upstream_id(number)),
-        What::Profile(number) => Seen::Profile(Box::new(author(number, own))),
-        What::Token(number) => Seen::Token(Box::new(token(number, own))),
+        What::Engagement(number) => ObservedThing::Engagement(ObservedEngagement {
+            upstream_id: upstream_id(number),
+            likes: figures,
+            replies: None,
+        }),
+        What::Deletion(number) => ObservedThing::Deletion(upstream_id(number)),
+        What::Profile(number) => ObservedThing::Profile(Box::new(author(number, own))),
+        What::Token(number) => ObservedThing::Token(Box::new(token(number, own))),
     };
     Observation { observed_at, revision, seen }
 }

@@ -86,19 +86,19 @@ async fn the_set_up_link_makes_one_administrator_who_owns_the_first_organization
     let link = set_up_link(&one).await.unwrap().unwrap();
     assert_eq!(set_up_link(&other).await.unwrap().as_deref(), Some(&*link));
     let token = token_of(&link);
-    let told = get_link(&other, None, &v1::GetLinkRequest { token: token.clone() }).await.unwrap();
-    assert_eq!((told.purpose(), told.email), (v1::LinkPurpose::SetUp, None));
-    assert_eq!((told.organization_name.as_deref(), told.role), (Some("default"), v1::Role::Owner.into()));
+    let link = get_link(&other, None, &v1::GetLinkRequest { token: token.clone() }).await.unwrap();
+    assert_eq!((link.purpose(), link.email), (v1::LinkPurpose::SetUp, None));
+    assert_eq!((link.organization_name.as_deref(), link.role), (Some("default"), v1::Role::Owner.into()));
     let nameless = accept_invitation(&one, None, None, &accepting(&token, None)).await.unwrap_err();
     assert_eq!(nameless.api.param.as_deref(), Some("email"));
 
     let (ada, bob) = (accepting(&token, Some("ada@example.com")), accepting(&token, Some("bob@example.com")));
     let outcomes = tokio::join!(accept_invitation(&one, None, None, &ada), accept_invitation(&other, None, None, &bob));
-    let (made, lost) = if outcomes.0.is_ok() { (outcomes.0, outcomes.1) } else { (outcomes.1, outcomes.0) };
+    let (accepted, lost) = if outcomes.0.is_ok() { (outcomes.0, outcomes.1) } else { (outcomes.1, outcomes.0) };
     assert_eq!(code(lost), Some(ErrorCode::LinkNotFound));
-    let made = made.unwrap();
-    assert!(made.session.unwrap().user.unwrap().administrator);
-    assert_eq!(made.organization.unwrap().name, "default");
+    let accepted = accepted.unwrap();
+    assert!(accepted.session.unwrap().user.unwrap().administrator);
+    assert_eq!(accepted.organization.unwrap().name, "default");
     one.shared.control.catch_up().await.unwrap();
     let member = {
         let state = one.shared.control.state();

@@ -1,4 +1,4 @@
-//! What proves an e-mail, and what a person whose e-mail is not proven cannot do.
+//! Proofs of an e-mail, and limits of a person whose e-mail is not proven.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn open_invitations(core: &Core) -> usize {
 
 /// A request that uses a new link for a password.
 async fn new_reset(core: &Core, person: &Person, delivery: Delivery<'_>) -> v1::ResetPasswordRequest {
-    let token = resets::make(&core.shared, &person.user, delivery, Vec::new()).await.unwrap().token;
+    let token = resets::create_link(&core.shared, &person.user, delivery, Vec::new()).await.unwrap().token;
     v1::ResetPasswordRequest { token, password: NEW.to_owned(), user_agent: None }
 }
 

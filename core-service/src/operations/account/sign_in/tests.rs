@@ -1,4 +1,4 @@
-//! Limits of sign-ins: they hold exactly, tell nobody who has an account, and strangers keep no user out for long.
+//! Limits of sign-ins. They are exact, they do not reveal who has an account, and strangers lock no user out for long.
 
 use std::{
     sync::{atomic::Ordering, mpsc},

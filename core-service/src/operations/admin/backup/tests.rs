@@ -1,4 +1,4 @@
-//! A backup that its caller takes too slowly, and what the audit log tells.
+//! A backup that its caller reads too slowly, and its audit rows.
 
 use super::*;
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     testing::{ManualClock, core, memory, shared_memory},
 };
 
-/// How often the audit log tells of a backup.
-async fn told(core: &Core) -> usize {
+/// Counts the audit rows of backups.
+async fn audited_backups(core: &Core) -> usize {
     let now_ms = core.shared.clock.now_ms();
     let rows = audit::list(&core.shared.backend, None, None, now_ms, 100).await.unwrap();
     rows.iter().filter(|row| row.act.action == "store.backup_begun" && row.act.subject == "store").count()
@@ -23,7 +23,7 @@ async fn a_backup_ends_after_six_hours_and_the_next_one_begins() {
     pieces.next().await.unwrap().unwrap();
     let busy = backup(&core, &actor).await.err().unwrap();
     assert_eq!(busy.api.code, ErrorCode::BackupInProgress);
-    assert_eq!(told(&core).await, 1);
+    assert_eq!(audited_backups(&core).await, 1);
     clock.advance(1);
     let ended = pieces.next().await.unwrap().unwrap_err();
     assert_eq!(ended.api.code, ErrorCode::ServiceUnavailable);
@@ -38,7 +38,7 @@ async fn a_backup_ends_after_six_hours_and_the_next_one_begins() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(10), again).await.expect("the place is free again");
-    assert_eq!(told(&core).await, 2);
+    assert_eq!(audited_backups(&core).await, 2);
 }
 
 #[tokio::test]
@@ -46,5 +46,5 @@ async fn a_backup_that_cannot_begin_is_not_told() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 0).await;
     let refused = backup(&core, &Actor::operator(None)).await.err().unwrap();
-    assert_eq!((refused.api.code, told(&core).await), (ErrorCode::BackupUnsupported, 0));
+    assert_eq!((refused.api.code, audited_backups(&core).await), (ErrorCode::BackupUnsupported, 0));
 }

@@ -4,7 +4,7 @@ use prost::Message as _;
 
 use super::*;
 use crate::{
-    domain::entry::{Entry, Kind, Sequenced, ThesisChanged, ThesisCreated},
+    domain::entry::{Entry, Kind, SequencedEntry, ThesisChanged, ThesisCreated},
     log::projection::Projector,
     tables::theses::ThesisStore,
     testing::{ManualClock, core, memory, new_thesis, shared_memory},
@@ -25,8 +25,8 @@ async fn an_event_that_is_in_a_log_twice_is_counted_once() {
         let changed = || Kind::Engagement(ThesisChanged { thesis: new.thesis.clone() });
         let kinds = [("evt_1", created()), ("ent_1", changed()), ("evt_2", created()), ("evt_1", created())];
         let entry = |(id, kind): (&str, Kind)| Entry { id: id.to_owned(), kind: Some(kind), ..Entry::default() };
-        let entries: Vec<Sequenced> =
-            (1..).zip(kinds).map(|(seq, kind)| Sequenced { seq, entry: entry(kind) }).collect();
+        let entries: Vec<SequencedEntry> =
+            (1..).zip(kinds).map(|(seq, kind)| SequencedEntry { seq, entry: entry(kind) }).collect();
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         core.shared.log.append(&name, 0, [1; 16], &bodies).await.unwrap();
         let projector = Projector::new(Arc::clone(&backend), ThesisStore::new(backend), name.clone());

@@ -1,25 +1,25 @@
-//! Places that are counted by name, so that nobody takes more than a share of something.
+//! Slots that are counted by name, so that nobody takes more than a share of something.
 
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-/// Counts the places that are taken of each name.
+/// Counts the taken slots of each name.
 #[derive(Clone, Default)]
-pub(crate) struct Places(Arc<Mutex<HashMap<String, usize>>>);
+pub(crate) struct NamedSlots(Arc<Mutex<HashMap<String, usize>>>);
 
-/// Places that count until this is dropped.
-pub(crate) struct TakenPlaces {
-    places: Places,
+/// Slots that stay taken until this is dropped.
+pub(crate) struct TakenSlots {
+    slots: NamedSlots,
     names: Vec<String>,
 }
 
-impl Places {
-    /// Takes a place of each name, or none.
+impl NamedSlots {
+    /// Takes a slot of each name, or none at all.
     ///
     /// # Errors
-    /// The index of the first name whose limit is reached.
-    pub(crate) fn take(&self, limits: impl Into<Vec<(String, usize)>>) -> Result<TakenPlaces, usize> {
+    /// Returns the index of the first name whose limit is reached.
+    pub(crate) fn take_slots(&self, limits: impl Into<Vec<(String, usize)>>) -> Result<TakenSlots, usize> {
         let limits = limits.into();
         let mut taken = self.0.lock();
         let is_full = |(name, limit): &(String, usize)| taken.get(name).copied().unwrap_or(0) >= *limit;
@@ -31,21 +31,21 @@ impl Places {
             *taken.entry(name.clone()).or_default() += 1;
         }
         drop(taken);
-        Ok(TakenPlaces { places: self.clone(), names })
+        Ok(TakenSlots { slots: self.clone(), names })
     }
 }
 
 #[cfg(test)]
-impl Places {
-    /// True if no place is taken.
+impl NamedSlots {
+    /// True if no slot is taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().is_empty()
     }
 }
 
-impl Drop for TakenPlaces {
+impl Drop for TakenSlots {
     fn drop(&mut self) {
-        let mut taken = self.places.0.lock();
+        let mut taken = self.slots.0.lock();
         for name in &self.names {
             if let Some(count) = taken.get_mut(name) {
                 *count -= 1;
@@ -62,9 +62,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_free_again_and_all_or_none_are_taken() {
-        let places = Places::default();
-        let take = |whose: &str| places.take([("all".to_owned(), 3), (whose.to_owned(), 2)]);
+    fn slots_are_free_again_and_all_or_none_are_taken() {
+        let slots = NamedSlots::default();
+        let take = |whose: &str| slots.take_slots([("all".to_owned(), 3), (whose.to_owned(), 2)]);
         let (first, second) = (take("ada"), take("ada"));
         assert!(first.is_ok() && second.is_ok());
         assert_eq!(take("ada").err(), Some(1));
@@ -74,6 +74,6 @@ mod tests {
         drop(first);
         assert!(take("bob").is_ok());
         drop((second, other));
-        assert!(places.is_empty());
+        assert!(slots.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The store that a core runs on: in maps, or embedded on a disk that can fail.
+//! The store of a core: in maps, or embedded on a disk that can fail.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Dice {
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Store {
+pub(super) enum StoreKind {
     /// In maps, with many writers.
     Shared,
     /// In maps, with one writer.
@@ -40,30 +40,30 @@ pub(super) enum Store {
 
 /// A store that outlives the processes on it.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum WorldStore {
     Memory(Arc<MemoryStore>),
     Embedded(Disk, Arc<EmbeddedStore>),
 }
 
-fn open(disk: Disk, clock: &SharedClock) -> Place {
+fn open(disk: Disk, clock: &SharedClock) -> WorldStore {
     let store = EmbeddedStore::open_with_backend(disk.clone(), Options::default(), clock.clone());
-    Place::Embedded(disk, Arc::new(store.expect("what a crash leaves can be opened")))
+    WorldStore::Embedded(disk, Arc::new(store.expect("what a crash leaves can be opened")))
 }
 
-impl Place {
-    pub(super) fn new(store: Store, clock: &SharedClock) -> Self {
+impl WorldStore {
+    pub(super) fn new(store: StoreKind, clock: &SharedClock) -> Self {
         match store {
-            Store::Shared => Self::Memory(Arc::new(MemoryStore::new(false))),
-            Store::Exclusive => Self::Memory(Arc::new(MemoryStore::new(true))),
-            Store::Embedded => open(Disk::new(Vec::new()), clock),
+            StoreKind::Shared => Self::Memory(Arc::new(MemoryStore::new(false))),
+            StoreKind::Exclusive => Self::Memory(Arc::new(MemoryStore::new(true))),
+            StoreKind::Embedded => open(Disk::new(Vec::new()), clock),
         }
     }
 
-    pub(super) fn kind(&self) -> Store {
+    pub(super) fn kind(&self) -> StoreKind {
         match self {
-            Self::Memory(_) if self.backend().is_exclusive() => Store::Exclusive,
-            Self::Memory(_) => Store::Shared,
-            Self::Embedded(..) => Store::Embedded,
+            Self::Memory(_) if self.backend().is_exclusive() => StoreKind::Exclusive,
+            Self::Memory(_) => StoreKind::Shared,
+            Self::Embedded(..) => StoreKind::Embedded,
         }
     }
 
@@ -82,15 +82,15 @@ impl Place {
         }
     }
 
-    /// Becomes the store that a process with this fault leaves.
-    pub(super) fn end(&mut self, fault: Fault, trouble: Option<&Trouble>, clock: &SharedClock) {
+    /// Replaces the store by the state after a process ended with this fault.
+    pub(super) fn end(&mut self, fault: Fault, random_faults: Option<&RandomFaults>, clock: &SharedClock) {
         match self {
             Self::Memory(store) if fault == Fault::PowerLoss => store.lose_power(),
             Self::Memory(_) => {}
             Self::Embedded(disk, _) => {
-                let left = match trouble {
+                let left = match random_faults {
                     _ if fault != Fault::PowerLoss => disk.copy(),
-                    Some(trouble) => disk.after_power_loss_but(|| trouble.0.lock().roll(2) == 0),
+                    Some(random_faults) => disk.after_power_loss_but(|| random_faults.0.lock().roll(2) == 0),
                     None => disk.after_power_loss(),
                 };
                 *self = open(left, clock);
@@ -115,9 +115,9 @@ impl Place {
 
 /// Random faults.
 #[derive(Clone)]
-pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
+pub(super) struct RandomFaults(pub(super) Arc<Mutex<Dice>>);
 
-impl Trouble {
+impl RandomFaults {
     pub(super) fn choose(&self, called: StoreCall, exclusive: bool) -> Option<Fault> {
         let mut dice = self.0.lock();
         let faults = called.faults(exclusive);

@@ -1,4 +1,4 @@
-//! Profiles and tokens for live keys, which the upstream is asked for: unknown ones, and known ones that are old.
+//! Reads profiles and tokens for live keys. The service requests unknown and old ones from the upstream.
 
 use std::sync::Arc;
 
@@ -22,24 +22,24 @@ use crate::{
     ingest::upstream::{LookupOutcome, Upstream},
 };
 
-/// The error where the upstream has to be asked and cannot be.
-pub(super) fn unavailable(after_s: u32) -> Error {
+/// The error when a lookup is necessary and the upstream cannot be reached.
+pub(super) fn upstream_unavailable(after_s: u32) -> Error {
     let text = "this is not known here, and the upstream cannot be asked now; try again later";
     ApiError::new(ErrorCode::UpstreamUnavailable, text).with_retry_after(after_s).into()
 }
 
-/// The upstream, if this call's rows come from there.
-pub(super) fn upstream<'a>(core: &'a Core, call: &Call) -> Option<&'a Arc<Upstream>> {
+/// The upstream, if this call's key reads live data.
+pub(super) fn upstream_for<'a>(core: &'a Core, call: &Call) -> Option<&'a Arc<Upstream>> {
     core.upstream.as_ref().filter(|_| call.caller.key.live)
 }
 
-/// A token as the upstream names it.
-pub(super) fn named(token: &Token) -> v1::BackfillToken {
+/// The token's name in a lookup of the upstream.
+pub(super) fn upstream_token(token: &Token) -> v1::BackfillToken {
     v1::BackfillToken { chain: token.chain.clone(), address: token.address.clone() }
 }
 
-/// The look-ups that may find a profile, in the order in which references are read.
-fn look_ups(reference: &ProfileReference) -> Vec<Thing> {
+/// The lookups that may find a profile, in the order in which a reference is resolved.
+fn lookups_for(reference: &ProfileReference) -> Vec<Thing> {
     let handle = |handle: &String| Thing::Handle(handle.clone());
     let id = |id: &String| (!id.starts_with("fp_") && !id.starts_with('@')).then(|| Thing::Profile(id.clone()));
     match reference {
@@ -51,52 +51,52 @@ fn look_ups(reference: &ProfileReference) -> Vec<Thing> {
     }
 }
 
-/// Asks for the profile that a reference names; tells whether it may be known now.
+/// Requests the profile that a reference names. Returns true if the lookup found it.
 ///
 /// # Errors
 /// `UPSTREAM_UNAVAILABLE`.
-pub(super) async fn ask_for_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
-    let Some(upstream) = upstream(core, call) else { return Ok(false) };
-    for thing in look_ups(reference) {
+pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
+    let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
+    for thing in lookups_for(reference) {
         match upstream.lookup(thing).await {
             LookupOutcome::Found(_) => return Ok(true),
             LookupOutcome::Missing => {}
-            LookupOutcome::Unavailable { after_s } => return Err(unavailable(after_s)),
+            LookupOutcome::Unavailable { after_s } => return Err(upstream_unavailable(after_s)),
         }
     }
     Ok(false)
 }
 
-/// Whether a reference names a token by chain and address, so that the upstream can be asked for it.
-pub(super) fn is_asked_for(reference: &str) -> bool {
+/// True if a reference names a token by chain and address. Only such a token can be looked up at the upstream.
+pub(super) fn names_chain_and_address(reference: &str) -> bool {
     TokenReference::parse(reference).is_some_and(|reference| reference.on_chain.is_some())
 }
 
-/// Asks for the token that a reference names by chain and address; tells whether it may be known now.
+/// Requests the token that a reference names by chain and address. Returns true if the lookup found it.
 ///
 /// # Errors
 /// `UPSTREAM_UNAVAILABLE`.
-pub(super) async fn ask_for_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<bool> {
-    let Some(upstream) = upstream(core, call) else { return Ok(false) };
+pub(super) async fn request_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<bool> {
+    let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
     let named = TokenReference::parse(reference).and_then(|reference| reference.on_chain);
     let Some((on, folded)) = named.filter(|(on, _)| chain.is_none_or(|chain| chain == on)) else {
         return Ok(false);
     };
-    // In the letters of who asks: the upstream may know no others.
+    // Keeps the caller's spelling: the upstream may not accept another one.
     let address = reference.split_once(':').map_or(folded, |(_, address)| address.trim().to_owned());
     match upstream.lookup(Thing::Token(v1::BackfillToken { chain: on, address })).await {
         LookupOutcome::Found(_) => Ok(true),
         LookupOutcome::Missing => Ok(false),
-        LookupOutcome::Unavailable { after_s } => Err(unavailable(after_s)),
+        LookupOutcome::Unavailable { after_s } => Err(upstream_unavailable(after_s)),
     }
 }
 
-/// Reads the profile that a reference names, asking the upstream where it is unknown or old. Tells whether it is old
-/// although the upstream was to be asked.
+/// Reads the profile that a reference names. If it is unknown or old, the upstream is requested first. The flag is true
+/// if the profile is old and its lookup failed.
 ///
 /// # Errors
 /// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub(super) async fn profile(
+pub(super) async fn read_profile(
     core: &Core,
     call: &Call,
     reference: &ProfileReference,
@@ -104,45 +104,45 @@ pub(super) async fn profile(
     let (dataset, row) = match resolve::profile_if_any(core, call, reference).await? {
         Some(found) => found,
         None => {
-            ask_for_profile(core, call, reference).await?;
+            request_profile(core, call, reference).await?;
             let (dataset, row) = resolve::profile(core, call, reference).await?;
             return Ok((dataset, row, false));
         }
     };
     let thing = Thing::Profile(row.upstream_id.clone());
     let observed_at = row.age.map_or(0, |age| age.observed_at);
-    match refresh(core, call, thing, observed_at).await {
-        Refreshed::No => Ok((dataset, row, false)),
-        Refreshed::Failed => Ok((dataset, row, true)),
-        Refreshed::Yes => {
-            // It may have another handle now, and another profile the old one.
+    match refresh_if_old(core, call, thing, observed_at).await {
+        RefreshOutcome::NotNeeded => Ok((dataset, row, false)),
+        RefreshOutcome::Failed => Ok((dataset, row, true)),
+        RefreshOutcome::Refreshed => {
+            // The lookup may have moved the handle to another profile.
             if let Some((dataset, row)) = resolve::profile_if_any(core, call, reference).await? {
                 return Ok((dataset, row, false));
             }
-            ask_for_profile(core, call, reference).await?;
+            request_profile(core, call, reference).await?;
             let (dataset, row) = resolve::profile(core, call, reference).await?;
             Ok((dataset, row, false))
         }
     }
 }
 
-/// Reads the token that a reference names, likewise.
+/// Reads the token that a reference names, with the same rules as [`read_profile`].
 ///
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub(super) async fn token(
+pub(super) async fn read_token(
     core: &Core,
     call: &Call,
     reference: &str,
     chain: Option<&str>,
 ) -> Result<(Dataset, Arc<Token>, bool)> {
-    let (dataset, row) = known_token(core, call, reference, chain).await?;
-    let thing = Thing::Token(named(&row));
+    let (dataset, row) = find_token(core, call, reference, chain).await?;
+    let thing = Thing::Token(upstream_token(&row));
     let observed_at = row.age.map_or(0, |age| age.observed_at);
-    match refresh(core, call, thing, observed_at).await {
-        Refreshed::No => Ok((dataset, row, false)),
-        Refreshed::Failed => Ok((dataset, row, true)),
-        Refreshed::Yes => {
+    match refresh_if_old(core, call, thing, observed_at).await {
+        RefreshOutcome::NotNeeded => Ok((dataset, row, false)),
+        RefreshOutcome::Failed => Ok((dataset, row, true)),
+        RefreshOutcome::Refreshed => {
             let again = core.shared.theses.token(&call.caller.view, &row.id).await?;
             let (dataset, row) = again.unwrap_or((dataset, row));
             Ok((dataset, row, false))
@@ -150,11 +150,11 @@ pub(super) async fn token(
     }
 }
 
-/// Reads the token that a reference names, asking the upstream where it is unknown.
+/// Reads the token that a reference names. If it is unknown, the upstream is requested first.
 ///
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub(super) async fn known_token(
+pub(super) async fn find_token(
     core: &Core,
     call: &Call,
     reference: &str,
@@ -163,60 +163,64 @@ pub(super) async fn known_token(
     if let Some(found) = resolve::token_if_any(core, call, reference, chain).await? {
         return Ok(found);
     }
-    ask_for_token(core, call, reference, chain).await?;
+    request_token(core, call, reference, chain).await?;
     resolve::token(core, call, reference, chain).await
 }
 
-/// What is known of a profile's wallets.
+/// Age of the wallets of a profile.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wallets {
-    /// The upstream told them lately, or there is none to be asked.
-    Told,
-    /// They are old, and the upstream cannot be asked.
+pub(super) enum WalletsState {
+    /// The upstream returned them lately, or no upstream is configured.
+    Current,
+    /// They are old, and the lookup failed.
     Old,
-    /// The upstream was never asked for them and cannot be now.
+    /// They were never read, and the lookup failed.
     Unknown {
-        /// Seconds until it may be asked again.
+        /// Seconds until the next lookup is allowed.
         after_s: u32,
     },
 }
 
-/// A profile with its wallets, for which the upstream is asked where they are unknown or old.
+/// Returns a profile with its wallets. If they are unknown or old, the upstream is requested first.
 ///
 /// # Errors
-/// When the store does not answer.
-pub(super) async fn with_wallets(core: &Core, call: &Call, row: Arc<Profile>) -> Result<(Arc<Profile>, Wallets)> {
-    let Some(upstream) = upstream(core, call) else { return Ok((row, Wallets::Told)) };
+/// Fails if the store does not answer.
+pub(super) async fn refresh_wallets(
+    core: &Core,
+    call: &Call,
+    row: Arc<Profile>,
+) -> Result<(Arc<Profile>, WalletsState)> {
+    let Some(upstream) = upstream_for(core, call) else { return Ok((row, WalletsState::Current)) };
     let thing = Thing::Wallets(row.upstream_id.clone());
     if !upstream.is_due(thing.clone(), i64::MIN / 2).await {
-        return Ok((row, Wallets::Told));
+        return Ok((row, WalletsState::Current));
     }
     match upstream.lookup(thing.clone()).await {
         LookupOutcome::Found(_) => {
             let again = core.shared.theses.profile(&call.caller.view, &row.id).await?;
-            Ok((again.map_or(row, |(_, row)| row), Wallets::Told))
+            Ok((again.map_or(row, |(_, row)| row), WalletsState::Current))
         }
-        LookupOutcome::Missing => Ok((row, Wallets::Told)),
-        LookupOutcome::Unavailable { .. } if upstream.has_lookup_of(&thing).await => Ok((row, Wallets::Old)),
-        LookupOutcome::Unavailable { after_s } => Ok((row, Wallets::Unknown { after_s })),
+        LookupOutcome::Missing => Ok((row, WalletsState::Current)),
+        LookupOutcome::Unavailable { .. } if upstream.has_lookup_of(&thing).await => Ok((row, WalletsState::Old)),
+        LookupOutcome::Unavailable { after_s } => Ok((row, WalletsState::Unknown { after_s })),
     }
 }
 
-enum Refreshed {
-    /// It is new enough, or the upstream has it no longer.
+enum RefreshOutcome {
+    /// The row is new enough, or the upstream no longer has it.
     No,
     Yes,
     Failed,
 }
 
-async fn refresh(core: &Core, call: &Call, thing: Thing, observed_at: i64) -> Refreshed {
-    let Some(upstream) = upstream(core, call) else { return Refreshed::No };
+async fn refresh_if_old(core: &Core, call: &Call, thing: Thing, observed_at: i64) -> RefreshOutcome {
+    let Some(upstream) = upstream_for(core, call) else { return RefreshOutcome::NotNeeded };
     if !upstream.is_due(thing.clone(), observed_at).await {
-        return Refreshed::No;
+        return RefreshOutcome::NotNeeded;
     }
     match upstream.lookup(thing).await {
-        LookupOutcome::Found(_) => Refreshed::Yes,
-        LookupOutcome::Missing => Refreshed::No,
-        LookupOutcome::Unavailable { .. } => Refreshed::Failed,
+        LookupOutcome::Found(_) => RefreshOutcome::Refreshed,
+        LookupOutcome::Missing => RefreshOutcome::NotNeeded,
+        LookupOutcome::Unavailable { .. } => RefreshOutcome::Failed,
     }
 }

@@ -1,18 +1,18 @@
-//! What is counted of a core. No label names a project, a key or a dataset of a project: their number has no bound.
+//! Metrics of a core. No label names a project, a key or a dataset of a project: their number has no bound.
 
 use metrics::{Counter, Gauge, Histogram};
 use thesis_net::figures::{self, Figure};
 
-/// The kinds of datasets. Those of projects are summed, or the one that is farthest behind is told.
+/// The kinds of datasets. A metric of `projects` is the sum of all projects, or the value of the one farthest behind.
 const DATASETS: &[&str] = &["live", "sandbox", "projects"];
 /// The lanes of webhooks: `slow` is shared by those whose endpoints fail or hang.
 const LANES: &[&str] = &["normal", "slow"];
 
-macro_rules! figures {
+macro_rules! declare_metrics {
     ($($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
         $(#[doc = $text] pub static $name: Figure<$kind> = Figure::new($metric, $labels, $text);)+
 
-        /// Declares the metrics of a core. The recorder must be there.
+        /// Declares the metrics of a core. Install the recorder first.
         pub fn declare() {
             figures::declare(&[$(&$name),+]);
             thesis_streams::figures::declare();
@@ -20,7 +20,7 @@ macro_rules! figures {
     };
 }
 
-figures! {
+declare_metrics! {
     LIMITS: Counter = "limits_refused_total",
         &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches"])],
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \
