@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use reqwest::{Client, StatusCode};
-use thesis_net::{channel::CoreChannel, trouble::Trouble};
+use thesis_net::{channel::CoreChannel, failure_log::FailureLog};
 use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Response, Status};
@@ -54,16 +54,16 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Failure> {
 
 /// Looks at the cores again and again, so that the log tells when none serves for a while, and when one does again.
 pub(crate) async fn watch(cores: CoreChannel) {
-    let (mut trouble, mut failed_before) = (Trouble::default(), false);
+    let (mut failure_log, mut failed_before) = (FailureLog::default(), false);
     loop {
         let seen = of_cores(&cores).await;
-        if seen.is_ok() && trouble.ends() {
+        if seen.is_ok() && failure_log.note_success() {
             tracing::info!(cores = cores.addresses(), "a core serves again");
         }
         // One failure alone may be a core that is just starting.
         if let Err(reason) = &seen
             && failed_before
-            && trouble.goes_on()
+            && failure_log.note_failure()
         {
             let todo = "start core, set SVC_CORE_URL to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one; https:// if core \
                         has TLS), and let the network reach it";

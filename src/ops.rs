@@ -12,7 +12,7 @@ use thesis_net::{
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{figures, health, version};
+use crate::{health, metrics, version};
 
 /// Longest wait for the store, and longest time to end a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
         .with_state(Ops { need, leaving })
         .route(
             "/metrics",
-            get(async move || ([("content-type", "text/plain; version=0.0.4")], figures::render(&metrics))),
+            get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics::render(&metrics))),
         );
     let limits = Limits {
         server: "ops",

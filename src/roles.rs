@@ -25,9 +25,8 @@ use crate::{
     Failure,
     config::{Refused, Settings},
     demo::Demo,
-    figures,
     files::Files,
-    health,
+    health, metrics,
     ops::{self, Need},
     port::Taken,
     ready::{self, Listening, Told},
@@ -54,7 +53,7 @@ type Ended = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
-    let metrics = figures::record()?;
+    let metrics = metrics::record()?;
     let demo = Demo::start(role, &mut settings).await?;
     let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;

@@ -13,8 +13,8 @@ use opentelemetry_sdk::{
 };
 use thesis_net::{
     clock::{IdSource as _, SystemIdSource},
+    failure_log::FailureLog,
     trace::{self, Kind, Sampling, SpanData, Value},
-    trouble::Trouble,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -100,7 +100,7 @@ struct Sender {
 
 impl Sender {
     async fn run(mut self, stop: CancellationToken) {
-        let mut trouble = Trouble::default();
+        let mut failure_log = FailureLog::default();
         loop {
             let mut batch = Vec::new();
             let is_last = stop.run_until_cancelled(self.gather(&mut batch)).await.is_none();
@@ -114,7 +114,7 @@ impl Sender {
             }
             let error = self.export(batch).await;
             self.lost += trace::take_dropped();
-            if self.lost > 0 && trouble.goes_on() {
+            if self.lost > 0 && failure_log.note_failure() {
                 let lost = std::mem::take(&mut self.lost);
                 tracing::warn!(spans = lost, error, "spans were lost; look at SVC_OTLP_URL and at the collector");
             }

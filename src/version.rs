@@ -1,7 +1,7 @@
 //! The version of the program, and the commit that it is made of (`build.rs`).
 
 use metrics::Gauge;
-use thesis_net::figures;
+use thesis_net::metric;
 
 /// The version, as `CHANGELOG.md` has it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -15,6 +15,6 @@ pub(crate) const HEALTHY: &str = concat!("ok ", env!("CARGO_PKG_VERSION"), " (",
 
 /// Tells both as a metric that is always 1.
 pub(crate) fn measure() {
-    figures::describe::<Gauge>("build_info", "Always 1: the version and commit of the program");
+    metric::describe::<Gauge>("build_info", "Always 1: the version and commit of the program");
     metrics::gauge!("build_info", "version" => VERSION, "commit" => COMMIT).set(1.0);
 }

@@ -1,7 +1,7 @@
 //! What is counted of a core. No label names a project, a key or a dataset of a project: their number has no bound.
 
 use metrics::{Counter, Gauge, Histogram};
-use thesis_net::figures::{self, Figure};
+use thesis_net::metric::{self, Metric};
 
 /// The kinds of datasets. Those of projects are summed, or the one that is farthest behind is told.
 const DATASETS: &[&str] = &["live", "sandbox", "projects"];
@@ -10,12 +10,12 @@ const LANES: &[&str] = &["normal", "slow"];
 
 macro_rules! figures {
     ($($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
-        $(#[doc = $text] pub static $name: Figure<$kind> = Figure::new($metric, $labels, $text);)+
+        $(#[doc = $text] pub static $name: Metric<$kind> = Metric::new($metric, $labels, $text);)+
 
         /// Declares the metrics of a core. The recorder must be there.
         pub fn declare() {
-            figures::declare(&[$(&$name),+]);
-            thesis_streams::figures::declare();
+            metric::declare(&[$(&$name),+]);
+            thesis_streams::metrics::declare();
         }
     };
 }

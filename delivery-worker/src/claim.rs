@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
 use thesis_net::{
-    figures::UnderWay,
+    failure_log::FailureLog,
+    metric::InProgress,
     services::{ATTEMPTS_A_PLACE, Stream},
-    trouble::Trouble,
 };
 use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
@@ -15,7 +15,7 @@ use tonic::Status;
 
 use crate::{
     backoff::Backoff,
-    figures,
+    metrics,
     report::Cores,
     send::{Sender, Sent, drain},
     traced::Traced,
@@ -39,7 +39,7 @@ impl Worker {
 
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
-        let (mut backoff, mut trouble) = (Backoff::new(), Trouble::default());
+        let (mut backoff, mut failure_log) = (Backoff::new(), FailureLog::default());
         // Attempts outlive the stream that brought them: core going away is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
@@ -48,7 +48,7 @@ impl Worker {
             let ended = match claims {
                 Ok(claims) => {
                     backoff = Backoff::new();
-                    if trouble.ends() {
+                    if failure_log.note_success() {
                         tracing::info!("claims from core again");
                     }
                     self.take(core, claims, &mut attempts, &shutdown).await
@@ -56,8 +56,8 @@ impl Worker {
                 Err(status) => Some(status),
             };
             if !shutdown.is_cancelled() {
-                figures::STREAMS_LOST.one().increment(1);
-                if trouble.goes_on() {
+                metrics::STREAMS_LOST.one().increment(1);
+                if failure_log.note_failure() {
                     tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
                 }
                 shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
@@ -105,10 +105,10 @@ impl Worker {
     }
 
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
-        let _under_way = UnderWay::begin(figures::IN_PROGRESS.one());
+        let _in_progress = InProgress::begin(metrics::IN_PROGRESS.one());
         let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, Traced::begin(&claim));
         let Sent { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
-        figures::count(&outcome, latency_ms);
+        metrics::count(&outcome, latency_ms);
         traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };

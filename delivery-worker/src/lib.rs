@@ -15,8 +15,8 @@ mod claim;
 mod client;
 mod error;
 mod failure;
-mod figures;
 mod guard;
+mod metrics;
 mod report;
 mod send;
 mod sign;
@@ -62,7 +62,7 @@ pub async fn run(
     ids: SharedIdSource,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
-    figures::declare();
+    metrics::declare();
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref(), config.timeout)?;
     let worker = claim::Worker {

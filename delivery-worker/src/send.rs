@@ -13,7 +13,7 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Clients, failure::Failure, figures::FAILURES, guard::Guard, sign::signature};
+use crate::{client::Clients, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
 
 /// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
 const DRAIN_BYTES: usize = 16 * 1024;

@@ -6,7 +6,7 @@ use thesis_net::trace::{self, Kind, Span, Trace};
 use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
 use tracing::Level;
 
-use crate::figures::name;
+use crate::metrics::name;
 
 /// The target of the lines, off unless `SVC_LOG` names it.
 const TARGET: &str = "access";

@@ -35,9 +35,9 @@ use crate::{clock::SharedClock, tls::Authorities};
 /// Longest time, in milliseconds, in which an address that failed is tried last.
 const AVOID_MS: i64 = 2_000;
 /// Least time, in milliseconds, between two log lines about TLS with one core.
-const TELL_AGAIN_MS: i64 = 60_000;
+const TLS_ERROR_LOG_INTERVAL_MS: i64 = 60_000;
 /// Longest wait for a core to begin its answer while another can be tried.
-const PATIENCE: Duration = Duration::from_secs(3);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Most bytes on their way of one call's answer. `MAX_WINDOW` is for all calls of a connection: the most there can be.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -146,7 +146,7 @@ impl Cores {
             let calling = core.channel.clone().oneshot(request);
             // A slow core still holds the idempotency key of its call, so another core could not help.
             last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
-                timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
+                timeout(RESPONSE_TIMEOUT, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
             } else {
                 calling.await.map_err(BoxError::from)
             };
@@ -156,7 +156,7 @@ impl Cores {
             };
             if let Err(error) = &last {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
-                remedy = remedies::of(error, &core.address);
+                remedy = remedies::remedy_for(error, &core.address);
                 if core.failed(error, self.clock.now_ms()) {
                     tracing::error!(core = core.address, error = reason(error), remedy, "TLS with core failed");
                 }
@@ -176,7 +176,7 @@ impl Core {
     fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
         self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
         let is_tls = remedies::tls_error(error).is_some();
-        is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms
+        is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TLS_ERROR_LOG_INTERVAL_MS <= now_ms
     }
 }
 

@@ -32,6 +32,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    answering::ConnectionEntry,
+    connection::{Protocols, ServerContext},
+    connections::Connections,
+    lag::Lag,
+};
 pub use self::{
     answering::Metering,
     answers::{ConnectionCalls, Ready, Refused, ServiceAnswers, Unattended},
@@ -41,12 +47,6 @@ pub use self::{
     metered::Metered,
     takeover::{Socket, Takeover},
     wire::Wire,
-};
-use self::{
-    answering::Place,
-    connection::{Protocols, Served},
-    connections::Connections,
-    lag::Lag,
 };
 use crate::tls::Acceptor;
 
@@ -114,7 +114,8 @@ pub async fn serve<A: Answers>(
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
     let protocols = Protocols::new(&limits);
-    let served = Arc::new(Served { name: limits.server, answers, tls, lag, protocols, shutdown: shutdown.clone() });
+    let served =
+        Arc::new(ServerContext { name: limits.server, answers, tls, lag, protocols, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -142,7 +143,7 @@ pub async fn serve<A: Answers>(
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());
-        let place = Place { meter, connections: Arc::clone(&open) };
+        let place = ConnectionEntry { meter, connections: Arc::clone(&open) };
         connections.spawn(connection::serve(Arc::clone(&served), place, stream, address));
     }
     drop(listener);

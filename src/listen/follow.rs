@@ -7,7 +7,7 @@ use serde_json::Value;
 use thesis_net::{
     backoff::Backoff,
     clock::SharedIdSource,
-    sse::{Event, Parser, Told},
+    sse::{Event, Parser, StreamItem},
 };
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +21,7 @@ use crate::Failure;
 /// Longest silence of a stream, which tells its cursor every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// Most bytes of one event: 4 MiB.
-const MOST: usize = 4 * 1024 * 1024;
+const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Forwards the events of a stream, one after the other.
 pub(super) struct Follower {
@@ -53,7 +53,7 @@ impl Follower {
 
     /// Takes events until the stream breaks off; gives the reason.
     async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
-        let mut parser = Parser::new(MOST);
+        let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {
             let piece = match timeout(SILENCE, stream.chunk()).await {
                 Ok(Ok(Some(piece))) => piece,
@@ -63,9 +63,9 @@ impl Follower {
             };
             for told in parser.read(&piece) {
                 match told {
-                    Told::Retry(first_ms) => self.backoff.take(first_ms),
-                    Told::Event(event) => self.handle(event).await?,
-                    Told::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
+                    StreamItem::Retry(first_ms) => self.backoff.set_first(first_ms),
+                    StreamItem::Event(event) => self.handle(event).await?,
+                    StreamItem::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
                 }
             }
         }

@@ -5,13 +5,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use thesis_net::figures::UnderWay;
+use thesis_net::metric::InProgress;
 use thesis_proto::filter::CompiledFilter;
 use tonic::Status;
 
 use crate::{
     feed::{Feed, Listening},
-    figures::LAGGING,
+    metrics::LAGGING,
     pages::{Fetching, Pages, Wanted},
     ring::{Entry, Page},
     signal::Signal,
@@ -43,12 +43,12 @@ struct PageReading {
     page: Option<(Arc<Page>, usize)>,
     fetching: Option<Fetching>,
     /// Counts it in `streams_lagging`.
-    _lags: UnderWay,
+    _lags: InProgress,
 }
 
 impl PageReading {
     fn new() -> Self {
-        Self { page: None, fetching: None, _lags: UnderWay::begin(LAGGING.one()) }
+        Self { page: None, fetching: None, _lags: InProgress::begin(LAGGING.one()) }
     }
 }
 

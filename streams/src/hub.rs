@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, metadata::MetadataMap};
 
 use crate::{
-    figures::GAPS,
     follower::{Follower, Shared},
     link::{Link, OpenStream},
+    metrics::GAPS,
     pages::{Pages, Wanted},
     ring::{MAX_ENTRIES, Render},
     subscription::Subscription,

@@ -7,11 +7,11 @@
 //! reads the ring or, from further back, `pages` of the log. `subscription` joins the followers of one filter.
 
 mod feed;
-pub mod figures;
 mod follower;
 mod hub;
 mod interest;
 mod link;
+pub mod metrics;
 mod pages;
 mod ring;
 mod signal;

@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
-    figures::{ENDED, OPEN, OPENED},
+    metrics::{ENDED, OPEN, OPENED},
     signal::{End, Signal},
     subscription::Subscription,
 };

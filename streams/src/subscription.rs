@@ -6,8 +6,8 @@ use thesis_proto::{cursor::CursorEncoder, v1};
 use tonic::Status;
 
 use crate::{
-    figures::EVENTS,
     follower::{Follower, Shared},
+    metrics::EVENTS,
     ring::Entry,
 };
 

@@ -26,9 +26,9 @@ pub(super) fn unavailable(reason: String, remedy: Option<&'static str>) -> Statu
 }
 
 /// What to do about an error of a core at an address.
-pub(super) fn of(error: &(dyn Error + 'static), address: &str) -> Option<&'static str> {
+pub(super) fn remedy_for(error: &(dyn Error + 'static), address: &str) -> Option<&'static str> {
     match tls_error(error) {
-        Some(rustls::Error::InvalidCertificate(error)) => Some(of_certificate(error)),
+        Some(rustls::Error::InvalidCertificate(error)) => Some(remedy_for_certificate(error)),
         Some(rustls::Error::InvalidMessage(_)) => Some(
             "name the core by http:// if it has no SVC_TLS_CERT: in SVC_CORE_URL, between cores in its \
              SVC_ADVERTISE_URL",
@@ -41,7 +41,7 @@ pub(super) fn of(error: &(dyn Error + 'static), address: &str) -> Option<&'stati
     }
 }
 
-fn of_certificate(error: &CertificateError) -> &'static str {
+fn remedy_for_certificate(error: &CertificateError) -> &'static str {
     match error {
         // Two authorities may have the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_error_of_tls_tells_what_to_do() {
-        let of = |error: rustls::Error| of(&io::Error::other(error), "https://core-1:50051");
+        let remedy_for = |error: rustls::Error| remedy_for(&io::Error::other(error), "https://core-1:50051");
         for (error, todo) in [
             (CertificateError::UnknownIssuer, "set SVC_CORE_CA_FILE"),
             (CertificateError::BadSignature, "set SVC_CORE_CA_FILE"),
@@ -98,11 +98,11 @@ mod tests {
             (CertificateError::NotValidYet, "clock"),
             (CertificateError::InvalidPurpose, "CA:FALSE"),
         ] {
-            let told = of(error.clone().into()).unwrap();
-            assert!(told.contains(todo), "{error:?}: {told}");
+            let text = remedy_for(error.clone().into()).unwrap();
+            assert!(text.contains(todo), "{error:?}: {text}");
         }
-        assert!(of(InvalidMessage::InvalidContentType.into()).unwrap().contains("by http://"));
-        assert_eq!(of(rustls::Error::DecryptError), None);
+        assert!(remedy_for(InvalidMessage::InvalidContentType.into()).unwrap().contains("by http://"));
+        assert_eq!(remedy_for(rustls::Error::DecryptError), None);
     }
 
     #[test]

@@ -179,7 +179,7 @@ async fn tls_that_fails_is_told_whatever_failed_before() {
     let channel = channel(&[nobody().await]);
     let core = &channel.0.cores[0];
     let (refused, untrusted) = (std::io::Error::other("refused"), std::io::Error::other(rustls::Error::DecryptError));
-    let (minute, now) = (TELL_AGAIN_MS, 1_764_000_000_000);
+    let (minute, now) = (TLS_ERROR_LOG_INTERVAL_MS, 1_764_000_000_000);
     assert!(!core.failed(&refused, now));
     assert!(core.failed(&untrusted, now + 1));
     assert!(!core.failed(&untrusted, now + 2));
@@ -190,8 +190,8 @@ async fn tls_that_fails_is_told_whatever_failed_before() {
 #[tokio::test]
 async fn a_plain_call_that_breaks_off_was_perhaps_for_a_listener_of_tls() {
     let (address, _) = dying().await;
-    let told = remedy(&read(&channel(&[address])).await.unwrap_err());
-    assert!(told.is_some_and(|told| told.contains("by https://")), "{told:?}");
+    let text = remedy(&read(&channel(&[address])).await.unwrap_err());
+    assert!(text.is_some_and(|text| text.contains("by https://")), "{text:?}");
     assert_eq!(remedy(&read(&channel(&[nobody().await])).await.unwrap_err()), None);
 }
 

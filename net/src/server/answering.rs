@@ -19,16 +19,16 @@ use super::{
 
 /// The connection of a request, and its server's others.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionEntry {
     pub(super) meter: Arc<Meter>,
     pub(super) connections: Arc<Connections>,
 }
 
-impl Place {
+impl ConnectionEntry {
     /// Counts a request, whose head is complete.
-    pub(super) fn begin(&self, version: Version) -> Begun {
+    pub(super) fn begin(&self, version: Version) -> OpenRequest {
         self.meter.begin(version);
-        Begun(Some(self.clone()))
+        OpenRequest(Some(self.clone()))
     }
 
     fn hold(&self, bytes: usize) -> Option<Room> {
@@ -47,14 +47,14 @@ impl Place {
 }
 
 /// A request that is being answered; one that is dropped was given up.
-pub(super) struct Begun(Option<Place>);
+pub(super) struct OpenRequest(Option<ConnectionEntry>);
 
-impl Begun {
+impl OpenRequest {
     /// The request is answered by what takes over the connection.
-    pub(super) fn taken_over(mut self) -> Taking {
+    pub(super) fn taken_over(mut self) -> OpenResponse {
         let place = self.0.take().expect("it is answered once");
         place.meter.is_ready(false);
-        Taking { place, kind: Kind::Stream, _room: None }
+        OpenResponse { place, kind: Kind::Stream, _room: None }
     }
 
     /// Takes the answer, or the refusal where waiting answers leave no room for it.
@@ -73,7 +73,7 @@ impl Begun {
             if kind == Kind::Unattended {
                 place.meter.ended();
             }
-            return answer.map(|body| Metering { body, taking: Some(Taking { place, kind, _room: None }) });
+            return answer.map(|body| Metering { body, taking: Some(OpenResponse { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
         let answer = if room.is_some() {
@@ -83,11 +83,11 @@ impl Begun {
             refusal()
         };
         place.meter.is_ready(true);
-        answer.map(|body| Metering { body, taking: Some(Taking { place, kind: Kind::Whole, _room: room }) })
+        answer.map(|body| Metering { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
     }
 }
 
-impl Drop for Begun {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         if let Some(place) = self.0.take() {
             place.meter.gave_up();
@@ -121,13 +121,13 @@ impl Kind {
 
 /// An answer on its way.
 #[derive(Debug)]
-pub(super) struct Taking {
-    pub(super) place: Place,
+pub(super) struct OpenResponse {
+    pub(super) place: ConnectionEntry,
     kind: Kind,
     _room: Option<Room>,
 }
 
-impl Drop for Taking {
+impl Drop for OpenResponse {
     fn drop(&mut self) {
         match self.kind {
             Kind::Whole | Kind::Ready => self.place.meter.was_taken(true),
@@ -139,13 +139,13 @@ impl Drop for Taking {
 }
 
 /// Bytes of an answer, which count until they are written.
-struct Held {
+struct HeldBytes {
     bytes: Bytes,
     _room: Option<Room>,
-    _taking: Option<Taking>,
+    _taking: Option<OpenResponse>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -154,7 +154,7 @@ impl AsRef<[u8]> for Held {
 /// A body that is counted until it is taken.
 pub struct Metering<B> {
     body: B,
-    taking: Option<Taking>,
+    taking: Option<OpenResponse>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
@@ -170,13 +170,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
         let ends = this.body.is_end_stream();
         let hold = |bytes: Bytes| {
             let part_of = this.taking.as_ref().filter(|taking| taking.kind != Kind::Whole);
-            let room = part_of.and_then(|Taking { place, .. }| place.hold_part(bytes.len()));
+            let room = part_of.and_then(|OpenResponse { place, .. }| place.hold_part(bytes.len()));
             // The connection may drop the body long before it has written its last bytes.
             let taking = if ends { this.taking.take() } else { None };
             if room.is_none() && taking.is_none() {
                 return bytes;
             }
-            Bytes::from_owner(Held { bytes, _room: room, _taking: taking })
+            Bytes::from_owner(HeldBytes { bytes, _room: room, _taking: taking })
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
     }

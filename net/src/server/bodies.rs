@@ -11,7 +11,7 @@ use tokio::{
 };
 
 /// Longest time in which a body must arrive.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time that a body may be arriving when there is no room for others; then it gives way.
 const GIVES_WAY: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Bodies {
         if body.size_hint().lower() > taken as u64 {
             return Err(BodyError::TooLarge);
         }
-        let mut kept = Kept { bytes: Vec::new(), room: None };
+        let mut received = BodyBytes { bytes: Vec::new(), room: None };
         let reading = async {
             let mut length = 0;
             while let Some(frame) = body.frame().await {
@@ -70,17 +70,17 @@ impl Bodies {
                     break;
                 }
                 if length <= limit {
-                    kept.add(&data, &self.room).inspect_err(|_| self.crowded.notify_waiters())?;
+                    received.add(&data, &self.room).inspect_err(|_| self.crowded.notify_waiters())?;
                 }
             }
             if length > limit { Err(BodyError::TooLarge) } else { Ok(()) }
         };
         tokio::select! {
             biased;
-            read = timeout(PATIENCE, reading) => read.unwrap_or(Err(BodyError::Late))?,
+            read = timeout(BODY_TIMEOUT, reading) => read.unwrap_or(Err(BodyError::Late))?,
             () = self.gives_way() => return Err(BodyError::NoRoom),
         }
-        Ok(Bytes::from_owner(kept))
+        Ok(Bytes::from_owner(received))
     }
 
     /// Waits until a body that begins to arrive now has to give way.
@@ -96,12 +96,12 @@ impl Bodies {
 }
 
 /// A body, and the room that it takes.
-struct Kept {
+struct BodyBytes {
     bytes: Vec<u8>,
     room: Option<OwnedSemaphorePermit>,
 }
 
-impl Kept {
+impl BodyBytes {
     fn add(&mut self, data: &[u8], room: &Arc<Semaphore>) -> Result<(), BodyError> {
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let more = Arc::clone(room).try_acquire_many_owned(size).map_err(|_| BodyError::NoRoom)?;
@@ -114,7 +114,7 @@ impl Kept {
     }
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for BodyBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Answers, Limits, Metered, Metering, Socket, Takeover, Wire,
-    answering::{Begun, Place},
+    answering::{ConnectionEntry, OpenRequest},
     count_refused,
     lag::Lag,
     meter::Meter,
@@ -77,7 +77,7 @@ impl Protocols {
 }
 
 /// The parts that all connections of a server share.
-pub(super) struct Served<A> {
+pub(super) struct ServerContext<A> {
     /// The server's name in metrics.
     pub(super) name: &'static str,
     pub(super) answers: Arc<A>,
@@ -88,7 +88,12 @@ pub(super) struct Served<A> {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stream: TcpStream, address: SocketAddr) {
+pub(super) async fn serve<A: Answers>(
+    served: Arc<ServerContext<A>>,
+    place: ConnectionEntry,
+    stream: TcpStream,
+    address: SocketAddr,
+) {
     // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent. Otherwise
     // the system keeps up to megabytes for a peer that reads slowly.
     let set = stream.set_nodelay(true).is_ok()
@@ -106,21 +111,21 @@ pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stre
         }
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     });
-    let mut look = pin!(sleep(Duration::ZERO));
+    let mut check_timer = pin!(sleep(Duration::ZERO));
     // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
     let watching = poll_fn(|context| {
         loop {
             let at = meter.closes_at().unwrap_or_else(|| Instant::now() + POLL_INTERVAL);
-            if at < look.deadline() {
-                look.as_mut().reset(at);
+            if at < check_timer.deadline() {
+                check_timer.as_mut().reset(at);
             }
-            ready!(look.as_mut().poll(context));
+            ready!(check_timer.as_mut().poll(context));
             let now = Instant::now();
             let at = meter.closes_at();
             if meter.is_stuck() || at.is_some_and(|at| at <= now) {
                 return Poll::Ready(());
             }
-            look.as_mut().reset(at.unwrap_or(now + POLL_INTERVAL));
+            check_timer.as_mut().reset(at.unwrap_or(now + POLL_INTERVAL));
         }
     });
     tokio::select! {
@@ -136,18 +141,18 @@ pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stre
 }
 
 /// A connection as its requests see it.
-struct Asking<A: Answers> {
-    served: Arc<Served<A>>,
+struct ConnectionRequests<A: Answers> {
+    served: Arc<ServerContext<A>>,
     peer: A::Peer,
-    place: Place,
+    place: ConnectionEntry,
     /// What the connection goes on as, once an answer's head is written.
     takeover: Mutex<Option<Takeover>>,
 }
 
-impl<A: Answers> Asking<A> {
+impl<A: Answers> ConnectionRequests<A> {
     /// Answers a request that `begun` counts.
-    async fn answer(self: Arc<Self>, begun: Begun, request: Request<Incoming>) -> Response<Metering<A::Body>> {
-        let Served { name, answers, lag, .. } = &*self.served;
+    async fn answer(self: Arc<Self>, begun: OpenRequest, request: Request<Incoming>) -> Response<Metering<A::Body>> {
+        let ServerContext { name, answers, lag, .. } = &*self.served;
         let mut answer = if lag.is_overload() {
             count_refused(name, "lag");
             answers.refusal()
@@ -175,12 +180,12 @@ impl<A: Answers> Asking<A> {
 
 /// Speaks HTTP until the connection ends or goes on as something else.
 async fn http<A: Answers>(
-    served: Arc<Served<A>>,
-    place: Place,
+    served: Arc<ServerContext<A>>,
+    place: ConnectionEntry,
     stream: TcpStream,
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
-    let Served { name, answers, tls, lag, protocols, shutdown } = &*served;
+    let ServerContext { name, answers, tls, lag, protocols, shutdown } = &*served;
     if tls.is_some() && lag.is_overload() {
         // The handshake would cost more than the request that is refused after it.
         count_refused(name, "lag");
@@ -198,7 +203,7 @@ async fn http<A: Answers>(
     };
     let io = TokioIo::new(answers.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
     let (served, peer) = (Arc::clone(&served), answers.peer(address));
-    let asking = Arc::new(Asking { served, peer, place, takeover: Mutex::default() });
+    let asking = Arc::new(ConnectionRequests { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
         let begun = asking.place.begin(request.version());
         let answering = Arc::clone(&asking).answer(begun, request);

@@ -18,7 +18,7 @@ const GIVE_WAY: usize = 64;
 /// Longest time to take as many bytes as wait; a slow connection takes longer.
 pub(super) const SLOW: Duration = Duration::from_secs(1);
 /// Least time between two looks for slow connections.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const SLOW_SCAN_INTERVAL: Duration = Duration::from_millis(50);
 /// Slow connections give way until one part in this many of the room is free.
 const FREED: usize = 16;
 
@@ -31,7 +31,7 @@ pub(super) struct Connections {
     room: Arc<Semaphore>,
     size: usize,
     /// When slow connections were last looked for.
-    looked: Mutex<Option<Instant>>,
+    scanned_at: Mutex<Option<Instant>>,
 }
 
 impl Connections {
@@ -39,7 +39,7 @@ impl Connections {
     pub(super) fn new(name: &'static str, untaken: usize) -> Arc<Self> {
         let size = untaken.min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(size));
-        Arc::new(Self { name, meters: Mutex::default(), room, size, looked: Mutex::default() })
+        Arc::new(Self { name, meters: Mutex::default(), room, size, scanned_at: Mutex::default() })
     }
 
     /// How many are open, and how many bytes of answers wait to be taken.
@@ -89,12 +89,12 @@ impl Connections {
     /// Closes slow connections, those with the most waiting bytes first.
     fn close_slow(&self) {
         let now = Instant::now();
-        let mut looked = self.looked.lock();
-        if looked.is_some_and(|last| now - last < LOOK_AGAIN) {
+        let mut scanned_at = self.scanned_at.lock();
+        if scanned_at.is_some_and(|last| now - last < SLOW_SCAN_INTERVAL) {
             return;
         }
-        *looked = Some(now);
-        drop(looked);
+        *scanned_at = Some(now);
+        drop(scanned_at);
         let slow = |meter: &Weak<Meter>| {
             let meter = meter.upgrade()?;
             Some((meter.held_longer_than(SLOW)?, meter))

@@ -26,14 +26,14 @@ pub(super) struct Lag {
     /// Time that the late looks since the last one in time took, in milliseconds.
     late_for: AtomicU64,
     /// When the current look began, in milliseconds since `began`.
-    looking_since: AtomicU64,
+    probe_since: AtomicU64,
 }
 
 impl Lag {
     pub(super) fn new(limit: Duration) -> Self {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(NOTHING);
-        let (late_for, looking_since) = (AtomicU64::new(0), AtomicU64::new(NOTHING));
-        Self { began: Instant::now(), limit_ms, late_for, looking_since }
+        let (late_for, probe_since) = (AtomicU64::new(0), AtomicU64::new(NOTHING));
+        Self { began: Instant::now(), limit_ms, late_for, probe_since }
     }
 
     fn now_ms(&self) -> u64 {
@@ -46,19 +46,19 @@ impl Lag {
     }
 
     fn is_overload_at(&self, now_ms: u64) -> bool {
-        let looking = now_ms.saturating_sub(self.looking_since.load(Relaxed));
-        let late = if looking > self.limit_ms { looking } else { 0 };
+        let probe_ms = now_ms.saturating_sub(self.probe_since.load(Relaxed));
+        let late = if probe_ms > self.limit_ms { probe_ms } else { 0 };
         self.late_for.load(Relaxed).saturating_add(late) > MOMENT_MS
     }
 
     fn begin(&self, now_ms: u64) {
-        self.looking_since.store(now_ms, Relaxed);
+        self.probe_since.store(now_ms, Relaxed);
     }
 
     fn end(&self, now_ms: u64) {
-        let looked = now_ms.saturating_sub(self.looking_since.swap(NOTHING, Relaxed));
-        let late = looked > self.limit_ms;
-        self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(looked) } else { 0 }, Relaxed);
+        let probe_ms = now_ms.saturating_sub(self.probe_since.swap(NOTHING, Relaxed));
+        let late = probe_ms > self.limit_ms;
+        self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(probe_ms) } else { 0 }, Relaxed);
     }
 
     /// Looks how long an empty task waits, again and again.
@@ -70,8 +70,8 @@ impl Lag {
             self.begin(self.now_ms());
             // A task from a blocking thread queues behind all that are ready; one from here would not.
             let runtime = Handle::current();
-            if let Ok(looking) = spawn_blocking(move || runtime.spawn(async {})).await {
-                let _ = looking.await;
+            if let Ok(probe) = spawn_blocking(move || runtime.spawn(async {})).await {
+                let _ = probe.await;
             }
             self.end(self.now_ms());
         }

@@ -49,7 +49,7 @@ pub(super) struct Meter {
     head_ms: AtomicU64,
     /// Since when a write waits, in milliseconds since the connection began.
     blocked_ms: AtomicU64,
-    asked: AtomicBool,
+    had_request: AtomicBool,
     /// Nothing that was to be written still waits.
     flushed: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
@@ -78,7 +78,7 @@ impl Meter {
             blocked_ms: AtomicU64::new(NEVER),
             is_http2: AtomicBool::new(false),
             is_stream: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
+            had_request: AtomicBool::new(false),
             flushed: AtomicBool::new(true),
             read: AtomicU64::new(0),
             read_ms: AtomicU64::new(0),
@@ -105,12 +105,12 @@ impl Meter {
         if self.open.load(Relaxed) > 0 || self.is_http2.load(Relaxed) {
             return None;
         }
-        let (since_ms, patience) = match self.head_ms.load(Relaxed) {
-            NEVER if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_TIMEOUT),
+        let (since_ms, timeout) = match self.head_ms.load(Relaxed) {
+            NEVER if self.had_request.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_TIMEOUT),
             NEVER => (0, HEAD_TIMEOUT),
             head_ms => (head_ms, HEAD_TIMEOUT),
         };
-        Some(self.began + Duration::from_millis(since_ms) + patience)
+        Some(self.began + Duration::from_millis(since_ms) + timeout)
     }
 
     /// Whether the peer takes no whole answer, or no bytes at all, for too long.
@@ -217,7 +217,7 @@ impl Meter {
 
     /// Counts a request, whose head is complete.
     pub(super) fn begin(&self, version: Version) {
-        self.asked.store(true, Relaxed);
+        self.had_request.store(true, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
         self.head_ms.store(NEVER, Relaxed);
         self.open.fetch_add(1, Relaxed);

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     Wire,
-    answering::Taking,
+    answering::OpenResponse,
     connections::Room,
     meter::{Meter, STREAM_TAKES_NOTHING_MS},
 };
@@ -33,7 +33,7 @@ pub struct Metered<T> {
     /// Bytes that were read and counted already, and come before all others.
     first: Bytes,
     /// The answer that goes on without HTTP.
-    taking: Option<Taking>,
+    taking: Option<OpenResponse>,
     /// The end of a pause in reading, after many refused requests.
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -58,7 +58,7 @@ impl<T> Metered<T> {
 
 impl Metered<Wire> {
     /// Goes on without HTTP, which had read some bytes too many.
-    pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
+    pub(super) fn taken_over(mut self, unused: &[u8], taking: OpenResponse) -> Self {
         // A server has many streams, and a frame is far smaller than an answer.
         let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
         // Linux also gives up a peer that answers and keeps its window closed for this time. A reader may pause.
@@ -141,7 +141,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::server::{answering::Place, connections::Connections};
+    use crate::server::{answering::ConnectionEntry, connections::Connections};
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_many_refused_requests_is_read_slowly() {
@@ -189,7 +189,7 @@ mod tests {
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let connections = Connections::new("tests", 0);
-        let place = Place { meter: connections.add(0, 0), connections };
+        let place = ConnectionEntry { meter: connections.add(0, 0), connections };
         let meter = Arc::clone(&place.meter);
         let taking = place.begin(Version::HTTP_11).taken_over();
         let mut server = Metered::new(Wire::Plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);

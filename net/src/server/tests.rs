@@ -343,13 +343,13 @@ async fn seconds_until_closed(mut stream: TcpStream) -> u64 {
 async fn an_idle_connection_lives_longer_than_a_head_may_take() {
     // A jump of paused time is no lag.
     let (address, gate) = start(Limits { lag: Duration::MAX, ..LIMITS }).await;
-    let asked = async || {
+    let open_request = async || {
         let mut stream = send(address, get("/")).await;
         assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
         stream
     };
     // A proxy sends a request after a minute, and once more.
-    let mut stream = asked().await;
+    let mut stream = open_request().await;
     for _ in 0..2 {
         sleep(Duration::from_secs(70)).await;
         stream.write_all(b"GET / HT").await.unwrap();
@@ -359,7 +359,7 @@ async fn an_idle_connection_lives_longer_than_a_head_may_take() {
     }
     assert!((74..=76).contains(&seconds_until_closed(stream).await));
     // A head that has begun has less time, whatever came before.
-    let mut begun = asked().await;
+    let mut begun = open_request().await;
     sleep(Duration::from_secs(60)).await;
     begun.write_all(b"GET / HT").await.unwrap();
     assert!((9..=11).contains(&seconds_until_closed(begun).await));

@@ -59,26 +59,26 @@ impl Unusable {
 }
 
 /// The texts of both files.
-pub(super) struct Texts {
+pub(super) struct PairTexts {
     certificate: Vec<u8>,
     key: SecretSlice<u8>,
 }
 
-impl PartialEq for Texts {
+impl PartialEq for PairTexts {
     fn eq(&self, other: &Self) -> bool {
         self.certificate == other.certificate && self.key.expose_secret() == other.key.expose_secret()
     }
 }
 
 impl PairFiles {
-    pub(super) fn read(&self) -> Result<Texts, Unusable> {
+    pub(super) fn read(&self) -> Result<PairTexts, Unusable> {
         let certificate = read(&self.certificate).map_err(|error| self.wrong_certificate(error))?;
         let key = read(&self.key).map_err(|error| self.wrong_key(error))?;
-        Ok(Texts { certificate, key: key.into() })
+        Ok(PairTexts { certificate, key: key.into() })
     }
 
     /// The certificate with its key, if they belong together and it is valid now.
-    pub(super) fn certified(&self, texts: &Texts, now_ms: i64) -> Result<CertifiedKey, Unusable> {
+    pub(super) fn certified(&self, texts: &PairTexts, now_ms: i64) -> Result<CertifiedKey, Unusable> {
         let chain = CertificateDer::pem_slice_iter(&texts.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| self.wrong_certificate(error))?;
         let Some(own) = chain.first().cloned() else {
