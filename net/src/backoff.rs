@@ -1,10 +1,10 @@
-//! How long to wait before something that failed is tried again.
+//! The wait before a failed action is retried.
 
 use std::time::Duration;
 
 use crate::clock::IdSource;
 
-/// More failures double nothing.
+/// Failures beyond this number no longer double the wait.
 const MAX_DOUBLINGS: u32 = 31;
 
 /// The wait doubles with each failure. Up to half of it is added at random, so that clients do not return together.
@@ -16,23 +16,23 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Begins with the first wait, and doubles it up to the longest.
+    /// A backoff that starts with `first` and doubles the wait up to `max`.
     #[must_use]
     pub const fn new(first: Duration, max: Duration) -> Self {
         Self { first, max, failures: 0 }
     }
 
-    /// Takes the first wait that the other side tells, in milliseconds.
+    /// Uses the first wait that the other side requests, in milliseconds.
     pub fn set_first(&mut self, first_ms: u64) {
         self.first = Duration::from_millis(first_ms.max(1)).min(self.max);
     }
 
-    /// Notes a success.
+    /// Resets the wait after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The next wait.
+    /// Returns the next wait.
     pub fn next(&mut self, ids: &dyn IdSource) -> Duration {
         let mut random = [0];
         ids.fill(&mut random);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_up_to_the_longest() {
+    fn doubles_up_to_the_maximum() {
         assert_eq!(waits(&mut Backoff::new(FIRST, MAX_WAIT), 0), [1_000, 2_000, 4_000, 8_000, 10_000]);
         assert_eq!(waits(&mut Backoff::new(FIRST, MAX_WAIT), 255), [1_500, 3_000, 6_000, 12_000, 15_000]);
     }

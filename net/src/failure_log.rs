@@ -1,23 +1,23 @@
-//! How often the log tells of a trouble that lasts, such as a core that is away.
+//! Limits how often the log reports a failure that lasts, such as an unreachable core.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Least time between two log lines about a trouble.
+/// Minimum time between two log lines about the same failure.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A trouble that may last or come back.
+/// The log state of a failure that may last or come back.
 #[derive(Debug, Default)]
 pub struct FailureLog {
-    /// When the log last told of it.
+    /// Time of the last log line about the failure.
     logged_at: Option<Instant>,
-    /// Whether that is the last that the log told.
+    /// True if the last log line reported the failure, and none its end.
     is_logged: bool,
 }
 
 impl FailureLog {
-    /// Notes a failure. Returns whether the log should tell of it.
+    /// Notes a failure. Returns true if it should be logged.
     pub fn note_failure(&mut self) -> bool {
         let is_due = self.logged_at.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL);
         if is_due {
@@ -26,7 +26,7 @@ impl FailureLog {
         is_due
     }
 
-    /// Notes a success. Returns whether the log should tell that the trouble is over.
+    /// Notes a success. Returns true if the end of the failure should be logged.
     pub const fn note_success(&mut self) -> bool {
         std::mem::replace(&mut self.is_logged, false)
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_trouble_is_told_once_a_minute_at_most_and_its_end_once() {
+    async fn a_failure_is_logged_once_a_minute_and_its_end_once() {
         let moment = Duration::from_secs(1);
         let mut failure_log = FailureLog::default();
         assert!(!failure_log.note_success());

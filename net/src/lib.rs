@@ -1,5 +1,5 @@
-//! The network parts of all roles: the accept loop, its limits, the way to core, TLS, DNS, the guard of webhook URLs, streams
-//! of events, waits, time, traces, how often the log tells of a trouble.
+//! The network parts of all roles: the accept loop, its limits, the channel to core, TLS, DNS, the guard of webhook
+//! URLs, streams of events, backoff, time, metrics, traces, and the limit of repeated log lines.
 
 pub mod backoff;
 pub mod channel;

@@ -1,5 +1,5 @@
-//! Declarations of metrics: each once, with its labels and its text. All series of a declared metric exist from the start,
-//! so that the first failure of a kind is seen as a rise from 0. A series is found without a look-up by label.
+//! Declarations of metrics: each once, with its labels and its text. All series of a declared metric exist from the
+//! start, so that the first failure of a kind is seen as a rise from 0. A series is found without a lookup by label.
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
 
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 pub use self::lag::FollowerLag;
 
-/// Goes with every series. The recorder for Prometheus does not look at it.
+/// Metadata of every series. The recorder for Prometheus ignores it.
 const METADATA: Metadata<'static> = Metadata::new("", Level::INFO, None);
 
 /// A counter, a gauge or a histogram.
@@ -62,7 +62,7 @@ pub struct Metric<S> {
 }
 
 impl<S: Series> Metric<S> {
-    /// A metric with its labels. Its name tells its unit.
+    /// A metric with its labels. Its name ends in its unit.
     #[must_use]
     pub const fn new(name: &'static str, labels: &'static [Values], text: &'static str) -> Self {
         Self { name, labels, text, series: OnceLock::new() }
@@ -114,7 +114,7 @@ impl<S: Series> Metric<S> {
 
 /// A metric of any kind.
 pub trait AnyMetric: Sync {
-    /// Tells the recorder of it, and begins its series.
+    /// Describes the metric to the recorder, and begins its series.
     fn declare(&self);
 }
 
@@ -140,15 +140,15 @@ pub fn declare(metrics: &[&dyn AnyMetric]) {
     metrics.iter().for_each(|metric| metric.declare());
 }
 
-/// Functions that set gauges whenever somebody reads the metrics.
+/// Functions that set gauges before each read of the metrics.
 static SAMPLERS: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
 
-/// Adds a function that sets gauges before each reading of the metrics.
+/// Adds a function that sets gauges before each read of the metrics.
 pub fn add_sampler(sampler: impl Fn() + Send + 'static) {
     SAMPLERS.lock().push(Box::new(sampler));
 }
 
-/// Calls those functions.
+/// Calls the samplers.
 pub fn sample() {
     SAMPLERS.lock().iter().for_each(|sampler| sampler());
 }
@@ -166,12 +166,12 @@ pub fn seconds(milliseconds: i64) -> f64 {
     value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
 }
 
-/// A piece of work under way: a gauge counts it until it is dropped.
+/// Work in progress: a gauge counts it until this is dropped.
 #[derive(Debug)]
 pub struct InProgress(Gauge);
 
 impl InProgress {
-    /// Begins a piece of work.
+    /// Counts new work.
     #[must_use]
     pub fn begin(gauge: &Gauge) -> Self {
         gauge.increment(1.0);

@@ -1,9 +1,9 @@
 //! Accepts connections of a role, limits their cost, and drains them in the end. It serves REST, gRPC and the
 //! operators' pages.
 //!
-//! When all connections are in use, those that have been idle longest give way to new ones. When answers that nobody
-//! takes leave no room, slow connections are closed. So connections that ask for nothing, drip or do not read cannot
-//! keep others out. [`Limits`] bounds the other costs of a connection.
+//! When all connections are in use, the longest idle ones are closed for new ones. When unread responses fill the room,
+//! slow connections are closed. So connections that send no request, drip or do not read cannot keep others out.
+//! [`Limits`] bounds the other costs of a connection.
 
 mod answering;
 mod answers;
@@ -55,25 +55,25 @@ use crate::tls::Acceptor;
 pub struct Limits {
     /// The server's name in metrics.
     pub server: &'static str,
-    /// Most connections at once.
+    /// Maximum open connections.
     pub connections: usize,
-    /// Most requests that one connection may have open.
+    /// Maximum open requests of one connection.
     pub requests: u32,
-    /// Most bytes of a request's head.
+    /// Maximum bytes of a request's head.
     pub head: u32,
-    /// Most requests that a connection may give up beyond those that it lets end.
+    /// Maximum requests that a connection may cancel beyond the completed ones.
     pub given_up: u32,
-    /// Most bytes of answers that wait to be taken, all connections together.
+    /// Maximum bytes of unread responses, all connections together.
     pub untaken: usize,
-    /// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
+    /// Maximum wait of a ready task. While tasks wait longer for over a second, new requests are refused.
     pub lag: Duration,
-    /// Longest time for open requests to end once the server stops.
+    /// Timeout for open requests once the server stops.
     pub drain: Duration,
 }
 
 /// Answers a server's requests.
 pub trait Answers: Send + Sync + 'static {
-    /// What is known of a connection.
+    /// Facts about a connection.
     type Peer: Send + Sync + 'static;
     /// The body of an answer.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
@@ -96,11 +96,12 @@ pub trait Answers: Send + Sync + 'static {
     /// The answer in place of one that overload or a lack of room prevents.
     fn refusal(&self) -> Response<Self::Body>;
 
-    /// The bytes for a connection that is closed because there are too many.
+    /// The bytes sent to a connection that is closed because too many are open.
     fn turned_away(&self) -> Bytes;
 }
 
-/// Serves until `shutdown`, then finishes requests and returns. With `tls` every connection begins with its handshake.
+/// Serves until `shutdown`, then finishes open requests and returns. With `tls`, every connection begins with a
+/// handshake.
 pub async fn serve<A: Answers>(
     listener: TcpListener,
     tls: Option<Acceptor>,

@@ -1,6 +1,7 @@
 //! TLS of this process: the certificate that its listeners show, and the authorities that it believes.
 //!
-//! A new certificate is taken up while the process runs. Only new handshakes see it: open connections go on as they are.
+//! A new certificate is taken up while the process runs. Only new handshakes see it: open connections go on as they
+//! are.
 
 mod authorities;
 mod pair;
@@ -35,9 +36,9 @@ use crate::{
     metric::{self, Metric, seconds},
 };
 
-/// How often the files are looked at.
+/// Interval between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Most bytes of a connection that are encrypted and wait for the peer to take them.
+/// Maximum encrypted bytes that wait for the peer to read them.
 const MAX_WAITING: usize = 16 * 1024;
 
 /// Declared only where TLS is on.
@@ -60,13 +61,13 @@ pub struct Identity {
     loaded: Mutex<LoadedFiles>,
 }
 
-/// What the files held when they were last looked at.
+/// The contents of the files at the last check.
 struct LoadedFiles {
     /// The texts of the certificate that is shown.
     shown: PairTexts,
-    /// Why newer texts cannot be used.
+    /// Newer texts that cannot be used.
     wrong: Option<RejectedTexts>,
-    /// Whether it was told that the certificate has expired.
+    /// True if the log has reported that the certificate expired.
     is_expiry_logged: bool,
 }
 
@@ -76,15 +77,15 @@ struct RejectedTexts {
     is_logged: bool,
 }
 
-/// The outcome of a look at the files.
+/// The outcome of a check of the files.
 #[derive(Debug, PartialEq)]
 enum ReloadOutcome {
-    /// They hold what is shown.
+    /// The files hold the certificate that is shown.
     Unchanged,
-    /// They held a new certificate, which is shown from now on.
+    /// The files held a new certificate, which is shown from now on.
     Renewed,
-    /// They cannot be used, and the earlier certificate is still shown. A renewal may be half written, so only a second
-    /// look tells of it, once.
+    /// The files cannot be used, and the earlier certificate is still shown. A renewal may be half written, so only the
+    /// second failed check returns the reason, once.
     Kept(Option<Unusable>),
 }
 
@@ -92,7 +93,7 @@ impl Identity {
     /// Reads a certificate and its key.
     ///
     /// # Errors
-    /// When a file cannot be read or used, they do not belong together, or the certificate is not valid now.
+    /// Fails when a file cannot be read or used, they do not belong together, or the certificate is not valid now.
     pub fn load(files: PairFiles, clock: SharedClock) -> Result<Arc<Self>, Unusable> {
         let texts = files.read()?;
         let key = files.certified(&texts, clock.now_ms())?;
@@ -100,8 +101,8 @@ impl Identity {
         Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), loaded }))
     }
 
-    /// Why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other cores find this
-    /// process.
+    /// The reasons why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other
+    /// cores find this process.
     #[must_use]
     pub fn doubts(&self, advertised: Option<&str>) -> Vec<Unusable> {
         self.files.doubts(&self.shown.read(), self.clock.now_ms(), advertised)
@@ -120,7 +121,7 @@ impl Identity {
         Acceptor(Arc::new(config))
     }
 
-    /// Looks at the files again and again, and takes up a new certificate. Tells when the shown one expires.
+    /// Checks the files repeatedly, and loads a new certificate. Logs when the shown one has expired.
     pub async fn watch(self: Arc<Self>) {
         metric::declare(&[&EXPIRES]);
         let mut ticks = interval(POLL_INTERVAL);
@@ -149,7 +150,7 @@ impl Identity {
         }
     }
 
-    /// Whether the shown certificate has expired; true only once for each.
+    /// True if the shown certificate has expired; only once for each certificate.
     fn has_just_expired(&self, expires_at: Option<i64>) -> bool {
         let has_expired = expires_at.is_some_and(|expires_at| expires_at < self.clock.now_ms());
         has_expired && !std::mem::replace(&mut self.loaded.lock().is_expiry_logged, true)

@@ -1,10 +1,10 @@
-//! How far the followers of a log are behind it, in time.
+//! The lag of a log's followers, in time.
 
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-/// Most ends of a log that are remembered.
+/// Maximum remembered heads of a log.
 const MAX_ENDS: usize = 64;
 
 /// The age of the first entry that a follower of a log has not reached.
@@ -15,13 +15,13 @@ pub struct FollowerLag {
 }
 
 impl FollowerLag {
-    /// The age in seconds; 0 when the follower has reached the head. Takes the head and the reached position of now.
+    /// The lag in seconds; 0 when the follower has reached the head. Takes the current head and the reached position.
     pub fn seconds(&mut self, head: u64, reached: u64) -> f64 {
         while self.ends.front().is_some_and(|(end, _)| *end <= reached) {
             self.ends.pop_front();
         }
         if self.ends.len() >= MAX_ENDS {
-            // Keeps every second one, but not the first: entries that the first stood for count from the next one.
+            // Keeps every second end, but not the first: its entries count from the next end.
             let mut is_kept = false;
             self.ends.retain(|_| {
                 is_kept = !is_kept;

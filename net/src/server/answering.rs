@@ -1,4 +1,4 @@
-//! A request on its way to its answer, and the answer until its last byte is taken.
+//! An open request until its response, and the response until the peer has read its last byte.
 
 use std::{
     pin::Pin,
@@ -17,7 +17,7 @@ use super::{
     meter::Meter,
 };
 
-/// The connection of a request, and its server's others.
+/// The connection of a request, and all connections of its server.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionEntry {
     pub(super) meter: Arc<Meter>,
@@ -46,18 +46,18 @@ impl ConnectionEntry {
     }
 }
 
-/// A request that is being answered; one that is dropped was given up.
+/// A request without a response. Its drop counts it as cancelled.
 pub(super) struct OpenRequest(Option<ConnectionEntry>);
 
 impl OpenRequest {
-    /// The request is answered by what takes over the connection.
+    /// The takeover of the connection is the response to the request.
     pub(super) fn taken_over(mut self) -> OpenResponse {
         let place = self.0.take().expect("it is answered once");
         place.meter.is_ready(false);
         OpenResponse { place, kind: Kind::Stream, _room: None }
     }
 
-    /// Takes the answer, or the refusal where waiting answers leave no room for it.
+    /// Takes the response, or the refusal when unread responses leave no room for it.
     pub(super) fn answered<B: Body>(
         mut self,
         answer: Response<B>,
@@ -95,21 +95,21 @@ impl Drop for OpenRequest {
     }
 }
 
-/// How an answer comes and counts.
+/// The way in which a response arrives and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It came whole, so its frames take no room of their own.
+    /// The whole body holds room, so its frames take none.
     Whole,
-    /// It is ready, and its parts take room of their own.
+    /// The response is ready, and each of its parts takes room.
     Ready,
-    /// It comes in parts as they are made.
+    /// The response arrives in parts as they are created.
     Stream,
-    /// It comes in parts, and its connection is idle beside it.
+    /// The response arrives in parts, and its connection counts as idle.
     Unattended,
 }
 
 impl Kind {
-    /// The kind of an answer whose size is not known.
+    /// The kind of a response of unknown size.
     fn of(marks: &Extensions) -> Self {
         match (marks.get::<Ready>(), marks.get::<Unattended>()) {
             (Some(Ready), _) => Self::Ready,
@@ -119,7 +119,7 @@ impl Kind {
     }
 }
 
-/// An answer on its way.
+/// A response that the peer has not read completely.
 #[derive(Debug)]
 pub(super) struct OpenResponse {
     pub(super) place: ConnectionEntry,
@@ -138,7 +138,7 @@ impl Drop for OpenResponse {
     }
 }
 
-/// Bytes of an answer, which count until they are written.
+/// Bytes of a response, which count until they are written.
 struct HeldBytes {
     bytes: Bytes,
     _room: Option<Room>,
@@ -151,7 +151,7 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-/// A body that is counted until it is taken.
+/// A body that counts until the peer has read it.
 pub struct Metering<B> {
     body: B,
     taking: Option<OpenResponse>,

@@ -11,21 +11,21 @@ use tower::{Service, ServiceExt as _};
 
 use super::{Answers, Socket};
 
-/// The places for open calls on the connection of a request, which carries this as an extension.
+/// The permits for open calls on the connection of a request. Each request carries them as an extension.
 #[derive(Clone, Debug)]
 pub struct ConnectionCalls(pub Arc<Semaphore>);
 
-/// Marks an answer that may stay open for long although its client does not wait for it. Its connection counts as idle, so
-/// that it gives way to others when all connections are in use.
+/// Marks a response that may stay open for long although its client does not wait for it. Its connection counts as
+/// idle, so the server may close it when all connections are in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Unattended;
 
-/// Marks an answer that is ready although the size of its body is not known. Only the client keeps it waiting.
+/// Marks a response that is ready although the size of its body is unknown. Only the client delays it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 
-/// Marks the answer of a request that a limit of its connection or network refused. The server reads a connection with
-/// many of them slowly.
+/// Marks the response of a request that a limit of its connection or network refused. The server reads a connection
+/// with many such responses slowly.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused;
 
@@ -34,9 +34,9 @@ pub struct Refused;
 pub struct ServiceAnswers<S, R> {
     /// The service.
     pub service: S,
-    /// Makes the answer for a request that is refused.
+    /// Creates the response for a refused request.
     pub refusal: R,
-    /// Places of a connection in [`ConnectionCalls`]; the service decides which calls take one.
+    /// Permits of a connection in [`ConnectionCalls`]; the service decides which calls take one.
     pub calls: usize,
 }
 

@@ -10,13 +10,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Longest time in which a body must arrive.
+/// Timeout for a whole body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest time that a body may be arriving when there is no room for others; then it gives way.
+/// Age from which an unfinished body is dropped when there is no room for others.
 const GIVES_WAY: Duration = Duration::from_secs(1);
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// It is too large.
@@ -52,7 +52,7 @@ impl Bodies {
     /// sender gets to read the answer.
     ///
     /// # Errors
-    /// When it is too large, late or broken, or there is no room for it.
+    /// Fails when the body is too large, late or broken, or there is no room for it.
     pub async fn read<B>(&self, mut body: B, limit: usize, taken: usize) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes, Error: Debug> + Unpin,
@@ -83,7 +83,7 @@ impl Bodies {
         Ok(Bytes::from_owner(received))
     }
 
-    /// Waits until a body that begins to arrive now has to give way.
+    /// Waits until a body that begins to arrive now must be dropped.
     async fn gives_way(&self) {
         let began = Instant::now();
         loop {
@@ -95,7 +95,7 @@ impl Bodies {
     }
 }
 
-/// A body, and the room that it takes.
+/// The received bytes of a body, and the room that they take.
 struct BodyBytes {
     bytes: Vec<u8>,
     room: Option<OwnedSemaphorePermit>,

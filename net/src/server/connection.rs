@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1 or HTTP/2 by its first bytes, watched for peers that do not ask or take.
+//! One connection: HTTP/1.1 or HTTP/2 by its first bytes, closed when its peer sends no request or reads no response.
 
 use std::{
     convert::Infallible,
@@ -40,12 +40,12 @@ use super::{
 };
 use crate::tls::Acceptor;
 
-/// Most bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. A stream that
-/// has left HTTP gets less.
+/// Maximum unread bytes in the system's buffer for a peer; Linux doubles the value, for its own use. A stream that has
+/// left HTTP gets less.
 const SEND_BUFFER: usize = 256 * 1024;
-/// How often a connection is checked for answers that it does not take.
+/// Interval between two checks for responses that a peer does not read.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
+/// Timeout, in milliseconds, for the acknowledgement of sent bytes.
 const VANISHED_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
@@ -94,7 +94,7 @@ pub(super) async fn serve<A: Answers>(
     stream: TcpStream,
     address: SocketAddr,
 ) {
-    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent. Otherwise
+    // A frame of a stream should leave at once. A vanished peer does not acknowledge sent bytes. Otherwise
     // the system keeps up to megabytes for a peer that reads slowly.
     let set = stream.set_nodelay(true).is_ok()
         && set_tcp_user_timeout(&stream, VANISHED_MS).is_ok()
@@ -104,7 +104,7 @@ pub(super) async fn serve<A: Answers>(
     }
     let meter = Arc::clone(&place.meter);
     let mut serving = pin!(async {
-        // In a box, so that nothing of it is left once the connection is no HTTP any more.
+        // The box frees all memory of HTTP once the connection has left HTTP.
         let taken = Box::pin(http(served, place, stream, address)).await?;
         if let Some((takeover, socket)) = taken {
             takeover.serve(socket).await;
@@ -140,12 +140,12 @@ pub(super) async fn serve<A: Answers>(
     }
 }
 
-/// A connection as its requests see it.
+/// The requests of one connection.
 struct ConnectionRequests<A: Answers> {
     served: Arc<ServerContext<A>>,
     peer: A::Peer,
     place: ConnectionEntry,
-    /// What the connection goes on as, once an answer's head is written.
+    /// The protocol after HTTP, once a response's head is written.
     takeover: Mutex<Option<Takeover>>,
 }
 
@@ -171,7 +171,7 @@ impl<A: Answers> ConnectionRequests<A> {
         begun.answered(answer, || answers.refusal())
     }
 
-    /// What the connection goes on as, now that nothing of HTTP is left to write.
+    /// The protocol after HTTP, if all bytes of HTTP are written.
     fn taken(&self) -> Option<Takeover> {
         let mut takeover = self.takeover.lock();
         if takeover.is_some() && self.place.meter.is_flushed() { takeover.take() } else { None }
@@ -233,7 +233,7 @@ async fn http<A: Answers>(
     }))
 }
 
-/// Reads the first bytes of a connection, until they tell HTTP/2 from HTTP/1.
+/// Reads the first bytes of a connection, until they show HTTP/2 or HTTP/1.
 async fn first_bytes(wire: &mut Wire, meter: &Meter) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(PREFACE.len());
     while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {

@@ -1,4 +1,4 @@
-//! How long a task that is ready waits for its turn.
+//! Measures the time that a ready task waits for its turn.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -12,20 +12,20 @@ use tokio::{
 };
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Longest time that late looks in a row may take together; a longer time shows a queue. A machine that stood still for
-/// a moment is late once and soon done with everything.
+/// Maximum total time of late probes in a row; more shows a queue. A machine that paused for a moment is late once and
+/// soon has no queue.
 const MOMENT_MS: u64 = 1_000;
 const NOTHING: u64 = u64::MAX;
 
-/// How long a task that is ready waits for its turn, which shows overload before anything else does.
+/// The time that a ready task waits for its turn, which is the first sign of overload.
 #[derive(Debug)]
 pub(super) struct Lag {
     began: Instant,
-    /// Longest wait that is not late.
+    /// Maximum wait that is not late.
     limit_ms: u64,
-    /// Time that the late looks since the last one in time took, in milliseconds.
+    /// Total time of the late probes since the last punctual one, in milliseconds.
     late_for: AtomicU64,
-    /// When the current look began, in milliseconds since `began`.
+    /// Start of the current probe, in milliseconds since `began`.
     probe_since: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Lag {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOTHING)
     }
 
-    /// Whether tasks are late for more than a moment.
+    /// True while tasks are late for longer than [`MOMENT_MS`].
     pub(super) fn is_overload(&self) -> bool {
         self.is_overload_at(self.now_ms())
     }
@@ -61,7 +61,7 @@ impl Lag {
         self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(probe_ms) } else { 0 }, Relaxed);
     }
 
-    /// Looks how long an empty task waits, again and again.
+    /// Probes repeatedly how long an empty task waits.
     pub(super) async fn watch(&self) {
         let mut every = interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -85,12 +85,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_late_for_more_than_a_moment_is_overload() {
         let lag = Lag::new(Duration::from_millis(300));
-        // One late look.
+        // One late probe.
         lag.begin(0);
         assert!(!lag.is_overload_at(600));
         lag.end(600);
         assert!(!lag.is_overload_at(5_000));
-        // A second late look passes the moment before it ends; a third follows.
+        // A second late probe passes the moment before it ends; a third follows.
         lag.begin(5_000);
         assert!(!lag.is_overload_at(5_400));
         assert!(lag.is_overload_at(5_401));
@@ -100,7 +100,7 @@ mod tests {
         assert!(lag.is_overload_at(5_451));
         lag.end(5_750);
         assert!(!lag.is_overload_at(5_751), "that one was in time");
-        // A look that does not end.
+        // A probe that does not end.
         lag.begin(5_800);
         assert!(!lag.is_overload_at(6_800));
         assert!(lag.is_overload_at(6_801));

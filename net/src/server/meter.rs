@@ -1,4 +1,4 @@
-//! Counts the requests, answers and bytes of a connection.
+//! Counts the requests, responses and bytes of a connection.
 
 use std::{
     io,
@@ -15,42 +15,43 @@ use tokio_util::sync::CancellationToken;
 /// Most bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but no floods of control frames.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 const READ_WINDOW: Duration = Duration::from_secs(60);
-/// Longest time in which a connection takes none of its whole answers.
+/// Timeout for the peer to read a whole response.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
-/// Longest wait for a connection's first byte, and then for the rest of each head.
+/// Timeout for a connection's first byte, and then for the rest of each head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
-/// request that meets a closing connection is lost.
+/// Timeout of an idle HTTP/1 connection between two requests. Proxies keep theirs for 60 seconds, and a request that
+/// meets a closing connection is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
 /// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
-/// Longest time, in milliseconds, in which the reader of a stream that has left HTTP takes no byte. The stream itself ends
-/// sooner when its reader is also far behind.
+/// Longest time, in milliseconds, in which the reader of a stream that has left HTTP takes no byte. The stream itself
+/// ends sooner when its reader is also far behind.
 pub(super) const STREAM_TAKES_NOTHING_MS: u32 = 600_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
 /// connection is read only as fast as one refusal each [`REFUSED_EVERY`].
 const MAX_REFUSED: u64 = 1_000;
 const REFUSED_EVERY: Duration = Duration::from_millis(5);
-/// The value of a time that has not come: no head has begun, no write waits.
+/// The value of an unset time: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
 /// The counts and times of one connection.
 #[derive(Debug)]
 pub(super) struct Meter {
     began: Instant,
-    /// Requests whose answer is not yet taken, streams included.
+    /// Requests whose response is not read yet, streams included.
     open: AtomicU32,
-    /// Whole answers that are ready and not yet taken.
+    /// Whole responses that are ready and not read yet.
     untaken: AtomicU32,
-    /// When the last request ended, or an answer was taken, in milliseconds since the connection began.
+    /// Time of the last request's end or of the last response that the peer read, in milliseconds since the connection
+    /// began.
     last_ms: AtomicU64,
-    /// When the first byte of an incomplete head came, in milliseconds since the connection began.
+    /// Time of the first byte of an incomplete head, in milliseconds since the connection began.
     head_ms: AtomicU64,
-    /// Since when a write waits, in milliseconds since the connection began.
+    /// Start of a waiting write, in milliseconds since the connection began.
     blocked_ms: AtomicU64,
     had_request: AtomicBool,
-    /// Nothing that was to be written still waits.
+    /// True if no bytes wait to be written.
     flushed: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
     is_http2: AtomicBool,
@@ -61,7 +62,7 @@ pub(super) struct Meter {
     read_ms: AtomicU64,
     given_up: AtomicU32,
     may_give_up: u32,
-    /// When all refusals are paid for at their rate, in milliseconds since the connection began.
+    /// Time at which the rate limit has absorbed all refusals, in milliseconds since the connection began.
     refused_ms: AtomicU64,
     holding: Mutex<Holding>,
     close: CancellationToken,
@@ -113,7 +114,7 @@ impl Meter {
         Some(self.began + Duration::from_millis(since_ms) + timeout)
     }
 
-    /// Whether the peer takes no whole answer, or no bytes at all, for too long.
+    /// True if the peer has read no whole response, or no bytes at all, for too long.
     pub(super) fn is_stuck(&self) -> bool {
         let takes_nothing = if self.is_stream.load(Relaxed) {
             Duration::from_millis(STREAM_TAKES_NOTHING_MS.into())
@@ -135,7 +136,7 @@ impl Meter {
         (blocked_ms != NEVER).then(|| self.began + Duration::from_millis(blocked_ms))
     }
 
-    /// Whether a write has waited for longer than this.
+    /// True if a write has waited for longer than this.
     pub(super) fn is_blocked_for(&self, time: Duration) -> bool {
         self.is_longer(&self.blocked_ms, time)
     }
@@ -144,18 +145,18 @@ impl Meter {
         Duration::from_millis(self.now_ms().saturating_sub(since_ms.load(Relaxed))) > time
     }
 
-    /// Whether nothing that was to be written still waits.
+    /// True if no bytes wait to be written.
     pub(super) fn is_flushed(&self) -> bool {
         self.flushed.load(Relaxed)
     }
 
-    /// Notes that something is to be written.
+    /// Notes that bytes wait to be written.
     pub(super) fn waits_for_flush(&self) {
         self.flushed.store(false, Relaxed);
     }
 
-    /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined answers.
-    /// Over TLS a flush may have to wait.
+    /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined
+    /// answers. Over TLS a flush may have to wait.
     pub(super) fn flushed(&self, flushed: &Poll<io::Result<()>>) {
         self.flushed.store(flushed.is_ready(), Relaxed);
         self.waits(flushed.is_pending());
@@ -238,7 +239,7 @@ impl Meter {
         self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + every_ms);
     }
 
-    /// When the connection may be read again, unless that is now.
+    /// Time at which the connection may be read again; `None` if it may be read now.
     pub(super) fn reads_at(&self) -> Option<Instant> {
         let ahead_ms = REFUSED_EVERY.as_millis() as u64 * MAX_REFUSED;
         let at_ms = self.refused_ms.load(Relaxed).saturating_sub(ahead_ms);
@@ -261,7 +262,7 @@ impl Meter {
         self.ended();
     }
 
-    /// Counts bytes that have arrived; tells whether more may.
+    /// Counts bytes that have arrived; returns false if no more may arrive.
     pub(super) fn may_read(&self, bytes: usize) -> bool {
         if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NEVER {
             self.head_ms.store(self.now_ms(), Relaxed);

@@ -21,7 +21,7 @@ use url::Url;
 
 use super::provider;
 
-/// Most bytes of a file. A chain of certificates has a few thousand.
+/// Maximum bytes of a file. A chain of certificates has a few thousand.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// The time, in milliseconds, in which a certificate should have been renewed before it expires.
 const SOON_MS: i64 = 86_400_000;
@@ -48,7 +48,7 @@ pub struct Unusable {
     pub setting: &'static str,
     /// Its value and the reason.
     pub reason: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -100,11 +100,11 @@ impl PairFiles {
         Ok(certified)
     }
 
-    /// Why others refuse a certificate that can be used, or will refuse it soon. `advertised` is the URL at which other
-    /// cores find the process.
+    /// The reasons why others refuse a usable certificate, or will refuse it soon. `advertised` is the URL at which
+    /// other cores find the process.
     pub(super) fn doubts(&self, certified: &CertifiedKey, now_ms: i64, advertised: Option<&str>) -> Vec<Unusable> {
         let own = certified.end_entity_cert().and_then(ParsedCertificate::try_from);
-        // One that is used could be read.
+        // A certificate in use was readable.
         let Ok(own) = own else { return Vec::new() };
         let doubt =
             |(reason, remedy): (String, &'static str)| Unusable::new(CERTIFICATE, &self.certificate, reason, remedy);
@@ -136,7 +136,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a certificate is valid at a time. Whether its issuer is trusted is for the clients to judge.
+/// Checks that a certificate is valid at a time. The clients judge its issuer.
 fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (String, &'static str)> {
     match judge(certificate, moment(now_ms)) {
         Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
@@ -149,7 +149,7 @@ fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (S
     }
 }
 
-/// Why clients refuse a certificate that is valid at a time, whoever its issuer is.
+/// The reason why clients refuse a certificate that is valid at a time, whoever its issuer is.
 fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, &'static str)> {
     match judge(certificate, moment(now_ms)) {
         // No issuer is known here.
@@ -161,13 +161,13 @@ fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, 
     }
 }
 
-/// Tells that a certificate expires soon.
+/// The warning that a certificate expires soon.
 fn ends_soon(expires_at: Option<i64>, now_ms: i64) -> Option<(String, &'static str)> {
     let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < SOON_MS)?;
     Some((format!("the certificate expires at {}", format_millis(expires_at)), "renew it"))
 }
 
-/// Tells that a certificate does not name the host of a URL.
+/// The warning that a certificate does not name the host of a URL.
 fn other_host(certificate: &ParsedCertificate<'_>, url: &str) -> Option<Unusable> {
     let parsed = Url::parse(url).ok()?;
     let host = ServerName::try_from(parsed.host_str()?.trim_matches(['[', ']'])).ok()?;
@@ -176,7 +176,7 @@ fn other_host(certificate: &ParsedCertificate<'_>, url: &str) -> Option<Unusable
     Some(Unusable { setting: ADVERTISED, reason: format!("`{url}`: other cores refuse it: {error}"), remedy })
 }
 
-/// When a certificate expires, in milliseconds; none if it cannot be read.
+/// Expiry time of a certificate in milliseconds; `None` if it cannot be read.
 pub(super) fn expires_at(certified: &CertifiedKey) -> Option<i64> {
     let certificate = ParsedCertificate::try_from(certified.end_entity_cert().ok()?).ok()?;
     // At the end of time every certificate has expired, and the error names when.
