@@ -27,7 +27,7 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::time::{from_millis, parse_iso8601};
 use tonic::Status;
 
-use self::{answer::Answer, client::Client};
+use self::{answer::CommandOutput, client::Client};
 use crate::config::{self, Settings};
 
 /// Operate a running core.
@@ -90,8 +90,8 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
-        Subject::Export(asked) => dataset::export(asked, client, now_ms).await,
-        Subject::Import(asked) => dataset::import(asked, client).await,
+        Subject::Export(arguments) => dataset::export(arguments, client, now_ms).await,
+        Subject::Import(arguments) => dataset::import(arguments, client).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
         Subject::Backup(command) => backup::run(command, client, admin.json).await,
     };
@@ -116,7 +116,7 @@ pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
     code
 }
 
-/// Writes the one document to stdout; a reader who is gone makes it a failure.
+/// Writes the one document to stdout; a closed stdout makes it a failure.
 fn print(text: &str, code: ExitCode) -> ExitCode {
     if text.is_empty() {
         return code;
@@ -159,6 +159,6 @@ fn since(text: &str) -> Result<Since, String> {
     read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
-fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<Answer, Status> {
-    Ok(Answer::One(part(answer)?.into()))
+fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<CommandOutput, Status> {
+    Ok(CommandOutput::One(part(answer)?.into()))
 }

@@ -1,11 +1,11 @@
-//! How many files, and so connections, this process may have open.
+//! The number of files, and so of connections, that this process may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Limit used where the system names none.
 const MANY: u64 = 1 << 20;
-/// Most connections of a kind: nobody needs more, and each takes some memory.
-const MOST: u64 = 20_000;
+/// Maximum connections of a kind: nobody needs more, and each takes some memory.
+const MAX_CONNECTIONS: u64 = 20_000;
 
 /// How connections share the files that may be open; the rest is for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl Files {
     }
 
     fn shared(limit: u64) -> Self {
-        let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
+        let part =
+            |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         let ops = usize::try_from(limit / 100).unwrap_or(100).min(100);
         Self { limit, http: part(17), grpc: part(1), internal: part(1), ops }
     }

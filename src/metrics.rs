@@ -1,4 +1,4 @@
-//! The metrics of a process: the recorder, and what the operating system and the runtime tell.
+//! The metrics of a process: the recorder, and metrics of the operating system and the runtime.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::version;
 
-/// How often histograms are summed up, even if nobody reads them.
+/// Interval in which histograms are summed up, even if nobody reads them.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Upper bounds of requests and attempts, in seconds.
@@ -57,7 +57,7 @@ pub(crate) fn render(handle: &PrometheusHandle) -> String {
     handle.render()
 }
 
-/// Sums histograms up, and looks how busy the threads are.
+/// Sums histograms up, and measures how busy the threads are.
 async fn keep_up(handle: PrometheusHandle) {
     let (runtime, mut every) = (Handle::current(), tokio::time::interval(UPKEEP));
     let (mut busy_before, mut then) = (Duration::ZERO, Instant::now());

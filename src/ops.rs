@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{health, metrics, version};
 
-/// Longest wait for the store, and longest time to end a connection.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for the store's check, and for open connections at the end.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most bytes of answers that clients have not taken.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
-/// What a process needs to be ready.
+/// The dependency that a process needs to be ready.
 #[derive(Clone)]
 pub(crate) enum Need {
     /// The store.
@@ -34,7 +34,7 @@ impl Need {
         match self {
             Self::Store(core) if !core.shared.control.is_current() => Err("the store was not read lately".to_owned()),
             Self::Store(core) => {
-                let answer = timeout(PATIENCE, core.shared.backend.check()).await;
+                let answer = timeout(STORE_TIMEOUT, core.shared.backend.check()).await;
                 answer.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
             }
             Self::Core(cores) => health::of_cores(cores).await.map_err(|reason| format!("no core serves: {reason}")),
@@ -72,11 +72,11 @@ pub(crate) async fn serve(
         given_up: 100,
         untaken: MAX_UNTAKEN,
         lag: Duration::MAX,
-        drain: PATIENCE,
+        drain: STORE_TIMEOUT,
     };
     let called =
         ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
-    // It tells that the other listeners stop, and does not stop itself.
+    // It reports that the other listeners stop, and does not stop itself.
     server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }
 

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 /// balancers look every few seconds.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Everything in one process

@@ -29,14 +29,14 @@ use crate::{
     health, metrics,
     ops::{self, Need},
     port::Taken,
-    ready::{self, Listening, Told},
+    ready::{self, Listening, StartDetails},
     role::Role,
     secrets, telemetry, traces, version,
 };
 
 /// The protocols of REST over TLS, the preferred one first: an open stream over HTTP/1.1 takes far less memory.
 const REST_PROTOCOLS: [&str; 2] = ["http/1.1", "h2"];
-/// Those of gRPC; gRPC-web needs no HTTP/2.
+/// Protocols of gRPC; gRPC-web needs no HTTP/2.
 const GRPC_PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 /// Longest time for edge and worker to finish when they stop.
 const DRAIN: Duration = Duration::from_secs(7);
@@ -96,7 +96,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     telemetry::log(filter)?;
     tracing::info!(version = version::VERSION, commit = version::COMMIT, role = role.name(), "starting");
     if let Some(started) = &started {
-        started.tell();
+        started.log_changes();
     }
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
@@ -125,12 +125,12 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
-    let told = Told {
+    let details = StartDetails {
         first_key: started.as_ref().and_then(|started| started.first_key.as_ref()),
         set_up: started.as_ref().and_then(|started| started.set_up.as_ref()),
         demo: demo.as_ref(),
     };
-    ready::announce(role, at, told)?;
+    ready::announce(role, at, details)?;
     tracing::info!(role = role.name(), "ready");
     let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");
@@ -195,7 +195,7 @@ impl Process {
     ) {
         let trusted_proxies = match exposure {
             Exposure::All | Exposure::Public => settings.addresses.trusted_proxies.clone(),
-            // No proxy stands between the roles and core.
+            // No proxy is between the roles and core.
             Exposure::Internal => Vec::new(),
         };
         let serving = Serving {
@@ -252,9 +252,9 @@ impl Process {
         Ok(())
     }
 
-    /// Serves until a signal, then for `patience` while not ready. A second signal ends the process at once. Gives the
-    /// end of a part that ended by itself, if one did.
-    async fn until_left(&mut self, mut signals: Signals, patience: Duration) -> Option<Ended> {
+    /// Serves until a signal, then for `grace_period` while not ready. A second signal ends the process at once. Gives
+    /// the end of a part that ended by itself, if one did.
+    async fn until_left(&mut self, mut signals: Signals, grace_period: Duration) -> Option<Ended> {
         let ended = tokio::select! {
             () = signals.next() => None,
             ended = self.end_of_a_part() => Some(ended),
@@ -268,8 +268,8 @@ impl Process {
         if ended.is_some() {
             return ended;
         }
-        tracing::info!(seconds = patience.as_secs(), "no longer ready");
-        timeout(patience, self.end_of_a_part()).await.ok()
+        tracing::info!(seconds = grace_period.as_secs(), "no longer ready");
+        timeout(grace_period, self.end_of_a_part()).await.ok()
     }
 
     /// Waits until a part ends by itself.
@@ -314,8 +314,8 @@ impl Signals {
     }
 }
 
-/// Waits for parts to end, no longer than `patience`.
-async fn finish(parts: &mut Parts, patience: Duration) {
+/// Waits for parts to end, no longer than `grace_period`.
+async fn finish(parts: &mut Parts, grace_period: Duration) {
     let all = async {
         while let Some(ended) = parts.join_next().await {
             if let Err(error) = ended.map_err(Failure::from).flatten() {
@@ -323,7 +323,7 @@ async fn finish(parts: &mut Parts, patience: Duration) {
             }
         }
     };
-    if timeout(patience, all).await.is_err() {
+    if timeout(grace_period, all).await.is_err() {
         tracing::debug!("some calls are still open");
     }
 }

@@ -30,8 +30,8 @@ use crate::{
 const BATCH: usize = 512;
 /// Longest time that a span waits for others.
 const GATHER: Duration = Duration::from_secs(1);
-/// Longest time for the collector to take a message.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for the collector to accept a message.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time for the last messages when the process ends.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
@@ -50,7 +50,7 @@ pub(crate) fn send(settings: &Traces, role: Role) -> Result<Sending, Failure> {
 }
 
 impl Sending {
-    /// Sends what is left, no longer than a moment.
+    /// Exports the remaining spans, with a short timeout.
     pub(crate) async fn finish(self) {
         let Some((stop, sending)) = self.0 else { return };
         stop.cancel();
@@ -64,13 +64,13 @@ fn exporter(url: &str, role: Role) -> Result<SpanExporter, Failure> {
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(delivery_worker::tls_config(None)?)
         .no_proxy()
-        .timeout(PATIENCE)
+        .timeout(EXPORT_TIMEOUT)
         .build()?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(client)
         .with_protocol(Protocol::HttpBinary)
-        .with_timeout(PATIENCE)
+        .with_timeout(EXPORT_TIMEOUT)
         .with_retry_policy(RetryPolicy::disabled())
         .with_endpoint(format!("{url}/v1/traces"))
         .build();
@@ -139,7 +139,7 @@ impl Sender {
     async fn export(&mut self, batch: Vec<SpanData>) -> Option<String> {
         let count = batch.len() as u64;
         let batch = batch.into_iter().map(|span| exported(span, &self.scope)).collect();
-        let error = match timeout(PATIENCE, self.exporter.export(batch)).await {
+        let error = match timeout(EXPORT_TIMEOUT, self.exporter.export(batch)).await {
             Ok(Ok(())) => return None,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the collector did not answer in time".to_owned(),

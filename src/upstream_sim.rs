@@ -11,7 +11,7 @@ use crate::{Failure, config::Refused, ready, roles::Signals};
 
 /// Least characters of a token.
 const TOKEN_LENGTH: usize = 16;
-/// What a person can do next.
+/// Next steps for a person.
 const NOTES: &str = "  faults    PUT /sim/faults, such as {\"silent\":true}\n  truth     GET /sim/state\n";
 
 /// Simulate an upstream, with faults on demand.

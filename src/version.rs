@@ -13,7 +13,7 @@ pub(crate) const BOTH: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", en
 /// The answer of `/healthz`.
 pub(crate) const HEALTHY: &str = concat!("ok ", env!("CARGO_PKG_VERSION"), " (", env!("SVC_BUILD_COMMIT"), ")\n");
 
-/// Tells both as a metric that is always 1.
+/// Records both as a metric that is always 1.
 pub(crate) fn measure() {
     metric::describe::<Gauge>("build_info", "Always 1: the version and commit of the program");
     metrics::gauge!("build_info", "version" => VERSION, "commit" => COMMIT).set(1.0);

@@ -26,7 +26,7 @@ use self::{
 };
 use super::{
     Client,
-    answer::{Answer, Resource},
+    answer::{CommandOutput, Resource},
     new_file::{NewFile, broken, failed, unless_interrupted},
 };
 
@@ -61,22 +61,22 @@ fn known(text: &str) -> Result<Dataset, String> {
     Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
 }
 
-/// A command that cannot be carried out for what it was given.
+/// The error of a command with unusable arguments.
 fn refused(why: impl Into<String>) -> Status {
     failed(ErrorCode::InvalidRequest, why)
 }
 
 /// Writes a dataset to a new file or stdout.
-pub(super) async fn export(asked: Export, client: Client, now_ms: i64) -> Result<Answer, Status> {
-    let Export { dataset, to } = asked;
+pub(super) async fn export(arguments: Export, client: Client, now_ms: i64) -> Result<CommandOutput, Status> {
+    let Export { dataset, to } = arguments;
     let Some(to) = to else {
         write(client, &dataset, now_ms, io::stdout()).await?;
-        return Ok(Answer::Told);
+        return Ok(CommandOutput::Printed);
     };
     let new = NewFile::make(to)?;
     let (entries, sha256) = unless_interrupted(write(client, &dataset, now_ms, &new.file)).await?;
     let file = new.keep()?;
-    Ok(Answer::One(Resource(vec![
+    Ok(CommandOutput::One(Resource(vec![
         ("dataset", json!(dataset)),
         ("entries", json!(entries)),
         ("sha256", json!(sha256)),
@@ -119,13 +119,13 @@ fn open(from: &Path) -> Result<File, Status> {
 }
 
 /// Checks a whole export, then copies its entries.
-pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Status> {
-    let Import { dataset, from } = asked;
+pub(super) async fn import(arguments: Import, client: Client) -> Result<CommandOutput, Status> {
+    let Import { dataset, from } = arguments;
     let mut file = open(&from)?;
     let checked = check(BufReader::new(&file), &dataset).map_err(refused)?;
     file.rewind().map_err(broken(&from))?;
     let imported = send(&checked, BufReader::new(&file), &dataset, client).await?;
-    Ok(Answer::One(Resource(vec![
+    Ok(CommandOutput::One(Resource(vec![
         ("dataset", json!(dataset.to_string())),
         ("entries", json!(checked.entries)),
         ("imported", json!(imported)),
@@ -145,7 +145,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
     let there = client.import_dataset(part(0, Vec::new())).await?.into_inner().head.min(checked.entries);
     let mut lines = Lines::new(file);
     let (mut after, mut entries, mut bytes) = (there, Vec::new(), 0);
-    // The header, and the lines of what is there.
+    // The header and the entries.
     for _ in 0..=there {
         lines.next_line().map_err(refused)?;
     }
@@ -162,7 +162,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
     Ok(checked.entries - there)
 }
 
-/// What to do after an import that broke off.
+/// The remedy after an interrupted import.
 fn broken_off(imported: u64, of: u64) -> String {
     match imported {
         0 => "no entry is known to be imported; run the command again".to_owned(),

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
+    answer::{CommandOutput, Resource, time},
     one,
 };
 
@@ -45,7 +45,7 @@ impl From<Organization> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { name, plan } => {
             let request = CreateOrganizationRequest { name, plan };
@@ -53,7 +53,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         }
         Command::List => {
             let answer = client.list_organizations(ListOrganizationsRequest {}).await?;
-            Ok(Answer::list(answer.into_inner().data))
+            Ok(CommandOutput::list(answer.into_inner().data))
         }
         Command::SetPlan { organization, plan } => {
             let request = SetOrganizationPlanRequest { id: organization, plan };

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
+    answer::{CommandOutput, Resource, time},
     one,
 };
 
@@ -72,7 +72,7 @@ impl From<Project> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { organization, name } => {
             let request = CreateProjectRequest { organization_id: organization, name };
@@ -80,7 +80,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         }
         Command::List { organization } => {
             let request = ListProjectsRequest { organization_id: organization };
-            Ok(Answer::list(client.list_projects(request).await?.into_inner().data))
+            Ok(CommandOutput::list(client.list_projects(request).await?.into_inner().data))
         }
         Command::Approve { project } => {
             one(client.approve_project(ApproveProjectRequest { id: project }).await?.into_inner().project)

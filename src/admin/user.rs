@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
+    answer::{CommandOutput, Resource, time},
     one,
 };
 
@@ -61,9 +61,9 @@ impl From<User> for Resource {
     }
 }
 
-fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> Answer {
+fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> CommandOutput {
     of.extend([("link", json!(link)), ("expires_at", time(expires_at))]);
-    Answer::One(Resource(of))
+    CommandOutput::One(Resource(of))
 }
 
 /// The effect of a link on an account whose e-mail is not confirmed; none for others.
@@ -78,7 +78,7 @@ fn reset_note(answer: &CreateResetLinkResponse) -> Option<&'static str> {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { email, administrator } => {
             let request = CreateUserRequest { email: email.clone(), administrator };
@@ -91,7 +91,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
             ];
             Ok(link(of, &answer.link, answer.expires_at.as_ref()))
         }
-        Command::List => Ok(Answer::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
+        Command::List => Ok(CommandOutput::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
         Command::MakeAdministrator { email } => {
             let request = SetAdministratorRequest { email, administrator: true };
             one(client.set_administrator(request).await?.into_inner().user)

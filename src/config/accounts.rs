@@ -65,7 +65,7 @@ impl Accounts {
 
 /// Tells that nobody of this form can send mail.
 fn unusable_sender(from: &str, form: &str) -> Refused {
-    // A URL stands in the wrong setting, and may hold credentials.
+    // The value is a URL, so it belongs to another setting, and may hold credentials.
     let value = if from.contains("://") { "its value".to_owned() } else { format!("`{from}`") };
     Refused::new("SVC_MAIL_FROM", format!("{value} is no sender: {form}"))
         .remedy("set it to the sender, such as `Theses <noreply@example.com>`")

@@ -1,4 +1,4 @@
-//! Where live data comes from.
+//! The source of live data.
 
 use std::time::Duration;
 

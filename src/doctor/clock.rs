@@ -10,10 +10,10 @@ const NAME: &str = "clock";
 const EARLIEST_MS: i64 = 1_767_225_600_000;
 /// Largest difference, in milliseconds, that changes nothing in the service.
 const UNNOTICED_MS: i64 = 1_000;
-/// What to do about a wrong clock.
+/// The remedy for a wrong clock.
 const SET: &str = "set this machine's clock, and keep it right by NTP (`timedatectl set-ntp true`)";
 
-/// Whether the clock can be right at all.
+/// Checks that the clock can be right at all.
 pub(super) fn sane() -> Finding {
     judge(SystemClock.now_ms())
 }

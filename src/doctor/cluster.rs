@@ -13,8 +13,8 @@ use crate::config::Settings;
 const ENOUGH: usize = 3;
 
 /// Looks at the cluster that the settings name.
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // The check of the settings tells of wrong ones.
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
+    // The check of the settings reports wrong ones.
     let Ok(options) = settings.store.scylla() else { return Vec::new() };
     match examine(&options, &SystemClock, &secret_check::scans()).await {
         Ok(cluster) => {

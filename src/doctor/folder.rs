@@ -22,8 +22,8 @@ const MIN_ROOM: u64 = 32 << 20;
 /// Room that a service in use soon needs.
 const SOME_ROOM: u64 = 1 << 30;
 
-/// Whether the folder exists or can be made, and has room.
-pub(super) async fn look(dir: &Path) -> Vec<Finding> {
+/// Checks that the folder exists or can be created, and has room.
+pub(super) async fn check(dir: &Path) -> Vec<Finding> {
     let dir = dir.to_owned();
     // A disk over the network may hang.
     spawn_blocking(move || judge(&dir)).await.unwrap_or_else(|error| vec![Finding::broken_off("folder", &error)])
@@ -64,7 +64,7 @@ fn existing(dir: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Makes a file that has no name, and so is gone at once. Not every file system can; then permissions are asked for.
+/// Creates a file without a name, which leaves no trace. Where the file system cannot, the check reads the permissions.
 fn is_writable(dir: &Path) -> io::Result<()> {
     match open(dir, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR) {
         Ok(_) => Ok(()),

@@ -66,7 +66,7 @@ impl Door {
     }
 }
 
-/// Whether a listener with TLS tells that a request came without.
+/// True if a listener with TLS reports that a request came without.
 async fn speaks_tls(at: SocketAddr) -> bool {
     let Some(answer) = get(at, "/").await else { return false };
     answer.status() == StatusCode::BAD_REQUEST && answer.text().await.is_ok_and(|text| text.contains("speaks TLS"))
@@ -78,7 +78,7 @@ async fn get(at: SocketAddr, path: &str) -> Option<Response> {
 }
 
 /// Looks at each address of the role, except those whose setting could not be read.
-pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
+pub(super) async fn check(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
     let addresses = &settings.addresses;
     let doors = [
         (Door::Ops, Some(addresses.ops_addr), true),
@@ -86,7 +86,7 @@ pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> 
         (Door::Grpc, Some(addresses.grpc_addr), role.is(Role::Core)),
         (Door::Internal, addresses.internal_addr, role.is(Role::Core)),
     ];
-    let is_read = |door: Door| !unread.iter().any(|told| told.starts_with(door.setting()));
+    let is_read = |door: Door| !unread.iter().any(|error| error.starts_with(door.setting()));
     let (mut taken, mut findings) = (Taken::default(), Vec::new());
     for (door, address, _) in doors.into_iter().filter(|(door, _, needed)| *needed && is_read(*door)) {
         let Some(address) = address else { continue };

@@ -56,8 +56,8 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// Logs what the start has changed for good, once there are logs.
-    pub(super) fn tell(&self) {
+    /// Logs the permanent changes of the start, once logging has begun.
+    pub(super) fn log_changes(&self) {
         if self.is_key_replaced {
             tracing::warn!(
                 "SVC_REPLACE_SECRET_KEY: the store goes on with another secret key, and all API keys, webhook secrets \
@@ -97,8 +97,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
 }
 
-/// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where REST
-/// does.
+/// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where
+/// REST does.
 pub(super) async fn start(
     settings: &Settings,
     prepared: Prepared,

@@ -26,7 +26,7 @@ pub(super) struct Header {
     pub(super) entries: u64,
     /// The last sequence number.
     pub(super) head: u64,
-    /// When the export began.
+    /// Start time of the export.
     pub(super) created_at: String,
 }
 
@@ -104,7 +104,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, number: 0, line: Vec::new() }
     }
 
-    /// What is wrong with the line that was read last.
+    /// The error in the last line read.
     pub(super) fn wrong(&self, why: impl std::fmt::Display) -> String {
         format!("line {}: {why}", self.number)
     }
