@@ -17,12 +17,12 @@ use crate::{
     backoff::Backoff,
     metrics,
     report::Cores,
-    send::{Sender, Sent, drain},
-    traced::Traced,
+    send::{AttemptResult, Sender, drain},
+    traced::TracedAttempt,
 };
 
-/// Longest wait for open attempts and reports at the end.
-const LAST_WORDS: Duration = Duration::from_millis(7_500);
+/// Timeout for open attempts and reports at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(7_500);
 
 pub(crate) struct Worker {
     pub(crate) cores: Arc<Cores>,
@@ -31,7 +31,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Works for every core.
+    /// Takes claims from every core.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
         let each = (0..self.cores.count()).map(|core| Arc::clone(&self).work_for(core, shutdown.clone()));
         futures::future::join_all(each).await;
@@ -40,7 +40,7 @@ impl Worker {
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
         let (mut backoff, mut failure_log) = (Backoff::new(), FailureLog::default());
-        // Attempts outlive the stream that brought them: core going away is no reason to send twice.
+        // Attempts outlive the stream of their claims: a lost core is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
                 break;
@@ -63,13 +63,14 @@ impl Worker {
                 shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
             }
         }
-        let finished = tokio::time::timeout(LAST_WORDS, async { while attempts.join_next().await.is_some() {} }).await;
+        let finished =
+            tokio::time::timeout(DRAIN_TIMEOUT, async { while attempts.join_next().await.is_some() {} }).await;
         if finished.is_err() {
             tracing::warn!(attempts = attempts.len(), "left attempts unreported; core hands them out again");
         }
     }
 
-    /// Starts attempts for claims until the stream ends or the worker stops. Gives the error that ended the stream.
+    /// Starts attempts for claims until the stream ends or the worker stops. Returns the error that ended the stream.
     async fn take(
         self: &Arc<Self>,
         core: usize,
@@ -106,8 +107,8 @@ impl Worker {
 
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
         let _in_progress = InProgress::begin(metrics::IN_PROGRESS.one());
-        let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, Traced::begin(&claim));
-        let Sent { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
+        let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, TracedAttempt::begin(&claim));
+        let AttemptResult { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
         metrics::count(&outcome, latency_ms);
         traced.end(&outcome, kind, latency_ms);
         let report =

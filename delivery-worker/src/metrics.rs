@@ -24,7 +24,7 @@ pub(crate) static STREAMS_LOST: Metric<Counter> = Metric::new(
     "Streams of claims that a core ended or refused; the worker asks again",
 );
 
-/// Declares them. The recorder must be there.
+/// Declares the metrics. The recorder must be installed.
 pub(crate) fn declare() {
     metric::declare(&[&ATTEMPTS, &SECONDS, &IN_PROGRESS, &FAILURES, &STREAMS_LOST]);
 }

@@ -15,16 +15,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{client::Clients, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
 
-/// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
-const DRAIN_BYTES: usize = 16 * 1024;
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
+const MAX_DRAIN_BYTES: usize = 16 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How an attempt ended.
-pub(crate) struct Sent {
+/// The result of an attempt.
+pub(crate) struct AttemptResult {
     pub(crate) started_at: Timestamp,
     pub(crate) latency_ms: i32,
     pub(crate) outcome: Outcome,
-    /// The kind of its failure, if it brought no answer.
+    /// The kind of its failure, if there was no response.
     pub(crate) kind: Option<&'static str>,
     pub(crate) answer: Option<Response>,
     pub(crate) deadline: Instant,
@@ -38,7 +38,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) async fn send(&self, claim: ClaimResponse) -> Sent {
+    pub(crate) async fn send(&self, claim: ClaimResponse) -> AttemptResult {
         let started_ms = self.clock.now_ms();
         let deadline = Instant::now() + self.timeout;
         let post = self.post(claim, started_ms.div_euclid(1000));
@@ -55,7 +55,7 @@ impl Sender {
                 (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None)
             }
         };
-        Sent { started_at: from_millis(started_ms), latency_ms, outcome, kind, answer, deadline }
+        AttemptResult { started_at: from_millis(started_ms), latency_ms, outcome, kind, answer, deadline }
     }
 
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
@@ -66,13 +66,13 @@ impl Sender {
     }
 }
 
-/// Reads the rest of a short answer, so that its connection can be used again.
+/// Reads the rest of a short response, so that its connection can be reused.
 pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
     let Some(mut answer) = answer else { return };
-    if answer.content_length().is_some_and(|length| length > DRAIN_BYTES as u64) {
+    if answer.content_length().is_some_and(|length| length > MAX_DRAIN_BYTES as u64) {
         return;
     }
-    let mut left = DRAIN_BYTES;
+    let mut left = MAX_DRAIN_BYTES;
     let rest = async {
         while let Ok(Some(chunk)) = answer.chunk().await
             && let Some(less) = left.checked_sub(chunk.len())
@@ -80,12 +80,12 @@ pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
             left = less;
         }
     };
-    // An answer that is longer or slower is dropped, and its connection with it.
-    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIME), rest).await;
+    // A longer or slower response is dropped, and its connection with it.
+    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIMEOUT), rest).await;
 }
 
-/// The headers of an attempt, signed at this time with each of its secrets; none if an id has characters that no header
-/// can carry.
+/// The headers of an attempt, signed at this time with each of its secrets; `None` if an id has characters that no
+/// header can carry.
 #[must_use]
 pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
     let attempt = Attempt {

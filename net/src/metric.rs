@@ -135,7 +135,7 @@ pub fn describe<S: Series>(name: &'static str, text: &'static str) {
     metrics::with_recorder(|recorder| S::describe(recorder, KeyName::from_const_str(name), unit, text));
 }
 
-/// Declares metrics. The recorder must be there: a series that is begun before it stays unread.
+/// Declares metrics. The recorder must be installed: a series that begins before it stays unread.
 pub fn declare(metrics: &[&dyn AnyMetric]) {
     metrics.iter().for_each(|metric| metric.declare());
 }

@@ -17,7 +17,7 @@ use crate::{
     signal::Signal,
 };
 
-/// What the followers of one subscription share.
+/// The parts that the followers of one subscription share.
 pub(crate) struct Shared {
     pub(crate) pages: Arc<Pages>,
     pub(crate) filter: Arc<CompiledFilter>,
@@ -25,8 +25,8 @@ pub(crate) struct Shared {
     pub(crate) signal: Arc<Signal>,
 }
 
-/// A position in a dataset's log, and the reading from there on: of the shared feed, or of pages while the feed begins
-/// after the position.
+/// A position in a dataset's log. It reads the shared feed, or pages of the log while the feed begins after the
+/// position.
 pub(crate) struct Follower {
     feed: Arc<Feed>,
     position: u64,
@@ -39,10 +39,10 @@ enum Reading {
 }
 
 struct PageReading {
-    /// A page, and how many of its entries were read.
+    /// A page, and the number of its entries that were read.
     page: Option<(Arc<Page>, usize)>,
     fetching: Option<Fetching>,
-    /// Counts it in `streams_lagging`.
+    /// Counts this follower in `streams_lagging`.
     _lags: InProgress,
 }
 
@@ -58,7 +58,7 @@ impl Follower {
         Self { feed, position, reading: Reading::Behind(PageReading::new()) }
     }
 
-    /// Everything up to here has been read.
+    /// The position up to which it has read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -68,7 +68,7 @@ impl Follower {
         self.feed.position().saturating_sub(self.position)
     }
 
-    /// Shows the events that are there and pass the filter, in order and each once, until `show` says to stop.
+    /// Shows the events that are there and pass the filter, in order and each once, until `show` returns false.
     pub(crate) fn read(&mut self, shared: &Shared, mut show: impl FnMut(&Entry) -> bool) {
         loop {
             match &mut self.reading {
@@ -110,7 +110,7 @@ impl Follower {
     /// Ready when there may be more to read; fails when a page cannot be read.
     pub(crate) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match &mut self.reading {
-            Reading::Live(listening) if listening.has_news() => Poll::Ready(Ok(())),
+            Reading::Live(listening) if listening.has_events() => Poll::Ready(Ok(())),
             Reading::Live(_) => Poll::Pending,
             Reading::Behind(reading) => {
                 if let Some(fetching) = &mut reading.fetching {

@@ -3,7 +3,7 @@
 use metrics::{Counter, Gauge};
 use thesis_net::metric::{self, Metric};
 
-/// The ways in which streams reach their clients.
+/// The protocols by which streams reach their clients.
 const TRANSPORTS: &[&str] = &["sse", "websocket", "grpc"];
 
 pub(crate) static OPEN: Metric<Gauge> =
@@ -33,7 +33,7 @@ pub(crate) static LAGGING: Metric<Gauge> = Metric::new(
     "Places of subscriptions in a log that are behind the newest events in memory, and read pages from core",
 );
 
-/// Declares the metrics of streams. The recorder must be there.
+/// Declares the metrics of streams. The recorder must be installed.
 pub fn declare() {
     metric::declare(&[&OPEN, &OPENED, &ENDED, &EVENTS, &GAPS, &LAGGING]);
 }

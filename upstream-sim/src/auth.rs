@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::{answer::Refused, shared::Sim};
 
-/// Lets a request pass that brings the token.
+/// Lets a request with the token pass.
 pub(crate) async fn check(State(sim): State<Sim>, request: Request, next: Next) -> Response {
     let expected = sim.token.expose_secret().as_bytes();
     let sent = bearer(request.headers()).unwrap_or_default();

@@ -57,7 +57,7 @@ async fn open(State(sim): State<Sim>, Query(query): Query<FeedQuery>) -> Answer 
     Ok(response(body))
 }
 
-/// The number behind which a connection begins, and its position; none when the position is not known.
+/// The number after which a connection begins, and its position; `None` when the position is unknown.
 fn start(sim: &Sim, after: Option<&str>, loses_positions: bool) -> Option<(u64, String)> {
     let log = sim.log();
     let number = match after {

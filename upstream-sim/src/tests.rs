@@ -85,9 +85,9 @@ async fn the_feed_tells_what_is_posted_and_goes_on_from_a_position() {
     let mut feed = send(&simulator, TOKEN, "GET", "/feed", "").await;
     let open = read_until(&mut feed, "\n\n").await;
     assert!(open.contains("event: open\n") && open.contains("{\"now\":\""), "{open}");
-    let made = json(&simulator, "POST", "/sim/theses", r#"{"text":"Hello there"}"#).await;
-    let told = read_until(&mut feed, "Hello there").await;
-    assert!(told.contains("event: thesis.created\n"), "{told}");
+    let created = json(&simulator, "POST", "/sim/theses", r#"{"text":"Hello there"}"#).await;
+    let event = read_until(&mut feed, "Hello there").await;
+    assert!(event.contains("event: thesis.created\n"), "{event}");
     drop(feed);
 
     let path = format!("/feed?after={}", first_position(&open));
@@ -96,9 +96,9 @@ async fn the_feed_tells_what_is_posted_and_goes_on_from_a_position() {
     let state = json(&simulator, "GET", "/sim/state", "").await;
     assert_eq!((&state["theses"], &state["frames"], &state["feed_opened"]), (&51.into(), &1.into(), &2.into()));
 
-    let seen = json(&simulator, "GET", &format!("/theses/{}", made["id"].as_str().unwrap()), "").await;
+    let seen = json(&simulator, "GET", &format!("/theses/{}", created["id"].as_str().unwrap()), "").await;
     assert_eq!(seen["text"], "Hello there");
-    assert!(seen["profile"]["email"].is_string() && made["profile"]["email"].is_null());
+    assert!(seen["profile"]["email"].is_string() && created["profile"]["email"].is_null());
     simulator.stop().await;
 }
 

@@ -38,9 +38,9 @@ async fn live(sim: &Shared, theses: usize) {
     let mut left = theses;
     while left > 0 {
         let slice = left.min(SLICE);
-        sim.change(|world, now, tell| {
+        sim.change(|world, now, publish| {
             for _ in 0..slice {
-                world.live(now, tell);
+                world.live(now, publish);
             }
         });
         left -= slice;

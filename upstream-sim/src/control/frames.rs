@@ -1,4 +1,4 @@
-//! `POST /sim/frames`: a frame of the test's own choice.
+//! `POST /sim/frames`: a frame that the test chooses.
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
 use serde::Deserialize;
@@ -30,6 +30,6 @@ async fn append(State(sim): State<Sim>, body: Bytes) -> Answer {
         Value::String(text) => text.into_bytes(),
         other => bytes_of(&other),
     };
-    let position = sim.tell_raw(&event, &data);
+    let position = sim.publish_raw(&event, &data);
     Ok(json_of(&json!({ "position": position })))
 }

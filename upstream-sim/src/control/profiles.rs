@@ -13,7 +13,7 @@ use super::truth::plain;
 use crate::{
     answer::{Answer, Refused, given, json_of, read},
     shared::Sim,
-    world::{ProfileChange, Told, World},
+    world::{FeedEvent, ProfileChange, World},
 };
 
 #[derive(Deserialize)]
@@ -46,22 +46,22 @@ pub(super) fn routes() -> Router<Sim> {
 
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
     let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
-    let made = sim.change(|world, now, tell| {
+    let created = sim.change(|world, now, publish| {
         if world.profiles.is_taken(&handle) {
             return Err(taken());
         }
         let number = world.add_profile(handle, display_name, bio, now);
         if !quiet {
-            tell(world, Told::Profile(number));
+            publish(world, FeedEvent::Profile(number));
         }
         Ok(present(world, number))
     })?;
-    Ok(json_of(&made))
+    Ok(json_of(&created))
 }
 
 async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
     let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, tell| {
+    let changed = sim.change(|world, now, publish| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         let owner = handle.as_deref().and_then(|handle| world.profiles.by_handle(handle));
         if owner.is_some_and(|owner| owner.id != id) {
@@ -69,14 +69,14 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
         }
         world.change_profile(number, ProfileChange { handle, display_name, bio, verified }, now);
         if !quiet {
-            tell(world, Told::Profile(number));
+            publish(world, FeedEvent::Profile(number));
         }
         Ok(present(world, number))
     })?;
     Ok(json_of(&changed))
 }
 
-/// Wallets are kept as they come, so that a test can give wrong ones.
+/// Wallets are stored unchanged, so that a test can send wrong ones.
 async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
     let wallets: Vec<Value> = read(&body)?;
     let answer = json!({ "data": wallets });

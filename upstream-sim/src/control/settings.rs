@@ -16,11 +16,11 @@ use crate::{
     shared::Sim,
 };
 
-/// Most new theses a second.
+/// Maximum new theses a second.
 const MAX_RATE: f64 = 100_000.0;
-/// Most theses of a burst.
+/// Maximum theses of a burst.
 const MAX_THESES: usize = 1_000_000;
-/// Theses of a burst that are made while requests wait.
+/// Theses of a burst that are created before waiting requests get their turn.
 const SLICE: usize = 500;
 
 #[derive(Deserialize)]
@@ -69,9 +69,9 @@ async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
     let mut left = theses;
     while left > 0 {
         let slice = left.min(SLICE);
-        sim.change(|world, now, tell| {
+        sim.change(|world, now, publish| {
             for _ in 0..slice {
-                world.invent_thesis(now, tell);
+                world.invent_thesis(now, publish);
             }
         });
         left -= slice;

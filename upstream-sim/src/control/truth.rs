@@ -15,10 +15,10 @@ use crate::{
     world::World,
 };
 
-/// Most objects of a page, and objects of a page when the request names no number.
-const MOST: usize = 10_000;
+/// Maximum objects of a page, and their number when the request names none.
+const MAX_PAGE: usize = 10_000;
 const DEFAULT: usize = 1_000;
-/// What objects have beside the interface's fields.
+/// Fields of objects that the interface does not have.
 const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
 #[derive(Deserialize)]
@@ -63,14 +63,14 @@ struct PageRange {
     limit: usize,
 }
 
-/// Answers with what `take` gives for a page: its objects, and the number of all objects.
+/// Responds with a page from `take`: its objects, and the number of all objects.
 fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> Answer {
     let begin = match &query.after {
         None => 0,
         Some(after) => after.parse::<usize>().map_err(|_| Refused::wrong("after is a number"))?.saturating_add(1),
     };
-    let limit = read_limit(query.limit.as_deref(), DEFAULT, MOST)?;
-    let (data, count) = sim.look(|world| take(world, PageRange { begin, limit }));
+    let limit = read_limit(query.limit.as_deref(), DEFAULT, MAX_PAGE)?;
+    let (data, count) = sim.read_world(|world| take(world, PageRange { begin, limit }));
     let last = begin.saturating_add(data.len());
     let next = (last < count && !data.is_empty()).then(|| last - 1);
     Ok(json_of(&json!({ "data": data, "next": next })))

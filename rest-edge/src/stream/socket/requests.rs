@@ -9,7 +9,7 @@ use thesis_proto::{
     json::StreamGap,
     v1::{self, OpenKind},
 };
-use thesis_streams::{HEARTBEAT, OpenStream, Opened};
+use thesis_streams::{HEARTBEAT, OpenStream, OpenedStream};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A request of the client that core is working on.
 pub(super) enum Working {
     Auth(Result<OpenStream, Status>),
-    Subscribe(Box<(Subscribing, Result<Opened, Status>)>),
+    Subscribe(Box<(Subscribing, Result<OpenedStream, Status>)>),
 }
 
 pub(super) struct Subscribing {
@@ -167,7 +167,7 @@ impl Socket {
         Ok(())
     }
 
-    fn begin(&mut self, rid: Option<&str>, asked: Subscribing, opened: &Opened) -> Result<(), ApiError> {
+    fn begin(&mut self, rid: Option<&str>, asked: Subscribing, opened: &OpenedStream) -> Result<(), ApiError> {
         let Subscribing { sub, types, filters, resumed } = asked;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;
         let subscription = self.client.hub.follow(stream, &opened.begin, &types, filters.as_ref());
