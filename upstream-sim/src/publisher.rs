@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn without_faults_everything_is_told_once() {
+    fn without_faults_every_change_is_published_once() {
         let (frames, count) = frames(Faults::default());
         assert_eq!(frames.len(), count);
         let ids: Vec<&str> = frames.iter().filter_map(|frame| frame.lines().next()).collect();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_frames_are_told_by_a_gap_and_omitted_ones_by_nothing() {
+    fn a_gap_reports_lost_frames_and_nothing_reports_omitted_ones() {
         let (lost, count) = frames(Faults { gap_share: 1.0, ..Faults::default() });
         assert_eq!(lost.len(), count);
         assert!(lost.iter().all(|frame| frame.contains("event: gap\n")));

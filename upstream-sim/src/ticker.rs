@@ -6,7 +6,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::shared::{Shared, Sim};
 
-/// How often something happens.
+/// Interval of the world's changes.
 const TICK: Duration = Duration::from_millis(10);
 /// Most theses that are made while requests wait.
 const SLICE: usize = 200;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
-use thesis_proto::near::{MIN_BEGUN, MOST};
+use thesis_proto::near::{MAX_SLIPS, MIN_PREFIX};
 use tokio::time::Instant;
 
 use super::{
@@ -32,7 +32,7 @@ enum Look {
 }
 
 /// The nearest first.
-const LOOKS: [Look; 3] = [Look::Slips(1), Look::Slips(MOST), Look::Begins];
+const LOOKS: [Look; 3] = [Look::Slips(1), Look::Slips(MAX_SLIPS), Look::Begins];
 
 impl Look {
     /// The lengths of names for which it makes sense.
@@ -40,7 +40,7 @@ impl Look {
         match self {
             // At most every third character of the longer name may differ.
             Self::Slips(slips) => 2 * slips..=LONGEST,
-            Self::Begins => MIN_BEGUN..=LONGEST,
+            Self::Begins => MIN_PREFIX..=LONGEST,
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) fn blank(chain: &str, address: String, symbol: String, at: i64) -> To
     }
 }
 
-/// The same symbol with other letters in capitals.
+/// Returns the symbol with other letters in capitals.
 pub(super) fn other_case(dice: &mut Dice, symbol: &str) -> String {
     symbol.chars().map(|c| if dice.chance(0.5) { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect()
 }
