@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// Timeout for a check of a file or a cluster.
-const STORE: Duration = Duration::from_secs(30);
+const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for each other check over the network.
-const ANSWER: Duration = Duration::from_secs(8);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
 /// The remedy for a check without a result.
 const SLOW: &str = "see what is slow there: the disk, the network or the machine";
 
@@ -96,23 +96,23 @@ pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
         match settings.store.kind {
             StoreKind::Embedded => {
                 let dir = &settings.store.data_dir;
-                let folder = within("folder", ANSWER, folder::check(dir)).await;
+                let folder = within("folder", CHECK_TIMEOUT, folder::check(dir)).await;
                 let is_usable = folder.iter().all(|finding| finding.status != Status::Problem);
                 report.add(folder);
                 if is_usable || dir.is_dir() {
-                    report.add(within_or_late("store", STORE, store::check(settings)).await);
+                    report.add(within_or_late("store", STORE_TIMEOUT, store::check(settings)).await);
                 }
             }
-            StoreKind::Scylla => report.add(within_or_late("cluster", STORE, cluster::check(settings)).await),
+            StoreKind::Scylla => report.add(within_or_late("cluster", STORE_TIMEOUT, cluster::check(settings)).await),
         }
     } else {
-        report.add(within("core", ANSWER, core::check(settings)).await);
+        report.add(within("core", CHECK_TIMEOUT, core::check(settings)).await);
     }
     report.add(folder::secrets(&settings.store.data_dir));
-    report.add(within("ports", ANSWER, ports::check(role, settings, &doctor.refused)).await);
+    report.add(within("ports", CHECK_TIMEOUT, ports::check(role, settings, &doctor.refused)).await);
     report.add(vec![files::check()]);
     if role != Role::Edge {
-        report.add(within("dns", ANSWER, dns::check(settings)).await);
+        report.add(within("dns", CHECK_TIMEOUT, dns::check(settings)).await);
     }
     if role.is(Role::Edge) {
         report.add(public::check(role, settings));

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Limit used where the system names none.
-const MANY: u64 = 1 << 20;
+const DEFAULT_LIMIT: u64 = 1 << 20;
 /// Maximum connections of a kind: nobody needs more, and each takes some memory.
 const MAX_CONNECTIONS: u64 = 20_000;
 
@@ -27,13 +27,13 @@ impl Files {
     pub(crate) fn raised() -> Self {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-        Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(MANY))
+        Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(DEFAULT_LIMIT))
     }
 
     /// The limit of this process, the highest that it can have, and the files after a start has raised it.
     pub(crate) fn known() -> (Option<u64>, Option<u64>, Self) {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-        (current, maximum, Self::shared(maximum.unwrap_or(MANY)))
+        (current, maximum, Self::shared(maximum.unwrap_or(DEFAULT_LIMIT)))
     }
 
     fn shared(limit: u64) -> Self {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_store_always_has_some_files_left() {
-        for limit in [1_024, 4_096, 20_000, MANY] {
+        for limit in [1_024, 4_096, 20_000, DEFAULT_LIMIT] {
             let files = Files::shared(limit);
             assert!(limit - (files.http + files.grpc + files.internal + files.ops) as u64 >= limit / 50, "{files:?}");
         }

@@ -20,8 +20,8 @@ use crate::{
 
 /// Timeout for the readiness check, which itself waits 2 s for the store or core.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(4);
-/// Longest wait for a core.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Timeout for a core.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two checks of the cores.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
 /// Maximum characters of another process's reason.
@@ -90,8 +90,8 @@ pub(crate) async fn of_cores(cores: &CoreChannel) -> Result<(), String> {
 /// Succeeds if the one core of a channel serves; otherwise returns the reason.
 async fn serves(core: CoreChannel) -> Result<(), String> {
     let address = core.addresses();
-    match timeout(ANSWER, of_core(core)).await {
-        Err(_) => Err(format!("{address} does not answer within {} s", ANSWER.as_secs())),
+    match timeout(RESPONSE_TIMEOUT, of_core(core)).await {
+        Err(_) => Err(format!("{address} does not answer within {} s", RESPONSE_TIMEOUT.as_secs())),
         Ok(Err(status)) => Err(format!("{address}: {}", status.message())),
         Ok(Ok(response)) if response.get_ref().status() == ServingStatus::Serving => Ok(()),
         Ok(Ok(_)) => Err(format!("{address} starts, stops or lacks its store")),

@@ -11,7 +11,7 @@ use tokio::{runtime::Handle, time::Instant};
 use crate::version;
 
 /// Interval in which histograms are summed up, even if nobody reads them.
-const UPKEEP: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Upper bounds of requests and attempts, in seconds.
 const BUCKETS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -59,7 +59,7 @@ pub(crate) fn render(handle: &PrometheusHandle) -> String {
 
 /// Sums histograms up, and measures how busy the threads are.
 async fn keep_up(handle: PrometheusHandle) {
-    let (runtime, mut every) = (Handle::current(), tokio::time::interval(UPKEEP));
+    let (runtime, mut every) = (Handle::current(), tokio::time::interval(UPKEEP_INTERVAL));
     let (mut busy_before, mut then) = (Duration::ZERO, Instant::now());
     loop {
         every.tick().await;

@@ -7,7 +7,7 @@ use core_service::operations::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_net::{
     channel::CoreChannel,
-    server::{self, Limits, ServiceAnswers},
+    server::{self, Limits, ServiceHandler},
 };
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use crate::{health, metrics, version};
 
 /// Timeout for the store's check, and for open connections at the end.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most bytes of answers that clients have not taken.
+/// Maximum bytes of answers that clients have not taken.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
 /// The dependency that a process needs to be ready.
@@ -75,7 +75,7 @@ pub(crate) async fn serve(
         drain: STORE_TIMEOUT,
     };
     let called =
-        ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
+        ServiceHandler { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
     // It reports that the other listeners stop, and does not stop itself.
     server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }

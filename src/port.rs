@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Refused;
 
-/// Most new connections that wait to be accepted; the system may allow fewer.
+/// Maximum new connections that wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
 
 /// The addresses that this process has taken, or that a start would take, with their settings.

@@ -38,12 +38,12 @@ use crate::{
 const REST_PROTOCOLS: [&str; 2] = ["http/1.1", "h2"];
 /// Protocols of gRPC; gRPC-web needs no HTTP/2.
 const GRPC_PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
-/// Longest time for edge and worker to finish when they stop.
-const DRAIN: Duration = Duration::from_secs(7);
-/// Longest time after that for calls to core to finish, and as long again for core's streams.
-const LAST_CALLS: Duration = Duration::from_millis(500);
-/// Longest time at the end for the core to make everything durable.
-const CLOSE: Duration = Duration::from_millis(1_500);
+/// Timeout for edge and worker to finish when they stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(7);
+/// Maximum time after that for calls to core to finish, and as long again for core's streams.
+const LAST_CALLS_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum time at the end for the core to make everything durable.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
@@ -284,12 +284,12 @@ impl Process {
     /// Stops all parts from accepting. Edge and worker finish while the core still runs.
     async fn stop(mut self, started: Option<Started>) {
         self.stop.cancel();
-        finish(&mut self.parts, DRAIN).await;
+        finish(&mut self.parts, DRAIN_TIMEOUT).await;
         let Some(started) = started else { return };
-        finish(&mut self.servers, LAST_CALLS).await;
+        finish(&mut self.servers, LAST_CALLS_TIMEOUT).await;
         started.core.stop.cancel();
-        finish(&mut self.servers, LAST_CALLS).await;
-        if timeout(CLOSE, started.core.close()).await.is_err() {
+        finish(&mut self.servers, LAST_CALLS_TIMEOUT).await;
+        if timeout(CLOSE_TIMEOUT, started.core.close()).await.is_err() {
             tracing::warn!("the core did not close in time");
         }
     }

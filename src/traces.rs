@@ -26,14 +26,14 @@ use crate::{
     version,
 };
 
-/// Most spans of one message.
-const BATCH: usize = 512;
-/// Longest time that a span waits for others.
-const GATHER: Duration = Duration::from_secs(1);
+/// Maximum spans of one message.
+const MAX_BATCH: usize = 512;
+/// Maximum time that a span waits for others.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout for the collector to accept a message.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time for the last messages when the process ends.
-const LAST_SPANS: Duration = Duration::from_secs(1);
+/// Timeout for the last messages when the process ends.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The task that sends spans; none without a collector.
 pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
@@ -54,7 +54,7 @@ impl Sending {
     pub(crate) async fn finish(self) {
         let Some((stop, sending)) = self.0 else { return };
         stop.cancel();
-        if timeout(LAST_SPANS, sending).await.is_err() {
+        if timeout(FINISH_TIMEOUT, sending).await.is_err() {
             tracing::debug!("the last spans were not sent");
         }
     }
@@ -104,7 +104,7 @@ impl Sender {
         loop {
             let mut batch = Vec::new();
             let is_last = stop.run_until_cancelled(self.gather(&mut batch)).await.is_none();
-            while batch.len() < BATCH
+            while batch.len() < MAX_BATCH
                 && let Ok(span) = self.spans.try_recv()
             {
                 batch.push(span);
@@ -126,13 +126,14 @@ impl Sender {
 
     /// Waits for a span, then a moment for others.
     async fn gather(&mut self, batch: &mut Vec<SpanData>) {
-        if self.spans.recv_many(batch, BATCH).await == 0 {
+        if self.spans.recv_many(batch, MAX_BATCH).await == 0 {
             return;
         }
-        let others =
-            async { while batch.len() < BATCH && self.spans.recv_many(batch, BATCH - batch.len()).await > 0 {} };
+        let others = async {
+            while batch.len() < MAX_BATCH && self.spans.recv_many(batch, MAX_BATCH - batch.len()).await > 0 {}
+        };
         // Spans that came until then are in the batch.
-        let _ = timeout(GATHER, others).await;
+        let _ = timeout(BATCH_INTERVAL, others).await;
     }
 
     /// Sends a message. Gives the reason if the collector did not take it.

@@ -33,7 +33,7 @@ pub use self::remedies::remedy;
 use crate::{clock::SharedClock, tls::Authorities};
 
 /// Time, in milliseconds, for which a failed address is tried last.
-const AVOID_MS: i64 = 2_000;
+const AVOID_TIME_MS: i64 = 2_000;
 /// Minimum time, in milliseconds, between two log lines about TLS errors of one core.
 const TLS_ERROR_LOG_INTERVAL_MS: i64 = 60_000;
 /// Timeout for the head of a core's response while another core can be tried.
@@ -67,7 +67,7 @@ struct Core {
 }
 
 impl CoreChannel {
-    /// Spreads calls over the addresses. Where it is safe, a call that one core failed to answer is made again on
+    /// Spreads calls over the addresses. Where it is safe, a call that one core failed is repeated on
     /// another. Connects when first used; to an address of `https` by TLS, where core must show a certificate of one of
     /// the authorities.
     ///
@@ -133,8 +133,8 @@ impl Cores {
         order
     }
 
-    /// Calls one core after another until one answers. A core that did not answer may have carried out the call. Such a
-    /// call is made again only where that changes nothing.
+    /// Calls one core after another until one responds. A core without a response may have carried out the call. Such a
+    /// call is repeated only where that changes nothing.
     async fn call(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -175,7 +175,7 @@ impl Core {
     /// Notes that the core was not reached. Returns true if the error should be logged: TLS failed, and the log
     /// interval has passed.
     fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
-        self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
+        self.avoid_until.store(now_ms + AVOID_TIME_MS, Ordering::Relaxed);
         let is_tls = remedies::tls_error(error).is_some();
         is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TLS_ERROR_LOG_INTERVAL_MS <= now_ms
     }

@@ -5,15 +5,15 @@
 //! slow connections are closed. So connections that send no request, drip or do not read cannot keep others out.
 //! [`Limits`] bounds the other costs of a connection.
 
-mod answering;
-mod answers;
 mod bodies;
 mod connection;
 mod connections;
 mod counted;
+mod handler;
 mod lag;
 mod meter;
 mod metered;
+mod open_request;
 mod takeover;
 #[cfg(test)]
 mod tests;
@@ -32,21 +32,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    answering::ConnectionEntry,
-    connection::{Protocols, ServerContext},
-    connections::Connections,
-    lag::Lag,
-};
 pub use self::{
-    answering::Metering,
-    answers::{ConnectionCalls, Ready, Refused, ServiceAnswers, Unattended},
     bodies::{Bodies, BodyError},
     connections::Room,
     counted::{begin_refused, count_refused},
+    handler::{ConnectionCalls, ReadyResponse, RefusedRequest, ServiceHandler, UnattendedResponse},
     metered::Metered,
+    open_request::MeteredBody,
     takeover::{Socket, Takeover},
     wire::Wire,
+};
+use self::{
+    connection::{Protocols, ServerContext},
+    connections::Connections,
+    lag::Lag,
+    open_request::ConnectionEntry,
 };
 use crate::tls::Acceptor;
 
@@ -71,29 +71,29 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-/// Answers a server's requests.
-pub trait Answers: Send + Sync + 'static {
+/// The handler of a server's requests.
+pub trait RequestHandler: Send + Sync + 'static {
     /// Facts about a connection.
     type Peer: Send + Sync + 'static;
-    /// The body of an answer.
+    /// The body of a response.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
     /// A connection as HTTP reads and writes it.
     type Io: AsyncRead + AsyncWrite + Into<Socket> + Send + Unpin + 'static;
 
-    /// A new connection from this address.
+    /// The facts about a new connection from this address.
     fn peer(&self, address: SocketAddr) -> Self::Peer;
 
     /// Wraps a connection.
     fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io;
 
-    /// Answers a request.
-    fn answer(
+    /// Responds to a request.
+    fn handle(
         &self,
         peer: &Self::Peer,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// The answer in place of one that overload or a lack of room prevents.
+    /// The response to a request that overload or a lack of room refuses.
     fn refusal(&self) -> Response<Self::Body>;
 
     /// The bytes sent to a connection that is closed because too many are open.
@@ -102,10 +102,10 @@ pub trait Answers: Send + Sync + 'static {
 
 /// Serves until `shutdown`, then finishes open requests and returns. With `tls`, every connection begins with a
 /// handshake.
-pub async fn serve<A: Answers>(
+pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     tls: Option<Acceptor>,
-    answers: Arc<A>,
+    handler: Arc<A>,
     limits: Limits,
     shutdown: CancellationToken,
 ) {
@@ -116,7 +116,7 @@ pub async fn serve<A: Answers>(
     let watching = tokio::spawn(async move { watched.watch().await });
     let protocols = Protocols::new(&limits);
     let served =
-        Arc::new(ServerContext { name: limits.server, answers, tls, lag, protocols, shutdown: shutdown.clone() });
+        Arc::new(ServerContext { name: limits.server, handler, tls, lag, protocols, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -139,7 +139,7 @@ pub async fn serve<A: Answers>(
             counted::count_closed(limits.server, "turned_away", 1);
             if served.tls.is_none() {
                 // Best effort: the connection is closed either way.
-                let _ = stream.try_write(&served.answers.turned_away());
+                let _ = stream.try_write(&served.handler.turned_away());
             }
             continue;
         }

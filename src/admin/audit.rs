@@ -10,8 +10,8 @@ use super::{
     answer::{CommandOutput, Resource, time},
 };
 
-/// Most entries of a page.
-const PAGE: usize = 100;
+/// Maximum entries of a page.
+const MAX_PAGE: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -50,7 +50,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
     let max_entries = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut entries = Vec::new();
     loop {
-        let limit = i32::try_from((max_entries - entries.len()).min(PAGE)).ok();
+        let limit = i32::try_from((max_entries - entries.len()).min(MAX_PAGE)).ok();
         let request = ListAuditLogRequest { organization_id: organization.clone(), limit, cursor };
         let page = client.list_audit_log(request).await?.into_inner();
         entries.extend(page.data);

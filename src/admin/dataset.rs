@@ -30,10 +30,10 @@ use super::{
     new_file::{NewFile, broken, failed, unless_interrupted},
 };
 
-/// Most entries that are sent at once.
-const PART: usize = 256;
-/// Most bytes that are sent at once, before the last entry.
-const PART_BYTES: usize = 256 * 1024;
+/// Maximum entries that are sent at once.
+const MAX_PART_ENTRIES: usize = 256;
+/// Maximum bytes that are sent at once, before the last entry.
+const MAX_PART_BYTES: usize = 256 * 1024;
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -153,7 +153,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
         let stored = lines.entry().map_err(refused)?.entry.stored();
         bytes += stored.len();
         entries.push(stored);
-        if entries.len() == PART || bytes >= PART_BYTES || seq == checked.entries {
+        if entries.len() == MAX_PART_ENTRIES || bytes >= MAX_PART_BYTES || seq == checked.entries {
             let sent = client.import_dataset(part(after, std::mem::take(&mut entries))).await;
             sent.inspect_err(|_| eprintln!("{}", broken_off(after, checked.entries)))?;
             (after, bytes) = (seq, 0);

@@ -24,7 +24,7 @@ use super::{
 };
 
 /// Width of the progress bar in characters.
-const BAR: usize = 24;
+const BAR_WIDTH: usize = 24;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -127,8 +127,8 @@ impl Bar {
 
     fn line(&self, progress: &BackfillResponse) -> String {
         let percent = self.percent(progress);
-        let full = usize::try_from(percent).unwrap_or_default() * BAR / 100;
-        let (full, rest) = ("#".repeat(full), "-".repeat(BAR - full));
+        let full = usize::try_from(percent).unwrap_or_default() * BAR_WIDTH / 100;
+        let (full, rest) = ("#".repeat(full), "-".repeat(BAR_WIDTH - full));
         let BackfillResponse { pages, theses, applied, .. } = progress;
         format!("[{full}{rest}] {percent:>3} %  {pages} pages, {theses} theses, {applied} new")
     }

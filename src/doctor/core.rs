@@ -16,7 +16,7 @@ use super::{clock, finding::Finding};
 use crate::{admin::client, config::Settings, health};
 
 /// Timeout for each response of a core.
-const ANSWER: Duration = Duration::from_secs(3);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Exactness, in milliseconds, of the time in an answer's head.
 const SECOND_MS: i64 = 1_000;
 
@@ -47,11 +47,11 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
 /// The findings about one core.
 async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Unreachable> {
     let sent_at = SystemClock.now_ms();
-    let answer = timeout(ANSWER, health::of_core(channel.clone())).await;
+    let answer = timeout(RESPONSE_TIMEOUT, health::of_core(channel.clone())).await;
     let took = SystemClock.now_ms() - sent_at;
     let answer = match answer {
         Err(_) => {
-            let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs());
+            let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", RESPONSE_TIMEOUT.as_secs());
             return Err(Unreachable(seen, None));
         }
         Ok(Err(status)) => {
@@ -83,7 +83,7 @@ fn time(head: &MetadataMap) -> Option<i64> {
 async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
     // The check of the settings reports a wrong one.
     let mut client = client::client(channel, settings).ok()?;
-    let answer = timeout(ANSWER, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
+    let answer = timeout(RESPONSE_TIMEOUT, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
     let silent = |why: &str| {
         let seen = format!("SVC_SERVICE_TOKEN: {url} did not say whether it takes the token: {why}");
         Finding::warning("token", seen, "look at that core's log, and try again")

@@ -11,7 +11,7 @@ const NAME: &str = "dns";
 /// A name that is reserved for examples (RFC 2606).
 const EXAMPLE: &str = "example.com";
 /// Timeout for a response.
-const ANSWER: Duration = Duration::from_secs(4);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Queries the name servers.
 pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
@@ -24,7 +24,7 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
         let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
         format!("SVC_DNS_SERVERS: {}", servers.join(", "))
     };
-    let silent = match timeout(ANSWER, resolver.addresses(EXAMPLE)).await {
+    let silent = match timeout(RESPONSE_TIMEOUT, resolver.addresses(EXAMPLE)).await {
         Ok(Ok(addresses)) => {
             return vec![Finding::ok(NAME, format!("{whose}: {} addresses of {EXAMPLE}", addresses.len()))];
         }
@@ -32,7 +32,7 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
             return vec![Finding::ok(NAME, format!("{whose}: they answer, and know no {EXAMPLE}"))];
         }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", ANSWER.as_secs()),
+        Err(_) => format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()),
     };
     let seen = format!("{whose}: {silent}; webhooks to hosts by name cannot be made or sent");
     let todo = "set SVC_DNS_SERVERS to a name server that this machine reaches (UDP and TCP, port 53), or let it reach \

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use crate::files::Files;
 
 /// Client connections below which the report calls the limit low.
-const SOME: usize = 1_000;
+const MIN_CONNECTIONS: usize = 1_000;
 
 /// Judges the limit of open files.
 pub(super) fn check() -> Finding {
@@ -17,7 +17,7 @@ pub(super) fn check() -> Finding {
         files.http,
         files.grpc
     );
-    if files.http < SOME {
+    if files.http < MIN_CONNECTIONS {
         let todo = "raise the hard limit: `ulimit -Hn` as root, or LimitNOFILE of systemd";
         return Finding::warning("files", seen, todo);
     }

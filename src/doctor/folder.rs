@@ -20,7 +20,7 @@ use crate::{
 /// Room below which a start may already fail.
 const MIN_ROOM: u64 = 32 << 20;
 /// Room that a service in use soon needs.
-const SOME_ROOM: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// Checks that the folder exists or can be created, and has room.
 pub(super) async fn check(dir: &Path) -> Vec<Finding> {
@@ -87,7 +87,7 @@ fn room(dir: &Path) -> Finding {
     let todo = "make room, or set SVC_DATA_DIR to a folder on a larger disk: theses are kept for good";
     if free < MIN_ROOM {
         Finding::problem("room", seen, todo)
-    } else if free < SOME_ROOM {
+    } else if free < MIN_FREE_BYTES {
         Finding::warning("room", seen, todo)
     } else {
         Finding::ok("room", seen)

@@ -15,8 +15,8 @@ use crate::{
     role::Role,
 };
 
-/// Longest wait for whoever holds a port.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Timeout for whoever holds a port.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A listener of this service.
 #[derive(Clone, Copy, PartialEq)]
@@ -62,7 +62,7 @@ impl Door {
                 }
             }
         };
-        timeout(ANSWER, asking).await.ok().flatten()
+        timeout(RESPONSE_TIMEOUT, asking).await.ok().flatten()
     }
 }
 

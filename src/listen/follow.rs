@@ -19,8 +19,8 @@ use super::{
 use crate::Failure;
 
 /// Maximum silence of a stream, which sends its cursor every 15 s.
-const SILENCE: Duration = Duration::from_secs(45);
-/// Most bytes of one event: 4 MiB.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
+/// Maximum bytes of one event: 4 MiB.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Forwards the events of a stream, one after the other.
@@ -55,11 +55,11 @@ impl Follower {
     async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
         let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {
-            let piece = match timeout(SILENCE, stream.chunk()).await {
+            let piece = match timeout(SILENCE_TIMEOUT, stream.chunk()).await {
                 Ok(Ok(Some(piece))) => piece,
                 Ok(Ok(None)) => return Ok("the stream ended".to_owned()),
                 Ok(Err(error)) => return Ok(whole(error)),
-                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE.as_secs())),
+                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE_TIMEOUT.as_secs())),
             };
             for text in parser.read(&piece) {
                 match text {

@@ -9,7 +9,7 @@ pub(crate) const MAX_ENTRIES: usize = 4_096;
 /// Maximum bytes kept for a dataset.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that an event takes in addition to its body.
-const ENTRY: usize = 256;
+const ENTRY_OVERHEAD: usize = 256;
 
 /// Renders the bytes of an event that every connection gets.
 pub type Render = fn(&v1::Event) -> Vec<u8>;
@@ -28,7 +28,7 @@ pub struct Entry {
 impl Entry {
     /// Approximate bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        ENTRY + self.body.len()
+        ENTRY_OVERHEAD + self.body.len()
     }
 }
 
@@ -206,11 +206,11 @@ mod tests {
         let mut ring = Ring::new(0, 8);
         let events = (1..=6).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
         ring.push(Page::new(0, events.collect(), 6, |_| vec![0; 10]), |_| {}).unwrap();
-        assert_eq!(ring.bytes(), 6 * (ENTRY + 10));
-        ring.trim(4 * (ENTRY + 10));
+        assert_eq!(ring.bytes(), 6 * (ENTRY_OVERHEAD + 10));
+        ring.trim(4 * (ENTRY_OVERHEAD + 10));
         assert_eq!(read(&ring, 1), Err(PositionTooOld));
         assert_eq!(read(&ring, 2), Ok((vec![3, 4, 5, 6], 6)));
-        ring.trim(2 * (ENTRY + 10) - 1);
+        ring.trim(2 * (ENTRY_OVERHEAD + 10) - 1);
         assert_eq!(read(&ring, 4), Err(PositionTooOld));
         assert_eq!(read(&ring, 5), Ok((vec![6], 6)));
     }

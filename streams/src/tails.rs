@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Time for which a feed is kept without followers.
-const LINGER: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of the scan for feeds without followers.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum bytes of events kept in memory for all datasets together, enforced at each scan.
@@ -193,7 +193,7 @@ impl Tails {
                 followed.idle_since = None;
                 return true;
             }
-            now - *followed.idle_since.get_or_insert(now) < LINGER
+            now - *followed.idle_since.get_or_insert(now) < IDLE_TIMEOUT
         });
         state.forgotten += before - state.feeds.len();
         state.forgotten > state.feeds.len() + MAX_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())

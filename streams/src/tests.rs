@@ -93,7 +93,7 @@ impl Log {
 /// A core whose streams are in the hands of a test.
 pub(super) struct FakeCore {
     logs: HashMap<String, Arc<Log>>,
-    /// Most entries of a page.
+    /// Maximum entries of a page.
     page: u64,
     /// Number of messages after which a call of `Tail` breaks.
     breaks_after: usize,

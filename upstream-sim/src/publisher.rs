@@ -20,7 +20,7 @@ const MAX_LATE: usize = 8;
 /// Maximum time by which a frame is late when no other frame is published.
 const MAX_LATE_MS: i64 = 1_000;
 /// Number of theses that garbage may be about.
-const RECENT: usize = 500;
+const MAX_RECENT: usize = 500;
 
 /// A frame that is published late.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Publisher {
         log.append(content.event, &content.data, now);
         if let FeedEvent::Created(number) = event {
             self.recent.push_back(number);
-            if self.recent.len() > RECENT {
+            if self.recent.len() > MAX_RECENT {
                 self.recent.pop_front();
             }
         }

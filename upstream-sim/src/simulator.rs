@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Timeout for open requests at the end.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running simulator. It stops when it is dropped.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Simulator {
     /// Closes the feed, lets lookups finish, and ends.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        if timeout(DRAIN, &mut self.serving).await.is_err() {
+        if timeout(DRAIN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
     }

@@ -1,5 +1,5 @@
-//! The entrance of every call over a socket: its message is read within bounds, and it is let in if there is room. Callers
-//! without the service credential have few calls, few watches of health, and little time.
+//! The entrance of every call over a socket: its message is read within bounds, and it is let in if there is room.
+//! Callers without the service credential have few calls, few watches of health, and little time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use axum::{
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
 use thesis_net::server::{
-    Bodies, BodyError, ConnectionCalls, Ready, Refused, Unattended, begin_refused, count_refused,
+    Bodies, BodyError, ConnectionCalls, ReadyResponse, RefusedRequest, UnattendedResponse, begin_refused, count_refused,
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -129,7 +129,7 @@ impl Entrance {
         let ended = "the call was open for as long as it may be; begin another one";
         let late = move || guard::late(ended, &core.gate.new_request_id());
         let mut answer = answer.map(|body| Body::new(Until::new(body, until, late)));
-        answer.extensions_mut().insert(Unattended);
+        answer.extensions_mut().insert(UnattendedResponse);
         holding(answer, place)
     }
 
@@ -158,7 +158,7 @@ impl Entrance {
             return Ok(self.ending(answer, until, (watch, of_connection)));
         }
         if is_unary {
-            answer.extensions_mut().insert(Ready);
+            answer.extensions_mut().insert(ReadyResponse);
         }
         Ok(match of_connection {
             Some(place) => holding(answer, place),
@@ -191,7 +191,7 @@ pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, ne
         Err(status) if is_service => status.into_http(),
         Err(status) => {
             let mut refusal: Response = status.into_http();
-            refusal.extensions_mut().insert(Refused);
+            refusal.extensions_mut().insert(RefusedRequest);
             refusal
         }
     }

@@ -14,7 +14,7 @@ use tokio::{
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Age from which an unfinished body is dropped when there is no room for others.
-const GIVES_WAY: Duration = Duration::from_secs(1);
+const DROP_AGE: Duration = Duration::from_secs(1);
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ impl Bodies {
     }
 
     /// Reads a whole body of at most `limit` bytes. Up to `taken` bytes of a larger one are read too, so that its
-    /// sender gets to read the answer.
+    /// sender can read the response.
     ///
     /// # Errors
     /// Fails when the body is too large, late or broken, or there is no room for it.
@@ -78,17 +78,17 @@ impl Bodies {
         tokio::select! {
             biased;
             read = timeout(BODY_TIMEOUT, reading) => read.unwrap_or(Err(BodyError::Late))?,
-            () = self.gives_way() => return Err(BodyError::NoRoom),
+            () = self.until_dropped() => return Err(BodyError::NoRoom),
         }
         Ok(Bytes::from_owner(received))
     }
 
     /// Waits until a body that begins to arrive now must be dropped.
-    async fn gives_way(&self) {
+    async fn until_dropped(&self) {
         let began = Instant::now();
         loop {
             self.crowded.notified().await;
-            if began.elapsed() > GIVES_WAY {
+            if began.elapsed() > DROP_AGE {
                 return;
             }
         }

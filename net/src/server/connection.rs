@@ -32,11 +32,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answers, Limits, Metered, Metering, Socket, Takeover, Wire,
-    answering::{ConnectionEntry, OpenRequest},
-    count_refused,
+    Limits, Metered, MeteredBody, RequestHandler, Socket, Takeover, Wire, count_refused,
     lag::Lag,
     meter::Meter,
+    open_request::{ConnectionEntry, OpenRequest},
 };
 use crate::tls::Acceptor;
 
@@ -46,7 +45,7 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// Interval between two checks for responses that a peer does not read.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Timeout, in milliseconds, for the acknowledgement of sent bytes.
-const VANISHED_MS: u32 = 60_000;
+const ACKNOWLEDGEMENT_TIMEOUT_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 /// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.
@@ -80,7 +79,7 @@ impl Protocols {
 pub(super) struct ServerContext<A> {
     /// The server's name in metrics.
     pub(super) name: &'static str,
-    pub(super) answers: Arc<A>,
+    pub(super) handler: Arc<A>,
     pub(super) tls: Option<Acceptor>,
     pub(super) lag: Arc<Lag>,
     pub(super) protocols: Protocols,
@@ -88,7 +87,7 @@ pub(super) struct ServerContext<A> {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<A: Answers>(
+pub(super) async fn serve<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,
     stream: TcpStream,
@@ -97,7 +96,7 @@ pub(super) async fn serve<A: Answers>(
     // A frame of a stream should leave at once. A vanished peer does not acknowledge sent bytes. Otherwise
     // the system keeps up to megabytes for a peer that reads slowly.
     let set = stream.set_nodelay(true).is_ok()
-        && set_tcp_user_timeout(&stream, VANISHED_MS).is_ok()
+        && set_tcp_user_timeout(&stream, ACKNOWLEDGEMENT_TIMEOUT_MS).is_ok()
         && set_socket_send_buffer_size(&stream, SEND_BUFFER).is_ok();
     if !set {
         return;
@@ -141,7 +140,7 @@ pub(super) async fn serve<A: Answers>(
 }
 
 /// The requests of one connection.
-struct ConnectionRequests<A: Answers> {
+struct ConnectionRequests<A: RequestHandler> {
     served: Arc<ServerContext<A>>,
     peer: A::Peer,
     place: ConnectionEntry,
@@ -149,16 +148,16 @@ struct ConnectionRequests<A: Answers> {
     takeover: Mutex<Option<Takeover>>,
 }
 
-impl<A: Answers> ConnectionRequests<A> {
+impl<A: RequestHandler> ConnectionRequests<A> {
     /// Answers a request that `begun` counts.
-    async fn answer(self: Arc<Self>, begun: OpenRequest, request: Request<Incoming>) -> Response<Metering<A::Body>> {
-        let ServerContext { name, answers, lag, .. } = &*self.served;
+    async fn answer(self: Arc<Self>, begun: OpenRequest, request: Request<Incoming>) -> Response<MeteredBody<A::Body>> {
+        let ServerContext { name, handler, lag, .. } = &*self.served;
         let mut answer = if lag.is_overload() {
             count_refused(name, "lag");
-            answers.refusal()
+            handler.refusal()
         } else {
             // hyper keeps the room of this future as long as the connection.
-            Box::pin(answers.answer(&self.peer, request)).await
+            Box::pin(handler.handle(&self.peer, request)).await
         };
         if let Some(takeover) = answer.extensions_mut().remove() {
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -168,7 +167,7 @@ impl<A: Answers> ConnectionRequests<A> {
             // The head, which hyper writes next.
             self.place.meter.waits_for_flush();
         }
-        begun.answered(answer, || answers.refusal())
+        begun.answered(answer, || handler.refusal())
     }
 
     /// The protocol after HTTP, if all bytes of HTTP are written.
@@ -179,13 +178,13 @@ impl<A: Answers> ConnectionRequests<A> {
 }
 
 /// Speaks HTTP until the connection ends or goes on as something else.
-async fn http<A: Answers>(
+async fn http<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,
     stream: TcpStream,
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
-    let ServerContext { name, answers, tls, lag, protocols, shutdown } = &*served;
+    let ServerContext { name, handler, tls, lag, protocols, shutdown } = &*served;
     if tls.is_some() && lag.is_overload() {
         // The handshake would cost more than the request that is refused after it.
         count_refused(name, "lag");
@@ -201,13 +200,13 @@ async fn http<A: Answers>(
         () = shutdown.cancelled() => return Ok(None),
         opened = opening => opened?,
     };
-    let io = TokioIo::new(answers.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
-    let (served, peer) = (Arc::clone(&served), answers.peer(address));
+    let io = TokioIo::new(handler.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
+    let (served, peer) = (Arc::clone(&served), handler.peer(address));
     let asking = Arc::new(ConnectionRequests { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
         let begun = asking.place.begin(request.version());
-        let answering = Arc::clone(&asking).answer(begun, request);
-        async { Ok::<_, Infallible>(answering.await) }
+        let responding = Arc::clone(&asking).answer(begun, request);
+        async { Ok::<_, Infallible>(responding.await) }
     });
     if first == PREFACE {
         drained(pin!(protocols.http2.serve_connection(io, service)), shutdown).await?;

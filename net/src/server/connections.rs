@@ -14,13 +14,13 @@ use tokio::{
 use super::{counted::count_closed, meter::Meter};
 
 /// The fraction (1/n) of idle connections that are closed together, at least one.
-const GIVE_WAY: usize = 64;
+const IDLE_FRACTION: usize = 64;
 /// Time within which a peer reads all bytes that wait for it; a slow connection needs longer.
-pub(super) const SLOW: Duration = Duration::from_secs(1);
+pub(super) const SLOW_TIME: Duration = Duration::from_secs(1);
 /// Minimum time between two scans for slow connections.
 const SLOW_SCAN_INTERVAL: Duration = Duration::from_millis(50);
 /// Slow connections are closed until this fraction (1/n) of the room is free.
-const FREED: usize = 16;
+const FREED_FRACTION: usize = 16;
 
 /// All connections of a server, and the room for their unread responses.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Connections {
     pub(super) fn add(&self, may_give_up: u32, open: usize) -> Arc<Meter> {
         let meter = Arc::new(Meter::new(may_give_up));
         let mut meters = self.meters.lock();
-        if meters.len() > 2 * open + GIVE_WAY {
+        if meters.len() > 2 * open + IDLE_FRACTION {
             meters.retain(|meter| meter.strong_count() > 0);
         }
         meters.push(Arc::downgrade(&meter));
@@ -66,7 +66,7 @@ impl Connections {
         if idle.is_empty() {
             return false;
         }
-        let share = idle.len() / GIVE_WAY;
+        let share = idle.len() / IDLE_FRACTION;
         idle.select_nth_unstable_by_key(share, |(since, _)| *since);
         count_closed(self.name, "idle", share + 1);
         for (_, meter) in &idle[..=share] {
@@ -97,13 +97,13 @@ impl Connections {
         drop(scanned_at);
         let slow = |meter: &Weak<Meter>| {
             let meter = meter.upgrade()?;
-            Some((meter.held_longer_than(SLOW)?, meter))
+            Some((meter.held_longer_than(SLOW_TIME)?, meter))
         };
         let mut slow: Vec<_> = self.meters.lock().iter().filter_map(slow).collect();
         slow.sort_unstable_by_key(|(held, _)| std::cmp::Reverse(*held));
         let mut freed = 0;
         for (held, meter) in slow {
-            if freed >= self.size / FREED {
+            if freed >= self.size / FREED_FRACTION {
                 break;
             }
             meter.close();

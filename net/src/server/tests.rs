@@ -51,8 +51,8 @@ fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
     Full::new(bytes.into()).boxed()
 }
 
-/// A server that answers `/wait` when told, `/large` with many bytes, `/stream` with as many and no end, and `/unattended`
-/// with nothing and no end.
+/// A server that answers `/wait` when told, `/large` with many bytes, `/stream` with as many and no end, and
+/// `/unattended` with nothing and no end.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
     start_with(limits, None).await
 }
@@ -75,19 +75,19 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
                 "/refused" => {
                     let mut answer = Response::new(text("hello"));
-                    answer.extensions_mut().insert(Refused);
+                    answer.extensions_mut().insert(RefusedRequest);
                     return Ok(answer);
                 }
                 "/ready" => {
                     let frame = Ok(Frame::data(Bytes::from_static(b"hello")));
                     let mut answer = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
-                    answer.extensions_mut().insert(Ready);
+                    answer.extensions_mut().insert(ReadyResponse);
                     return Ok(answer);
                 }
                 "/unattended" => {
                     let frames = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
                     let mut answer = Response::new(BoxBody::new(StreamBody::new(frames)));
-                    answer.extensions_mut().insert(Unattended);
+                    answer.extensions_mut().insert(UnattendedResponse);
                     return Ok(answer);
                 }
                 "/stream" => {
@@ -112,7 +112,7 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
     tokio::spawn(serve(
         listener,
         tls,
-        Arc::new(ServiceAnswers { service, refusal, calls: 0 }),
+        Arc::new(ServiceHandler { service, refusal, calls: 0 }),
         limits,
         CancellationToken::new(),
     ));

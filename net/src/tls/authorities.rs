@@ -9,7 +9,7 @@ use rustls::{
 use tonic::transport::{Certificate, ClientTlsConfig};
 
 /// Timeout for a core's part of a handshake.
-const HANDSHAKE: Duration = Duration::from_secs(2);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The authorities whose certificates cores may show: the public ones unless others are given.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ impl Authorities {
 
     /// The client's TLS configuration.
     pub(crate) fn client(&self) -> ClientTlsConfig {
-        let config = ClientTlsConfig::new().timeout(HANDSHAKE);
+        let config = ClientTlsConfig::new().timeout(HANDSHAKE_TIMEOUT);
         match &self.0 {
             Some(roots) => config.ca_certificate(roots.clone()),
             None => config.with_enabled_roots(),

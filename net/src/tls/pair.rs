@@ -24,7 +24,7 @@ use super::provider;
 /// Maximum bytes of a file. A chain of certificates has a few thousand.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// The time, in milliseconds, in which a certificate should have been renewed before it expires.
-const SOON_MS: i64 = 86_400_000;
+const RENEWAL_WARNING_MS: i64 = 86_400_000;
 /// The settings that name the files.
 const CERTIFICATE: &str = "SVC_TLS_CERT";
 const KEY: &str = "SVC_TLS_KEY";
@@ -163,7 +163,7 @@ fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, 
 
 /// The warning that a certificate expires soon.
 fn ends_soon(expires_at: Option<i64>, now_ms: i64) -> Option<(String, &'static str)> {
-    let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < SOON_MS)?;
+    let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < RENEWAL_WARNING_MS)?;
     Some((format!("the certificate expires at {}", format_millis(expires_at)), "renew it"))
 }
 

@@ -13,7 +13,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const EXPORT: &str = "dataset_export";
 /// The kind of the last line.
 pub(super) const END: &str = "end";
-/// Most bytes of a line; far more than an entry needs.
+/// Maximum bytes of a line; far more than an entry needs.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// The first line.

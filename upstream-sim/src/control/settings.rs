@@ -21,7 +21,7 @@ const MAX_RATE: f64 = 100_000.0;
 /// Maximum theses of a burst.
 const MAX_THESES: usize = 1_000_000;
 /// Theses of a burst that are created before waiting requests get their turn.
-const SLICE: usize = 500;
+const MAX_SLICE: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
     }
     let mut left = theses;
     while left > 0 {
-        let slice = left.min(SLICE);
+        let slice = left.min(MAX_SLICE);
         sim.change(|world, now, publish| {
             for _ in 0..slice {
                 world.invent_thesis(now, publish);

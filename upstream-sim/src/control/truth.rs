@@ -17,7 +17,7 @@ use crate::{
 
 /// Maximum objects of a page, and their number when the request names none.
 const MAX_PAGE: usize = 10_000;
-const DEFAULT: usize = 1_000;
+const DEFAULT_PAGE: usize = 1_000;
 /// Fields of objects that the interface does not have.
 const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
@@ -69,7 +69,7 @@ fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (
         None => 0,
         Some(after) => after.parse::<usize>().map_err(|_| Refused::wrong("after is a number"))?.saturating_add(1),
     };
-    let limit = read_limit(query.limit.as_deref(), DEFAULT, MAX_PAGE)?;
+    let limit = read_limit(query.limit.as_deref(), DEFAULT_PAGE, MAX_PAGE)?;
     let (data, count) = sim.read_world(|world| take(world, PageRange { begin, limit }));
     let last = begin.saturating_add(data.len());
     let next = (last < count && !data.is_empty()).then(|| last - 1);

@@ -12,9 +12,9 @@ use tokio::{
 use crate::{dice::Dice, shared::Sim};
 
 /// Bytes after which a piece is sent.
-const PIECE: usize = 64 * 1024;
+const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// Maximum silence of a feed without the `silent` fault.
-const SILENCE: Duration = Duration::from_secs(5);
+const COMMENT_INTERVAL: Duration = Duration::from_secs(5);
 /// Time for the last piece to leave before the connection breaks.
 const LAST_PIECE: Duration = Duration::from_millis(20);
 
@@ -66,7 +66,7 @@ impl Reader {
             if !piece.is_empty() {
                 return Some(piece.into());
             }
-            match timeout(SILENCE, self.notifications.changed()).await {
+            match timeout(COMMENT_INTERVAL, self.notifications.changed()).await {
                 Ok(changed) => changed.ok()?,
                 Err(_) if self.sim.faults().silent => {}
                 Err(_) => return Some(Bytes::from_static(b": still here\n\n")),
@@ -84,7 +84,7 @@ impl Reader {
             piece.extend_from_slice(frame);
             self.behind += 1;
             self.breaks = self.dice.chance(share);
-            if self.breaks || piece.len() >= PIECE {
+            if self.breaks || piece.len() >= MAX_PIECE_BYTES {
                 break;
             }
         }

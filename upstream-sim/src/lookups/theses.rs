@@ -18,7 +18,7 @@ use crate::{
 /// Maximum theses of a page.
 const MAX_PAGE: usize = 200;
 /// Theses of a page when the request names no number.
-const DEFAULT: usize = 100;
+const DEFAULT_PAGE: usize = 100;
 
 #[derive(Default, Deserialize)]
 struct ThesesQuery {
@@ -57,7 +57,7 @@ fn page<'a>(world: &'a World, query: &ThesesQuery) -> Result<ThesisList<'a>, Ref
     let unreadable = || Refused::wrong("this is not a cursor");
     let read_cursor = |text| parse_cursor(text).ok_or_else(unreadable);
     let before = query.cursor.as_deref().map(read_cursor).transpose()?;
-    let limit = read_limit(query.limit.as_deref(), DEFAULT, MAX_PAGE)?;
+    let limit = read_limit(query.limit.as_deref(), DEFAULT_PAGE, MAX_PAGE)?;
     let order = listed(world, query)?.and_then(|listed| world.theses.order(listed));
     let (numbers, next) = order.map(|order| order.page(since, before, limit)).unwrap_or_default();
     Ok(ThesisList {

@@ -9,7 +9,7 @@ const ENGAGEMENTS: f64 = 0.40;
 const PROFILE_CHANGES: f64 = 0.03;
 const TOKEN_CHANGES: f64 = 0.02;
 /// Maximum tries to find a thesis that is not deleted.
-const TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 impl World {
     /// Creates a thesis, and sometimes makes another change.
@@ -80,7 +80,7 @@ impl World {
         if count == 0 {
             return None;
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let number = count - 1 - self.dice.popular(count);
             if !self.theses.at(number).deleted {
                 return Some(number);

@@ -11,8 +11,8 @@ use http::{Extensions, Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
-    Ready, Refused, Unattended,
-    connections::{Connections, Room, SLOW},
+    ReadyResponse, RefusedRequest, UnattendedResponse,
+    connections::{Connections, Room, SLOW_TIME},
     counted::count_refused,
     meter::Meter,
 };
@@ -35,11 +35,12 @@ impl ConnectionEntry {
         self.connections.hold(&self.meter, bytes)
     }
 
-    /// Takes room for a part of an answer that has begun, so that no refusal can replace it. Without room a slow peer
-    /// is cut off; one that takes its bytes may go on.
+    /// Takes room for a part of a begun response, so that no refusal can replace it. Without room a slow peer
+    /// is cut off; one that reads its bytes may continue.
     pub(super) fn hold_part(&self, bytes: usize) -> Option<Room> {
         let room = self.hold(bytes);
-        if room.is_none() && (self.meter.held_longer_than(SLOW).is_some() || self.meter.is_blocked_for(SLOW)) {
+        if room.is_none() && (self.meter.held_longer_than(SLOW_TIME).is_some() || self.meter.is_blocked_for(SLOW_TIME))
+        {
             self.meter.close();
         }
         room
@@ -62,9 +63,9 @@ impl OpenRequest {
         mut self,
         answer: Response<B>,
         refusal: impl FnOnce() -> Response<B>,
-    ) -> Response<Metering<B>> {
+    ) -> Response<MeteredBody<B>> {
         let place = self.0.take().expect("it is answered once");
-        if answer.extensions().get::<Refused>().is_some() {
+        if answer.extensions().get::<RefusedRequest>().is_some() {
             place.meter.was_refused();
         }
         let Some(size) = answer.body().size_hint().exact() else {
@@ -73,7 +74,7 @@ impl OpenRequest {
             if kind == Kind::Unattended {
                 place.meter.ended();
             }
-            return answer.map(|body| Metering { body, taking: Some(OpenResponse { place, kind, _room: None }) });
+            return answer.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
         let answer = if room.is_some() {
@@ -83,7 +84,7 @@ impl OpenRequest {
             refusal()
         };
         place.meter.is_ready(true);
-        answer.map(|body| Metering { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
+        answer.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
     }
 }
 
@@ -111,9 +112,9 @@ enum Kind {
 impl Kind {
     /// The kind of a response of unknown size.
     fn of(marks: &Extensions) -> Self {
-        match (marks.get::<Ready>(), marks.get::<Unattended>()) {
-            (Some(Ready), _) => Self::Ready,
-            (None, Some(Unattended)) => Self::Unattended,
+        match (marks.get::<ReadyResponse>(), marks.get::<UnattendedResponse>()) {
+            (Some(ReadyResponse), _) => Self::Ready,
+            (None, Some(UnattendedResponse)) => Self::Unattended,
             (None, None) => Self::Stream,
         }
     }
@@ -152,12 +153,12 @@ impl AsRef<[u8]> for HeldBytes {
 }
 
 /// A body that counts until the peer has read it.
-pub struct Metering<B> {
+pub struct MeteredBody<B> {
     body: B,
     taking: Option<OpenResponse>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for MeteredBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
