@@ -1,7 +1,6 @@
 //! The operator's commands, by gRPC to a running core.
 
 mod abuse;
-mod answer;
 mod audit;
 mod backup;
 pub(crate) mod client;
@@ -10,6 +9,7 @@ mod ingest;
 mod key;
 mod new_file;
 mod organization;
+mod output;
 mod project;
 mod user;
 mod webhook;
@@ -27,7 +27,7 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::time::{from_millis, parse_iso8601};
 use tonic::Status;
 
-use self::{answer::CommandOutput, client::Client};
+use self::{client::Client, output::CommandOutput};
 use crate::config::{self, Settings};
 
 /// Operate a running core.
@@ -82,7 +82,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Err(reason) => return refused(&reason.to_string(), admin.json),
     };
     let now_ms = SystemClock.now_ms();
-    let answer = match admin.subject {
+    let output = match admin.subject {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
@@ -96,11 +96,11 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Backup(command) => backup::run(command, client, admin.json).await,
     };
     let cores = settings.addresses.core_url.join(", ");
-    match (answer, admin.json) {
-        (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
-        (Err(status), true) => print(&answer::error_json(&status, &cores), ExitCode::FAILURE),
+    match (output, admin.json) {
+        (Ok(output), json) => print(&if json { output.json() } else { output.text() }, ExitCode::SUCCESS),
+        (Err(status), true) => print(&output::error_json(&status, &cores), ExitCode::FAILURE),
         (Err(status), false) => {
-            eprintln!("{}", config::line(&answer::error_text(&status, &cores)));
+            eprintln!("{}", config::line(&output::error_text(&status, &cores)));
             ExitCode::FAILURE
         }
     }
@@ -110,7 +110,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
 pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
     let code = ExitCode::from(2);
     if json {
-        return print(&answer::refused_json(reason), code);
+        return print(&output::refused_json(reason), code);
     }
     eprintln!("{}", config::line(reason));
     code
@@ -159,6 +159,6 @@ fn since(text: &str) -> Result<Since, String> {
     read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
-fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<CommandOutput, Status> {
-    Ok(CommandOutput::One(part(answer)?.into()))
+fn one<T: Into<output::Resource>>(resource: Option<T>) -> Result<CommandOutput, Status> {
+    Ok(CommandOutput::One(part(resource)?.into()))
 }

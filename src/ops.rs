@@ -34,8 +34,8 @@ impl Need {
         match self {
             Self::Store(core) if !core.shared.control.is_current() => Err("the store was not read lately".to_owned()),
             Self::Store(core) => {
-                let answer = timeout(STORE_TIMEOUT, core.shared.backend.check()).await;
-                answer.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
+                let checked = timeout(STORE_TIMEOUT, core.shared.backend.check()).await;
+                checked.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
             }
             Self::Core(cores) => health::of_cores(cores).await.map_err(|reason| format!("no core serves: {reason}")),
         }

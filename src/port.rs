@@ -11,9 +11,9 @@ const BACKLOG: u32 = 4_096;
 
 /// The addresses that this process has taken, or that a start would take, with their settings.
 #[derive(Default)]
-pub(crate) struct Taken(Vec<(&'static str, SocketAddr)>);
+pub(crate) struct BoundPorts(Vec<(&'static str, SocketAddr)>);
 
-impl Taken {
+impl BoundPorts {
     /// Listens at an address.
     pub(crate) fn listen(&mut self, setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
         let listening = bind(address).and_then(|socket| socket.listen(BACKLOG));

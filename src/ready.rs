@@ -18,7 +18,7 @@ use crate::{
 
 /// The addresses at which a process listens.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Listening {
+pub(crate) struct ListenAddresses {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) grpc: Option<SocketAddr>,
     /// The listener for the roles, if it is another one than that of gRPC.
@@ -28,7 +28,7 @@ pub(crate) struct Listening {
     pub(crate) tls: bool,
 }
 
-impl Listening {
+impl ListenAddresses {
     const fn scheme(self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }
@@ -43,7 +43,7 @@ pub(crate) struct StartDetails<'a> {
 }
 
 /// Announces that the process serves.
-pub(crate) fn announce(role: Role, at: Listening, details: StartDetails<'_>) -> io::Result<()> {
+pub(crate) fn announce(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<()> {
     let mut stdout = io::stdout();
     let text = if stdout.is_terminal() { banner(role, at, details) } else { line(role, at, details)? };
     stdout.write_all(text.as_bytes())?;
@@ -63,7 +63,7 @@ pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Re
 }
 
 #[derive(Serialize)]
-struct Ready<'a> {
+struct ReadyLine<'a> {
     ready: bool,
     role: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,9 +82,9 @@ struct Ready<'a> {
     live_key_file: Option<&'a std::path::Path>,
 }
 
-fn line(role: Role, at: Listening, details: StartDetails<'_>) -> io::Result<String> {
+fn line(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>, scheme| address.map(|address| format!("{scheme}://{address}"));
-    let ready = Ready {
+    let ready = ReadyLine {
         ready: true,
         role: role.name(),
         http: url(at.http, at.scheme()),
@@ -100,7 +100,7 @@ fn line(role: Role, at: Listening, details: StartDetails<'_>) -> io::Result<Stri
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     let http = Some(format!("http://{http}"));
-    let ready = Ready {
+    let ready = ReadyLine {
         ready: true,
         role: name,
         http,
@@ -114,7 +114,7 @@ fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
-fn banner(role: Role, at: Listening, details: StartDetails<'_>) -> String {
+fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String {
     let StartDetails { first_key, set_up, demo } = details;
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
@@ -185,8 +185,8 @@ mod tests {
         SetUpLink { link: "http://127.0.0.1:8080/console/links/inv_1.x".into(), file: "/data/set-up-link".into() }
     }
 
-    fn listening() -> Listening {
-        Listening {
+    fn listening() -> ListenAddresses {
+        ListenAddresses {
             http: Some(([0, 0, 0, 0], 8080).into()),
             grpc: Some(([127, 0, 0, 1], 50051).into()),
             internal: None,
@@ -207,14 +207,15 @@ mod tests {
              \"setup_link_file\":\"/data/set-up-link\"}\n"
         );
         let worker =
-            line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, StartDetails::default()).unwrap();
+            line(Role::Worker, ListenAddresses { http: None, grpc: None, ..listening() }, StartDetails::default())
+                .unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
-        let secure = line(Role::All, Listening { tls: true, ..listening() }, StartDetails::default()).unwrap();
+        let secure = line(Role::All, ListenAddresses { tls: true, ..listening() }, StartDetails::default()).unwrap();
         assert!(secure.contains("\"http\":\"https://0.0.0.0:8080\",\"grpc\":\"https://127.0.0.1:50051\""), "{secure}");
         assert!(secure.contains("\"ops\":\"http://127.0.0.1:9100\""), "{secure}");
         let internal = Some(([10, 0, 0, 5], 50052).into());
         let core =
-            line(Role::Core, Listening { http: None, internal, ..listening() }, StartDetails::default()).unwrap();
+            line(Role::Core, ListenAddresses { http: None, internal, ..listening() }, StartDetails::default()).unwrap();
         let urls = "\"grpc\":\"http://127.0.0.1:50051\",\"internal\":\"http://10.0.0.5:50052\",\"ops\"";
         assert!(core.contains(urls), "{core}");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();

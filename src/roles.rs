@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::core::Started;
+use self::core::StartedCore;
 use crate::{
     Failure,
     config::{Refused, Settings},
@@ -28,8 +28,8 @@ use crate::{
     files::Files,
     health, metrics,
     ops::{self, Need},
-    port::Taken,
-    ready::{self, Listening, StartDetails},
+    port::BoundPorts,
+    ready::{self, ListenAddresses, StartDetails},
     role::Role,
     secrets, telemetry, traces, version,
 };
@@ -49,7 +49,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 type Parts = JoinSet<Result<(), Failure>>;
 
 /// How a part ended.
-type Ended = Result<Result<(), Failure>, JoinError>;
+type PartResult = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
@@ -67,13 +67,13 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     }
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
     let addresses = &settings.addresses;
-    let mut taken = Taken::default();
+    let mut taken = BoundPorts::default();
     let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
     let http = role.is(Role::Edge).then(|| taken.listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
     let grpc = role.is(Role::Core).then(|| taken.listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
     let internal_addr = addresses.internal_addr.filter(|_| role.is(Role::Core));
     let internal = internal_addr.map(|address| taken.listen("SVC_INTERNAL_ADDR", address)).transpose()?;
-    let at = Listening {
+    let at = ListenAddresses {
         http: http.as_ref().map(TcpListener::local_addr).transpose()?,
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
         internal: internal.as_ref().map(TcpListener::local_addr).transpose()?,
@@ -189,7 +189,7 @@ impl Process {
         &mut self,
         listener: TcpListener,
         exposure: Exposure,
-        started: &Started,
+        started: &StartedCore,
         settings: &Settings,
         connections: usize,
     ) {
@@ -254,7 +254,7 @@ impl Process {
 
     /// Serves until a signal, then for `grace_period` while not ready. A second signal ends the process at once. Gives
     /// the end of a part that ended by itself, if one did.
-    async fn until_left(&mut self, mut signals: Signals, grace_period: Duration) -> Option<Ended> {
+    async fn until_left(&mut self, mut signals: Signals, grace_period: Duration) -> Option<PartResult> {
         let ended = tokio::select! {
             () = signals.next() => None,
             ended = self.end_of_a_part() => Some(ended),
@@ -273,7 +273,7 @@ impl Process {
     }
 
     /// Waits until a part ends by itself.
-    async fn end_of_a_part(&mut self) -> Ended {
+    async fn end_of_a_part(&mut self) -> PartResult {
         tokio::select! {
             Some(ended) = self.parts.join_next() => ended,
             Some(ended) = self.servers.join_next() => ended,
@@ -282,7 +282,7 @@ impl Process {
     }
 
     /// Stops all parts from accepting. Edge and worker finish while the core still runs.
-    async fn stop(mut self, started: Option<Started>) {
+    async fn stop(mut self, started: Option<StartedCore>) {
         self.stop.cancel();
         finish(&mut self.parts, DRAIN_TIMEOUT).await;
         let Some(started) = started else { return };

@@ -36,20 +36,20 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The task that sends spans; none without a collector.
-pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
+pub(crate) struct SpanExport(Option<(CancellationToken, JoinHandle<()>)>);
 
 /// Begins to send spans where a collector is named.
-pub(crate) fn send(settings: &Traces, role: Role) -> Result<Sending, Failure> {
-    let Some(url) = &settings.otlp_url else { return Ok(Sending(None)) };
+pub(crate) fn send(settings: &Traces, role: Role) -> Result<SpanExport, Failure> {
+    let Some(url) = &settings.otlp_url else { return Ok(SpanExport(None)) };
     let exporter = exporter(url, role)?;
     let sampling = Sampling::of(settings.trace_sample);
     let spans = trace::install(sampling, Arc::new(SystemIdSource)).ok_or("spans are sent already")?;
     let stop = CancellationToken::new();
     let sender = Sender { exporter, spans, scope: InstrumentationScope::builder("trade-thesis").build(), lost: 0 };
-    Ok(Sending(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
+    Ok(SpanExport(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
 }
 
-impl Sending {
+impl SpanExport {
     /// Exports the remaining spans, with a short timeout.
     pub(crate) async fn finish(self) {
         let Some((stop, sending)) = self.0 else { return };

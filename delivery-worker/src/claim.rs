@@ -108,12 +108,12 @@ impl Worker {
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
         let _in_progress = InProgress::begin(metrics::IN_PROGRESS.one());
         let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, TracedAttempt::begin(&claim));
-        let AttemptResult { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
+        let AttemptResult { started_at, latency_ms, outcome, kind, response, deadline } = self.sender.send(claim).await;
         metrics::count(&outcome, latency_ms);
         traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };
-        tokio::join!(self.cores.report(core, report), drain(answer, deadline));
+        tokio::join!(self.cores.report(core, report), drain(response, deadline));
     }
 
     async fn release(self: Arc<Self>, core: usize, claim: ClaimResponse) {

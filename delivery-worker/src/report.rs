@@ -110,12 +110,12 @@ async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptRep
         let core = &cores[(index + usize::saturating_sub(attempt, OWN_CORE_CALLS - 1)) % cores.len()];
         // In one process a panic in core arrives here.
         let reporting = AssertUnwindSafe(core.report(request_of(&reports))).catch_unwind();
-        let answer = match timeout(REPORT_TIMEOUT, reporting).await {
-            Ok(Ok(answer)) => answer,
+        let result = match timeout(REPORT_TIMEOUT, reporting).await {
+            Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(Status::internal(panics::text(panic.as_ref()))),
             Err(_) => Err(Status::deadline_exceeded("no answer")),
         };
-        let Err(status) = answer else { return };
+        let Err(status) = result else { return };
         if is_final(status.code()) {
             tracing::warn!(reports = reports.len(), %status, "core refused reports");
             return;

@@ -26,7 +26,7 @@ pub(crate) struct AttemptResult {
     pub(crate) outcome: Outcome,
     /// The kind of its failure, if there was no response.
     pub(crate) kind: Option<&'static str>,
-    pub(crate) answer: Option<Response>,
+    pub(crate) response: Option<Response>,
     pub(crate) deadline: Instant,
 }
 
@@ -42,20 +42,20 @@ impl Sender {
         let started_ms = self.clock.now_ms();
         let deadline = Instant::now() + self.timeout;
         let post = self.post(claim, started_ms.div_euclid(1000));
-        let answer = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
+        let response = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
         let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
-        let kind = answer.as_ref().err().map(Failure::kind);
-        let (outcome, answer) = match answer {
-            Ok(answer) => {
-                let status = answer.status().as_u16().into();
-                (Outcome::Response(AttemptResponse { status }), Some(answer))
+        let kind = response.as_ref().err().map(Failure::kind);
+        let (outcome, response) = match response {
+            Ok(response) => {
+                let status = response.status().as_u16().into();
+                (Outcome::Response(AttemptResponse { status }), Some(response))
             }
             Err(failure) => {
                 FAILURES.at(failure.kind()).increment(1);
                 (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None)
             }
         };
-        AttemptResult { started_at: from_millis(started_ms), latency_ms, outcome, kind, answer, deadline }
+        AttemptResult { started_at: from_millis(started_ms), latency_ms, outcome, kind, response, deadline }
     }
 
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
@@ -67,14 +67,14 @@ impl Sender {
 }
 
 /// Reads the rest of a short response, so that its connection can be reused.
-pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
-    let Some(mut answer) = answer else { return };
-    if answer.content_length().is_some_and(|length| length > MAX_DRAIN_BYTES as u64) {
+pub(crate) async fn drain(response: Option<Response>, deadline: Instant) {
+    let Some(mut response) = response else { return };
+    if response.content_length().is_some_and(|length| length > MAX_DRAIN_BYTES as u64) {
         return;
     }
     let mut left = MAX_DRAIN_BYTES;
     let rest = async {
-        while let Ok(Some(chunk)) = answer.chunk().await
+        while let Ok(Some(chunk)) = response.chunk().await
             && let Some(less) = left.checked_sub(chunk.len())
         {
             left = less;

@@ -50,7 +50,7 @@ impl TracedAttempt {
         let Some(record) = self.0 else { return };
         let AttemptRecord { delivery, webhook, attempt, trace, is_logged, span } = *record;
         let (status, why) = match outcome {
-            Outcome::Response(answer) => (Some(answer.status), None),
+            Outcome::Response(response) => (Some(response.status), None),
             Outcome::Failure(failure) => (None, Some(failure.reason.as_str())),
             Outcome::Released(_) => (None, None),
         };

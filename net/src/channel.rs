@@ -147,12 +147,12 @@ impl Cores {
             let calling = core.channel.clone().oneshot(request);
             // A slow core still holds the idempotency key of its call, so another core could not help.
             last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
-                timeout(RESPONSE_TIMEOUT, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
+                timeout(RESPONSE_TIMEOUT, calling).await.map_err(BoxError::from).and_then(|response| Ok(response?))
             } else {
                 calling.await.map_err(BoxError::from)
             };
             let again = match &last {
-                Ok(answer) => repeatable && is_unavailable(answer),
+                Ok(response) => repeatable && is_unavailable(response),
                 Err(error) => repeatable || was_never_sent(error.as_ref()),
             };
             if let Err(error) = &last {
@@ -193,8 +193,8 @@ fn reason(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// True if a core responded that it is unavailable, before it carried out the call.
-fn is_unavailable(answer: &Response<Body>) -> bool {
-    let status = answer.headers().get("grpc-status");
+fn is_unavailable(response: &Response<Body>) -> bool {
+    let status = response.headers().get("grpc-status");
     status.is_some_and(|status| Code::from_bytes(status.as_bytes()) == Code::Unavailable)
 }
 

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{CommandOutput, Resource, time},
+    output::{CommandOutput, Resource, time},
 };
 
 /// Maximum entries of a page.

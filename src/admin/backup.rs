@@ -24,8 +24,8 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{CommandOutput, Resource, time},
     new_file::{NewFile, broken, failed, unless_interrupted},
+    output::{CommandOutput, Resource, time},
 };
 use crate::encryption::{self, Encryption};
 

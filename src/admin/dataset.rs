@@ -26,8 +26,8 @@ use self::{
 };
 use super::{
     Client,
-    answer::{CommandOutput, Resource},
     new_file::{NewFile, broken, failed, unless_interrupted},
+    output::{CommandOutput, Resource},
 };
 
 /// Maximum entries that are sent at once.

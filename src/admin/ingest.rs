@@ -19,7 +19,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     Client, Since,
-    answer::{CommandOutput, Resource, time},
+    output::{CommandOutput, Resource, time},
     part, since,
 };
 

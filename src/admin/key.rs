@@ -10,9 +10,9 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{CommandOutput, Resource, time},
-    moment, one, part,
+    Client, moment, one,
+    output::{CommandOutput, Resource, time},
+    part,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,9 +90,9 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
             };
             let request =
                 CreateKeyRequest { project_id: project, environment: environment.into(), name, scopes, expires_at };
-            let answer = client.create_key(request).await?.into_inner();
-            let mut resource = Resource::from(part(answer.api_key)?);
-            resource.0.push(("key", json!(answer.key)));
+            let response = client.create_key(request).await?.into_inner();
+            let mut resource = Resource::from(part(response.api_key)?);
+            resource.0.push(("key", json!(response.key)));
             Ok(CommandOutput::One(resource))
         }
         Command::List { project } => {

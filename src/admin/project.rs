@@ -9,9 +9,8 @@ use thesis_proto::v1::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{CommandOutput, Resource, time},
-    one,
+    Client, one,
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]

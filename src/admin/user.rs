@@ -10,9 +10,8 @@ use thesis_proto::v1::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{CommandOutput, Resource, time},
-    one,
+    Client, one,
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]
@@ -67,8 +66,8 @@ fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Time
 }
 
 /// The effect of a link on an account whose e-mail is not confirmed; none for others.
-fn reset_note(answer: &CreateResetLinkResponse) -> Option<&'static str> {
-    match (answer.email_confirmed, answer.ends_memberships) {
+fn reset_note(response: &CreateResetLinkResponse) -> Option<&'static str> {
+    match (response.email_confirmed, response.ends_memberships) {
         (true, _) => None,
         (false, true) => Some(
             "The e-mail is not confirmed, so somebody else may have signed up with it. With this link the account leaves \
@@ -82,14 +81,14 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
     match command {
         Command::Create { email, administrator } => {
             let request = CreateUserRequest { email: email.clone(), administrator };
-            let answer = client.create_user(request).await?.into_inner();
+            let response = client.create_user(request).await?.into_inner();
             let of = vec![
                 ("object", json!("invitation")),
-                ("id", json!(answer.id)),
+                ("id", json!(response.id)),
                 ("email", json!(email)),
                 ("administrator", json!(administrator)),
             ];
-            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
+            Ok(link(of, &response.link, response.expires_at.as_ref()))
         }
         Command::List => Ok(CommandOutput::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
         Command::MakeAdministrator { email } => {
@@ -99,13 +98,13 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
         Command::Confirm { email } => one(client.confirm_user(ConfirmUserRequest { email }).await?.into_inner().user),
         Command::ResetLink { email, keep_memberships } => {
             let request = CreateResetLinkRequest { email, keep_memberships };
-            let answer = client.create_reset_link(request).await?.into_inner();
+            let response = client.create_reset_link(request).await?.into_inner();
             let of = vec![
-                ("email_confirmed", json!(answer.email_confirmed)),
-                ("ends_memberships", json!(answer.ends_memberships)),
-                ("note", reset_note(&answer).map_or(Value::Null, |note| json!(note))),
+                ("email_confirmed", json!(response.email_confirmed)),
+                ("ends_memberships", json!(response.ends_memberships)),
+                ("note", reset_note(&response).map_or(Value::Null, |note| json!(note))),
             ];
-            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
+            Ok(link(of, &response.link, response.expires_at.as_ref()))
         }
     }
 }

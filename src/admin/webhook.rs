@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::{
     Client, Since,
-    answer::{CommandOutput, Resource},
+    output::{CommandOutput, Resource},
     since,
 };
 

@@ -47,9 +47,9 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
 /// The findings about one core.
 async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Unreachable> {
     let sent_at = SystemClock.now_ms();
-    let answer = timeout(RESPONSE_TIMEOUT, health::of_core(channel.clone())).await;
+    let response = timeout(RESPONSE_TIMEOUT, health::of_core(channel.clone())).await;
     let took = SystemClock.now_ms() - sent_at;
-    let answer = match answer {
+    let response = match response {
         Err(_) => {
             let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", RESPONSE_TIMEOUT.as_secs());
             return Err(Unreachable(seen, None));
@@ -58,14 +58,14 @@ async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec
             let seen = format!("SVC_CORE_URL: no core answers at {url}: {}", status.message());
             return Err(Unreachable(seen, remedy(&status)));
         }
-        Ok(Ok(answer)) => answer,
+        Ok(Ok(response)) => response,
     };
-    if answer.get_ref().status() != ServingStatus::Serving {
+    if response.get_ref().status() != ServingStatus::Serving {
         let seen = format!("SVC_CORE_URL: the core at {url} does not serve: it starts, stops or lacks its store");
         return Err(Unreachable(seen, None));
     }
     let mut findings = vec![Finding::ok("core", format!("{url} serves"))];
-    findings.extend(time(answer.metadata()).map(|there| {
+    findings.extend(time(response.metadata()).map(|there| {
         // The head's time was cut to a second.
         let ahead = there + SECOND_MS / 2 - sent_at - took / 2;
         clock::against(&format!("the clock of {url}"), ahead, took + SECOND_MS)
@@ -83,12 +83,12 @@ fn time(head: &MetadataMap) -> Option<i64> {
 async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
     // The check of the settings reports a wrong one.
     let mut client = client::client(channel, settings).ok()?;
-    let answer = timeout(RESPONSE_TIMEOUT, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
+    let response = timeout(RESPONSE_TIMEOUT, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
     let silent = |why: &str| {
         let seen = format!("SVC_SERVICE_TOKEN: {url} did not say whether it takes the token: {why}");
         Finding::warning("token", seen, "look at that core's log, and try again")
     };
-    Some(match answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
+    Some(match response.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
         // A core that has been sent too many wrong tokens says only that.
         Err(status) if matches!(status.code(), Code::Unauthenticated | Code::ResourceExhausted) => Finding::problem(
             "token",

@@ -63,7 +63,7 @@ impl Forwarder {
         // The stream's name of the type: this version may not know it.
         headers.insert(EVENT_TYPE, kind);
         let sent = self.http.post(self.to.clone()).headers(headers).body(claim.body).send().await;
-        sent.map(|answer| answer.status()).map_err(|error| why(&error))
+        sent.map(|response| response.status()).map_err(|error| why(&error))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Simulates the upstream of `docs/upstream.md`: a seeded world of profiles, tokens and theses, its lookups and its
 //! feed, with faults on demand. Under `/sim` a test reads the world, changes it and switches the faults.
 
-mod answer;
 mod auth;
 mod control;
 mod dice;
@@ -10,6 +9,7 @@ mod feed;
 mod lookups;
 mod options;
 mod publisher;
+mod response;
 mod shared;
 mod simulator;
 #[cfg(test)]

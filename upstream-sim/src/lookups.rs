@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use crate::{
     Faults,
-    answer::{Refused, rendered},
+    response::{Refused, rendered},
     shared::{Shared, Sim},
     world::World,
 };
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Router<Sim> {
 }
 
 /// Responds to a lookup with the JSON of `find`, or with a fault.
-async fn answer(
+async fn respond(
     sim: &Shared,
     lookup: Lookup,
     find: impl FnOnce(&World) -> Result<Vec<u8>, Refused> + Send,

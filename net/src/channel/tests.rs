@@ -32,7 +32,7 @@ struct Counting {
 }
 
 impl Counting {
-    fn answer<T: Default>(&self) -> Result<Response<T>, Status> {
+    fn respond<T: Default>(&self) -> Result<Response<T>, Status> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.unavailable { Err(Status::unavailable("no store")) } else { Ok(Response::new(T::default())) }
     }
@@ -57,11 +57,11 @@ impl Counting {
 #[tonic::async_trait]
 impl MetaService for Counting {
     async fn get_me(&self, _: Request<v1::GetMeRequest>) -> Result<Response<v1::GetMeResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn get_usage(&self, _: Request<v1::GetUsageRequest>) -> Result<Response<v1::GetUsageResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 }
 
@@ -71,19 +71,19 @@ impl StreamService for Counting {
     type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
 
     async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<v1::OpenResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn endings(&self, _: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
-        self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
+        self.respond::<()>().map(|_| Response::new(stream::pending().boxed()))
     }
 
     async fn close(&self, _: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn read(&self, _: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     /// Sends as much as its reader takes.
@@ -91,7 +91,7 @@ impl StreamService for Counting {
         let id = "x".repeat(64 * 1024);
         let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
         let page = Ok(v1::TailResponse { events: vec![event], position: 1, ..v1::TailResponse::default() });
-        self.answer::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
+        self.respond::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
     }
 }
 
@@ -101,7 +101,7 @@ impl TestDataService for Counting {
         &self,
         _: Request<v1::CreateTestThesisRequest>,
     ) -> Result<Response<v1::CreateTestThesisResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 }
 

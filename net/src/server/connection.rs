@@ -150,24 +150,28 @@ struct ConnectionRequests<A: RequestHandler> {
 
 impl<A: RequestHandler> ConnectionRequests<A> {
     /// Answers a request that `begun` counts.
-    async fn answer(self: Arc<Self>, begun: OpenRequest, request: Request<Incoming>) -> Response<MeteredBody<A::Body>> {
+    async fn respond(
+        self: Arc<Self>,
+        begun: OpenRequest,
+        request: Request<Incoming>,
+    ) -> Response<MeteredBody<A::Body>> {
         let ServerContext { name, handler, lag, .. } = &*self.served;
-        let mut answer = if lag.is_overload() {
+        let mut response = if lag.is_overload() {
             count_refused(name, "lag");
             handler.refusal()
         } else {
             // hyper keeps the room of this future as long as the connection.
             Box::pin(handler.handle(&self.peer, request)).await
         };
-        if let Some(takeover) = answer.extensions_mut().remove() {
-            if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        if let Some(takeover) = response.extensions_mut().remove() {
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             *self.takeover.lock() = Some(takeover);
             // The head, which hyper writes next.
             self.place.meter.waits_for_flush();
         }
-        begun.answered(answer, || handler.refusal())
+        begun.respond(response, || handler.refusal())
     }
 
     /// The protocol after HTTP, if all bytes of HTTP are written.
@@ -205,7 +209,7 @@ async fn http<A: RequestHandler>(
     let asking = Arc::new(ConnectionRequests { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
         let begun = asking.place.begin(request.version());
-        let responding = Arc::clone(&asking).answer(begun, request);
+        let responding = Arc::clone(&asking).respond(begun, request);
         async { Ok::<_, Infallible>(responding.await) }
     });
     if first == PREFACE {

@@ -59,32 +59,32 @@ impl OpenRequest {
     }
 
     /// Takes the response, or the refusal when unread responses leave no room for it.
-    pub(super) fn answered<B: Body>(
+    pub(super) fn respond<B: Body>(
         mut self,
-        answer: Response<B>,
+        response: Response<B>,
         refusal: impl FnOnce() -> Response<B>,
     ) -> Response<MeteredBody<B>> {
         let place = self.0.take().expect("it is answered once");
-        if answer.extensions().get::<RefusedRequest>().is_some() {
+        if response.extensions().get::<RefusedRequest>().is_some() {
             place.meter.was_refused();
         }
-        let Some(size) = answer.body().size_hint().exact() else {
-            let kind = Kind::of(answer.extensions());
+        let Some(size) = response.body().size_hint().exact() else {
+            let kind = Kind::of(response.extensions());
             place.meter.is_ready(kind == Kind::Ready);
             if kind == Kind::Unattended {
                 place.meter.ended();
             }
-            return answer.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind, _room: None }) });
+            return response.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
-        let answer = if room.is_some() {
-            answer
+        let response = if room.is_some() {
+            response
         } else {
             count_refused(place.connections.name, "answers");
             refusal()
         };
         place.meter.is_ready(true);
-        answer.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
+        response.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
     }
 }
 

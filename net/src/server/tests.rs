@@ -74,21 +74,21 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                 }
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
                 "/refused" => {
-                    let mut answer = Response::new(text("hello"));
-                    answer.extensions_mut().insert(RefusedRequest);
-                    return Ok(answer);
+                    let mut response = Response::new(text("hello"));
+                    response.extensions_mut().insert(RefusedRequest);
+                    return Ok(response);
                 }
                 "/ready" => {
                     let frame = Ok(Frame::data(Bytes::from_static(b"hello")));
-                    let mut answer = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
-                    answer.extensions_mut().insert(ReadyResponse);
-                    return Ok(answer);
+                    let mut response = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
+                    response.extensions_mut().insert(ReadyResponse);
+                    return Ok(response);
                 }
                 "/unattended" => {
                     let frames = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
-                    let mut answer = Response::new(BoxBody::new(StreamBody::new(frames)));
-                    answer.extensions_mut().insert(UnattendedResponse);
-                    return Ok(answer);
+                    let mut response = Response::new(BoxBody::new(StreamBody::new(frames)));
+                    response.extensions_mut().insert(UnattendedResponse);
+                    return Ok(response);
                 }
                 "/stream" => {
                     let frame = Ok(Frame::data(Bytes::from(vec![b'x'; LARGE])));

@@ -125,8 +125,8 @@ macro_rules! remote {
                 request: Request<v1::$first>,
             ) -> Result<Response<Self::$stream>, Status> {
                 let mut client = $client::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER);
-                let answer = client.$streaming(self.outward(request)).await?;
-                Ok(answer.map(|messages| messages.boxed()))
+                let response = client.$streaming(self.outward(request)).await?;
+                Ok(response.map(|messages| messages.boxed()))
             })*)?
         }
     };

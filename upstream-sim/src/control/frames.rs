@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Answer, Refused, bytes_of, json_of, read},
+    response::{HandlerResult, Refused, bytes_of, json_of, read},
     shared::Sim,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/frames", post(append))
 }
 
-async fn append(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn append(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let FrameBody { event, data } = read(&body)?;
     if event.chars().any(char::is_control) {
         return Err(Refused::wrong("an event's type is one line"));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read},
+    response::{HandlerResult, Refused, given, json_of, read},
     shared::Sim,
     world::{FeedEvent, ProfileChange, World},
 };
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/profiles/{id}", patch(change)).route("/profiles/{id}/wallets", put(set_wallets))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
     let created = sim.change(|world, now, publish| {
         if world.profiles.is_taken(&handle) {
@@ -59,7 +59,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
     let changed = sim.change(|world, now, publish| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
@@ -77,15 +77,15 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
 }
 
 /// Wallets are stored unchanged, so that a test can send wrong ones.
-async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let wallets: Vec<Value> = read(&body)?;
-    let answer = json!({ "data": wallets });
+    let response = json!({ "data": wallets });
     sim.change(|world, _, _| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         world.profiles.set_wallets(number, wallets);
         Ok::<_, Refused>(())
     })?;
-    Ok(json_of(&answer))
+    Ok(json_of(&response))
 }
 
 fn present(world: &World, number: usize) -> Value {

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::yield_now;
 
 use crate::{
-    answer::{Answer, Refused, json_of, read},
+    response::{HandlerResult, Refused, json_of, read},
     shared::Sim,
 };
 
@@ -46,13 +46,13 @@ async fn faults(State(sim): State<Sim>) -> Response {
     json_of(&sim.faults())
 }
 
-async fn set_faults(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let faults = sim.faults().with(read(&body)?).map_err(Refused::wrong)?;
     sim.set_faults(faults);
     Ok(json_of(&faults))
 }
 
-async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let RateBody { rate } = read(&body)?;
     if !(0.0..=MAX_RATE).contains(&rate) {
         return Err(Refused::wrong(format!("rate is from 0 to {MAX_RATE}")));
@@ -61,7 +61,7 @@ async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&json!({ "rate": rate })))
 }
 
-async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let BurstBody { theses } = read(&body)?;
     if theses > MAX_THESES {
         return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read, read_time},
+    response::{HandlerResult, Refused, given, json_of, read, read_time},
     shared::Sim,
     world::{FeedEvent, World},
 };
@@ -55,7 +55,7 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/theses/{id}", patch(change).delete(delete))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let new: NewThesisBody = read(&body)?;
     let created_at = new.created_at.as_deref().map(read_time).transpose()?;
     let created = sim.change(|world, now, publish| {
@@ -71,7 +71,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ThesisChangeBody { text, likes, replies, quiet } = read(&body)?;
     let changed = sim.change(|world, now, publish| {
         let number = living(world, &id)?;
@@ -92,7 +92,7 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
     Ok(json_of(&changed))
 }
 
-async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> Answer {
+async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> HandlerResult {
     let tombstone = sim.change(|world, now, publish| {
         let number = living(world, &id)?;
         world.delete(number, now);

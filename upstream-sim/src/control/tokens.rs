@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read},
+    response::{HandlerResult, Refused, given, json_of, read},
     shared::Sim,
     world::{FeedEvent, TokenChange, World},
 };
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/tokens/{chain}/{address}", patch(change))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewTokenBody { chain, address, symbol, name, quiet } = read(&body)?;
     let created = sim.change(|world, now, publish| {
         if world.tokens.number(&chain, &address).is_some() {
@@ -56,7 +56,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> HandlerResult {
     let TokenChangeBody { symbol, name, quiet } = read(&body)?;
     let changed = sim.change(|world, now, publish| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;

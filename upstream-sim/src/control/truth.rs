@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Answer, Refused, json_of, read_limit},
+    response::{HandlerResult, Refused, json_of, read_limit},
     shared::Sim,
     world::World,
 };
@@ -35,21 +35,21 @@ pub(super) fn routes() -> Router<Sim> {
         .route("/tokens", get(tokens).post(super::tokens::create))
 }
 
-async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let theses = world.theses.from(range.begin).take(range.limit);
         (theses.map(plain).collect(), world.theses.len())
     })
 }
 
-async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let profiles = world.profiles.from(range.begin).take(range.limit);
         (profiles.map(|profile| plain(&**profile)).collect(), world.profiles.len())
     })
 }
 
-async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let tokens = world.tokens.from(range.begin).take(range.limit);
         (tokens.map(|token| plain(&**token)).collect(), world.tokens.len())
@@ -64,7 +64,7 @@ struct PageRange {
 }
 
 /// Responds with a page from `take`: its objects, and the number of all objects.
-fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> Answer {
+fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> HandlerResult {
     let begin = match &query.after {
         None => 0,
         Some(after) => after.parse::<usize>().map_err(|_| Refused::wrong("after is a number"))?.saturating_add(1),

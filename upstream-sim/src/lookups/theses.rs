@@ -8,9 +8,9 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Lookup, answer};
+use super::{Lookup, respond};
 use crate::{
-    answer::{Refused, bytes_of, read_limit, read_time},
+    response::{Refused, bytes_of, read_limit, read_time},
     shared::Sim,
     world::{Listed, Thesis, World, cursor, parse_cursor},
 };
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Sim> {
 }
 
 async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
-    answer(&sim, Lookup::Thesis, move |world| {
+    respond(&sim, Lookup::Thesis, move |world| {
         let number = world.theses.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(world.theses.at(number)))
     })
@@ -49,7 +49,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
 }
 
 async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
-    answer(&sim, Lookup::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
+    respond(&sim, Lookup::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
 }
 
 fn page<'a>(world: &'a World, query: &ThesesQuery) -> Result<ThesisList<'a>, Refused> {

@@ -17,7 +17,7 @@ pub(crate) struct Refused {
 }
 
 /// The result of a handler.
-pub(crate) type Answer = Result<Response, Refused>;
+pub(crate) type HandlerResult = Result<Response, Refused>;
 
 impl Refused {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
