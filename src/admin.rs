@@ -74,7 +74,7 @@ enum Subject {
     Import(dataset::Import),
 }
 
-/// Runs a command and prints its answer.
+/// Runs a command and prints its output.
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     let client = settings.core_channel(Arc::new(SystemClock)).and_then(|channel| client::client(channel, settings));
     let client = match client {
@@ -106,7 +106,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     }
 }
 
-/// Tells why a command cannot be run at all: a command line or a setting that cannot be used.
+/// Prints why a command cannot run at all: the error of its command line or of a setting.
 pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
     let code = ExitCode::from(2);
     if json {
@@ -124,7 +124,7 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     if writeln!(io::stdout(), "{text}").is_ok() { code } else { ExitCode::FAILURE }
 }
 
-/// The part of an answer that a well-formed one always has.
+/// A part that every well-formed response has.
 fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
 }

@@ -129,7 +129,7 @@ fn given(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
     given.map(|(_, variable)| variable.to_string_lossy().into_owned()).collect()
 }
 
-/// Those of some variables that begin as settings do and are none, each behind the known one that may be meant.
+/// The variables that begin like settings but are unknown, each after the known setting that may be meant.
 pub(crate) fn unknown(variables: impl Iterator<Item = String>) -> Vec<(Option<String>, String)> {
     let known = known(&Invocation::command());
     let unknown = variables.filter(|name| name.starts_with("SVC_") && name != BUILD && !known.contains(name));
@@ -145,8 +145,8 @@ fn known(command: &clap::Command) -> Vec<String> {
     own.chain(command.get_subcommands().flat_map(known)).collect()
 }
 
-/// The invocation of `doctor` without the settings that cannot be read: it tells all of them at once. None for another
-/// command, or when the command line is still wrong without them.
+/// The invocation of `doctor` without the settings that cannot be read: it reports all of them at once. `None` for
+/// another command, or when the command line is still wrong without them.
 fn without_refused(mut arguments: Vec<OsString>, error: &clap::Error, first: &clap::Command) -> Option<Invocation> {
     let mut command = first.clone();
     let mut refused = vec![explain(error, first)];

@@ -7,7 +7,7 @@ const DEFAULT_LIMIT: u64 = 1 << 20;
 /// Maximum connections of a kind: nobody needs more, and each takes some memory.
 const MAX_CONNECTIONS: u64 = 20_000;
 
-/// How connections share the files that may be open; the rest is for the store.
+/// The shares of connections in the open files; the rest is for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     /// Files that may be open.

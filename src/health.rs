@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Failure> {
     if status == StatusCode::OK {
         return Ok(());
     }
-    // This service's whole answer is in the first piece.
+    // The first chunk has the whole response of this service.
     let body = response.chunk().await.ok().flatten().unwrap_or_default();
     let body: String = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON).collect();
     let reason = body.strip_prefix("not ready: ").unwrap_or(&body);

@@ -15,7 +15,7 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Upper bounds of requests and attempts, in seconds.
 const BUCKETS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-/// Upper bounds of calls of the store, in seconds: the embedded one answers within microseconds.
+/// Upper bounds of calls of the store, in seconds: the embedded one takes microseconds.
 const STORE_BUCKETS: [f64; 14] =
     [0.000_005, 0.000_02, 0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// Upper bounds of the wait for a worker, in seconds: from at once to hours.

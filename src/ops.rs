@@ -16,7 +16,7 @@ use crate::{health, metrics, version};
 
 /// Timeout for the store's check, and for open connections at the end.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum bytes of answers that clients have not taken.
+/// Maximum bytes of unread responses.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
 /// The dependency that a process needs to be ready.

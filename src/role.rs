@@ -36,7 +36,8 @@ impl Role {
         self == Self::All || self == part
     }
 
-    /// How long it goes on serving after a signal: by default not at all for `All`, since nobody takes over.
+    /// Time for which the role still serves after a signal: by default none for `All`, since no other process takes
+    /// over.
     pub(crate) fn leaving(self, seconds: Option<u16>) -> Duration {
         let default = if self == Self::All { Duration::ZERO } else { DEFAULT_GRACE_PERIOD };
         seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))

@@ -48,7 +48,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
 
-/// How a part ended.
+/// The result of a part.
 type PartResult = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.

@@ -10,7 +10,7 @@ pub(crate) const COMMIT: &str = env!("SVC_BUILD_COMMIT");
 /// Both, as `--version` prints them.
 pub(crate) const BOTH: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SVC_BUILD_COMMIT"), ")");
 
-/// The answer of `/healthz`.
+/// The response of `/healthz`.
 pub(crate) const HEALTHY: &str = concat!("ok ", env!("CARGO_PKG_VERSION"), " (", env!("SVC_BUILD_COMMIT"), ")\n");
 
 /// Records both as a metric that is always 1.

@@ -150,7 +150,7 @@ async fn write_pieces(
     if rows == of { Ok(rows) } else { Err(broke_off(&format!("core ended the backup after {rows} of {of} rows"))) }
 }
 
-/// Runs the command. The progress is shown on a terminal, unless a program reads the answer.
+/// Runs the command. The progress is shown on a terminal, unless a program reads the output.
 pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<CommandOutput, Status> {
     let new = NewFile::make(command.to)?;
     let encryption = Encryption::for_recipients(command.recipient);

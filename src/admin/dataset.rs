@@ -84,7 +84,7 @@ pub(super) async fn export(arguments: Export, client: Client, now_ms: i64) -> Re
     ])))
 }
 
-/// Writes all lines; gives the number of entries and their sum.
+/// Writes all lines; returns the number of entries and their sum.
 async fn write(mut client: Client, dataset: &str, now_ms: i64, to: impl Write) -> Result<(u64, String), Status> {
     let unwritten = |error: io::Error| refused(format!("the export cannot be written: {error}"));
     let mut parts = client.export_dataset(ExportDatasetRequest { dataset: dataset.to_owned() }).await?.into_inner();
@@ -133,7 +133,7 @@ pub(super) async fn import(arguments: Import, client: Client) -> Result<CommandO
     ])))
 }
 
-/// Copies the entries that are not there yet; gives their number.
+/// Copies the missing entries; returns their number.
 async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut client: Client) -> Result<u64, Status> {
     let part = |after: u64, entries: Vec<Vec<u8>>| ImportDatasetRequest {
         dataset: dataset.to_string(),

@@ -70,7 +70,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// How to reach the cluster.
+    /// The connection settings of the cluster.
     pub(crate) fn scylla(&self) -> Result<ScyllaOptions, Refused> {
         let nodes: Vec<_> = self.scylla_nodes.iter().map(|node| node.trim().to_owned()).collect();
         if nodes.iter().any(|node| node.contains('@')) {

@@ -1,4 +1,4 @@
-//! The cores that an edge or a worker needs: whether they answer, take the service token, and have the same time.
+//! The cores that an edge or a worker needs: they must respond, accept the service token, and have the same time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{admin::client, config::Settings, health};
 
 /// Timeout for each response of a core.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Exactness, in milliseconds, of the time in an answer's head.
+/// Precision, in milliseconds, of the time in a response's head.
 const SECOND_MS: i64 = 1_000;
 
 /// The reason why a core is unreachable, and a remedy if the error suggests one.
@@ -79,7 +79,7 @@ fn time(head: &MetadataMap) -> Option<i64> {
     Some(rfc2822::parse(date).ok()?.timestamp().as_millisecond())
 }
 
-/// Whether the core takes the service token, by a question that changes nothing.
+/// Checks that the core accepts the service token, by a call that changes nothing.
 async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
     // The check of the settings reports a wrong one.
     let mut client = client::client(channel, settings).ok()?;

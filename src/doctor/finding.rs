@@ -5,7 +5,7 @@ use tokio::task::JoinError;
 
 use crate::config::Refused;
 
-/// How a check ended.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {

@@ -94,7 +94,7 @@ fn room(dir: &Path) -> Finding {
     }
 }
 
-/// Whether others on this machine can read the secrets that are kept in files.
+/// Checks that no other user of this machine can read the secrets in files.
 pub(super) fn secrets(dir: &Path) -> Vec<Finding> {
     let files = secrets::modes(dir);
     let open = |(file, mode): &(PathBuf, u32)| {

@@ -37,7 +37,7 @@ impl ServiceListener {
         }
     }
 
-    /// The sign by which this service is known at an address, if it answers there.
+    /// The sign that this service serves an address, if it does.
     async fn is_served(self, address: SocketAddr) -> Option<&'static str> {
         let at = reachable(address);
         let asking = async {
@@ -77,7 +77,7 @@ async fn get(at: SocketAddr, path: &str) -> Option<Response> {
     client.get(format!("http://{at}{path}")).send().await.ok()
 }
 
-/// Looks at each address of the role, except those whose setting could not be read.
+/// Checks each address of the role, except addresses whose setting could not be read.
 pub(super) async fn check(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
     let addresses = &settings.addresses;
     let listeners = [

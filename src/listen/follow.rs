@@ -51,7 +51,7 @@ impl Follower {
         }
     }
 
-    /// Takes events until the stream breaks off; gives the reason.
+    /// Handles events until the stream breaks off; returns the reason.
     async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
         let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {

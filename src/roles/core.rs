@@ -51,7 +51,7 @@ pub(super) struct StartedCore {
     pub(super) first_key: Option<FirstKey>,
     /// While there is no administrator, on the embedded store.
     pub(super) set_up: Option<SetUpLink>,
-    /// Whether the store was made with another secret key, and goes on with this one from now.
+    /// True if the store was created with another secret key, and uses this one from now on.
     is_key_replaced: bool,
 }
 

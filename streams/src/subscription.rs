@@ -11,7 +11,7 @@ use crate::{
     ring::Entry,
 };
 
-/// The events of a view that pass a filter, from the positions that core gives.
+/// The events of a view that pass a filter, from the positions that core returns.
 pub struct Subscription {
     shared: Shared,
     followers: Box<[Follower]>,

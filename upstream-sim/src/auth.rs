@@ -9,7 +9,7 @@ use axum::{
 use secrecy::ExposeSecret as _;
 use subtle::ConstantTimeEq as _;
 
-use crate::{answer::Refused, shared::Sim};
+use crate::{response::Refused, shared::Sim};
 
 /// Lets a request with the token pass.
 pub(crate) async fn check(State(sim): State<Sim>, request: Request, next: Next) -> Response {

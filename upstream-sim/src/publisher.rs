@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::{
     Faults,
-    answer::bytes_of,
     dice::Dice,
     feed::Log,
+    response::bytes_of,
     time,
     world::{FeedEvent, FrameContent, World},
 };

@@ -181,7 +181,7 @@ impl<A: RequestHandler> ConnectionRequests<A> {
     }
 }
 
-/// Speaks HTTP until the connection ends or goes on as something else.
+/// Speaks HTTP until the connection ends or leaves HTTP.
 async fn http<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,

@@ -128,7 +128,7 @@ impl Meter {
             || self.is_blocked_for(read_timeout)
     }
 
-    /// Notes that the connection goes on as a stream, without HTTP.
+    /// Notes that the connection becomes a stream, without HTTP.
     pub(super) fn becomes_stream(&self) {
         self.is_stream.store(true, Relaxed);
     }

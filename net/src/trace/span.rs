@@ -61,7 +61,7 @@ impl Sampling {
     }
 }
 
-/// Lets spans of this process be exported. Gives the queue of them; a second call gives none.
+/// Starts the export of this process's spans. Returns their queue; a second call returns `None`.
 #[must_use]
 pub fn install(sampling: Sampling, ids: SharedIdSource) -> Option<mpsc::Receiver<SpanData>> {
     let (queue, waiting) = mpsc::channel(MAX_WAITING);

@@ -44,7 +44,7 @@ fn no_temporary_file(error: io::Error) -> String {
     format!("the ids do not fit into a temporary file: {error}; set TMPDIR to a folder with 24 bytes for each entry")
 }
 
-/// Reads the header; gives the number of entries.
+/// Reads the header; returns the number of entries.
 fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, String> {
     let Header { object, version, dataset: of, entries, head, .. } = lines.json("the header of an export")?;
     let both_are_projects = matches!((Dataset::parse(&of), dataset), (Some(Dataset::Project(_)), Dataset::Project(_)));

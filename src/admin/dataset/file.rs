@@ -83,7 +83,7 @@ impl<W: Write> FileWriter<W> {
         self.to.write_all(&line)
     }
 
-    /// Writes the last line; gives the sum.
+    /// Writes the last line; returns the sum.
     pub(super) fn end(mut self) -> io::Result<String> {
         let sha256 = hex::encode(self.sum.finalize());
         self.to.write_all(&line(&End { object: END.to_owned(), entries: self.entries, sha256: sha256.clone() })?)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::{Router, extract::State, response::Response, routing::get};
 use serde_json::{Map, Value, json};
 
-use crate::{answer::json_of, lookups::Lookup, shared::Sim};
+use crate::{lookups::Lookup, response::json_of, shared::Sim};
 
 pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/state", get(state))

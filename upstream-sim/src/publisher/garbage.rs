@@ -1,13 +1,13 @@
-//! Frames that nobody may believe, whatever they know. What they say of new things is about ids that begin with `x_`.
-//! So no frame gives a thesis another author: who hears that first cannot know better.
+//! Frames that every reader must refuse. New objects in them have ids that begin with `x_`, so that no frame gives a
+//! thesis another author: a reader that receives that first cannot know better.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
 use crate::{
-    answer::bytes_of,
     dice::Dice,
+    response::bytes_of,
     time,
     world::{FrameContent, World},
 };

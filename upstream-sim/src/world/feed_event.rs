@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::World;
-use crate::{answer::bytes_of, time};
+use crate::{response::bytes_of, time};
 
 /// A change that the feed publishes, by the number of its object.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::answer::bytes_of;
+use crate::response::bytes_of;
 
 const NOW: i64 = 1_700_000_000_000;
 
