@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_asked_for() {
+    fn a_near_name_is_suggested() {
         let rule = |given| with_nearest("must be of: up, limit", given, ["up", "limit"]);
         assert_eq!(rule("Limits"), "must be of: up, limit; did you mean `limit`?");
         assert_eq!(rule("down"), "must be of: up, limit");

@@ -149,7 +149,7 @@ struct ConnectionRequests<A: RequestHandler> {
 }
 
 impl<A: RequestHandler> ConnectionRequests<A> {
-    /// Answers a request that `begun` counts.
+    /// Responds to a request that `begun` counts.
     async fn respond(
         self: Arc<Self>,
         begun: OpenRequest,

@@ -2,7 +2,7 @@
 
 use super::{ProfileChange, Publish, TokenChange, World, coins, feed_event::FeedEvent, people, texts};
 
-/// Beside each new thesis.
+/// Probabilities of other changes for each new thesis.
 const EDITS: f64 = 0.15;
 const DELETIONS: f64 = 0.05;
 const ENGAGEMENTS: f64 = 0.40;
