@@ -19,9 +19,9 @@ const PARTS: [&str; 13] = [
     "upstream-sim",
 ];
 /// Letters of a commit that the program shows.
-const SHOWN: usize = 12;
-/// Most letters of a commit that somebody names.
-const MOST: usize = 40;
+const SHOWN_LENGTH: usize = 12;
+/// Maximum letters of a commit that the environment names.
+const MAX_LENGTH: usize = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-env-changed=SVC_BUILD_COMMIT");
@@ -37,19 +37,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A commit that somebody named, as it is told.
+/// Checks and shortens a commit that the environment names.
 fn checked(named: String) -> Result<String, String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if named.len() > MOST || !named.chars().all(is_plain) {
+    if named.len() > MAX_LENGTH || !named.chars().all(is_plain) {
         return Err(format!(
-            "SVC_BUILD_COMMIT: `{named}` is no commit: give at most {MOST} letters, digits, -, _ or ."
+            "SVC_BUILD_COMMIT: `{named}` is no commit: give at most {MAX_LENGTH} letters, digits, -, _ or ."
         ));
     }
-    let is_whole = named.len() == MOST && named.bytes().all(|letter| letter.is_ascii_hexdigit());
-    Ok(if is_whole { named[..SHOWN].to_owned() } else { named })
+    let is_whole = named.len() == MAX_LENGTH && named.bytes().all(|letter| letter.is_ascii_hexdigit());
+    Ok(if is_whole { named[..SHOWN_LENGTH].to_owned() } else { named })
 }
 
-/// The commit of this clone, with `-dirty` when the program is made of more; none outside a clone of its own.
+/// The commit of this clone, with `-dirty` when the program has uncommitted changes; `None` outside a clone.
 fn of_the_clone() -> Option<String> {
     // An unpacked archive may lie in somebody else's repository.
     if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
@@ -64,10 +64,10 @@ fn of_the_clone() -> Option<String> {
     }
     let changed = git(&[&["status", "--porcelain", "--"], &PARTS[..]].concat())?;
     let mark = if changed.is_empty() { "" } else { "-dirty" };
-    Some(format!("{}{mark}", commit.get(..SHOWN)?))
+    Some(format!("{}{mark}", commit.get(..SHOWN_LENGTH)?))
 }
 
-/// What git prints; none when it fails or is not there.
+/// The output of git; `None` when it fails or is not installed.
 fn git(arguments: &[&str]) -> Option<String> {
     // Asking must not write the index: another git may be at work here.
     let output = Command::new("git").env("GIT_OPTIONAL_LOCKS", "0").args(arguments).output().ok()?;

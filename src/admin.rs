@@ -1,7 +1,6 @@
 //! The operator's commands, by gRPC to a running core.
 
 mod abuse;
-mod answer;
 mod audit;
 mod backup;
 pub(crate) mod client;
@@ -10,6 +9,7 @@ mod ingest;
 mod key;
 mod new_file;
 mod organization;
+mod output;
 mod project;
 mod user;
 mod webhook;
@@ -27,7 +27,7 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::time::{from_millis, parse_iso8601};
 use tonic::Status;
 
-use self::{answer::Answer, client::Client};
+use self::{client::Client, output::CommandOutput};
 use crate::config::{self, Settings};
 
 /// Operate a running core.
@@ -74,7 +74,7 @@ enum Subject {
     Import(dataset::Import),
 }
 
-/// Runs a command and prints its answer.
+/// Runs a command and prints its output.
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     let client = settings.core_channel(Arc::new(SystemClock)).and_then(|channel| client::client(channel, settings));
     let client = match client {
@@ -82,7 +82,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Err(reason) => return refused(&reason.to_string(), admin.json),
     };
     let now_ms = SystemClock.now_ms();
-    let answer = match admin.subject {
+    let output = match admin.subject {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
@@ -90,33 +90,33 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
-        Subject::Export(asked) => dataset::export(asked, client, now_ms).await,
-        Subject::Import(asked) => dataset::import(asked, client).await,
+        Subject::Export(arguments) => dataset::export(arguments, client, now_ms).await,
+        Subject::Import(arguments) => dataset::import(arguments, client).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
         Subject::Backup(command) => backup::run(command, client, admin.json).await,
     };
     let cores = settings.addresses.core_url.join(", ");
-    match (answer, admin.json) {
-        (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
-        (Err(status), true) => print(&answer::error_json(&status, &cores), ExitCode::FAILURE),
+    match (output, admin.json) {
+        (Ok(output), json) => print(&if json { output.json() } else { output.text() }, ExitCode::SUCCESS),
+        (Err(status), true) => print(&output::error_json(&status, &cores), ExitCode::FAILURE),
         (Err(status), false) => {
-            eprintln!("{}", config::line(&answer::error_text(&status, &cores)));
+            eprintln!("{}", config::line(&output::error_text(&status, &cores)));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Tells why a command cannot be run at all: a command line or a setting that cannot be used.
+/// Prints why a command cannot run at all: the error of its command line or of a setting.
 pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
     let code = ExitCode::from(2);
     if json {
-        return print(&answer::refused_json(reason), code);
+        return print(&output::refused_json(reason), code);
     }
     eprintln!("{}", config::line(reason));
     code
 }
 
-/// Writes the one document to stdout; a reader who is gone makes it a failure.
+/// Writes the one document to stdout; a closed stdout makes it a failure.
 fn print(text: &str, code: ExitCode) -> ExitCode {
     if text.is_empty() {
         return code;
@@ -124,7 +124,7 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     if writeln!(io::stdout(), "{text}").is_ok() { code } else { ExitCode::FAILURE }
 }
 
-/// The part of an answer that a well-formed one always has.
+/// A part that every well-formed response has.
 fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
 }
@@ -159,6 +159,6 @@ fn since(text: &str) -> Result<Since, String> {
     read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
-fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<Answer, Status> {
-    Ok(Answer::One(part(answer)?.into()))
+fn one<T: Into<output::Resource>>(resource: Option<T>) -> Result<CommandOutput, Status> {
+    Ok(CommandOutput::One(part(resource)?.into()))
 }

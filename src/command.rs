@@ -19,13 +19,13 @@ use crate::{
     version,
 };
 
-/// Most words that are told as what may be meant.
+/// Maximum number of suggested words.
 const MAX_NEAR: usize = 3;
 
 /// The variable that names the commit when the program is compiled.
 const BUILD: &str = "SVC_BUILD_COMMIT";
 
-/// The settings that decide where `doctor` looks, for its help. It judges the others too.
+/// The settings that decide which parts `doctor` checks, for its help. It checks the others too.
 const DOCTORS: &[&str] = &[
     "http_addr",
     "grpc_addr",
@@ -129,7 +129,7 @@ fn given(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
     given.map(|(_, variable)| variable.to_string_lossy().into_owned()).collect()
 }
 
-/// Those of some variables that begin as settings do and are none, each behind the known one that may be meant.
+/// The variables that begin like settings but are unknown, each after the known setting that may be meant.
 pub(crate) fn unknown(variables: impl Iterator<Item = String>) -> Vec<(Option<String>, String)> {
     let known = known(&Invocation::command());
     let unknown = variables.filter(|name| name.starts_with("SVC_") && name != BUILD && !known.contains(name));
@@ -145,8 +145,8 @@ fn known(command: &clap::Command) -> Vec<String> {
     own.chain(command.get_subcommands().flat_map(known)).collect()
 }
 
-/// The invocation of `doctor` without the settings that cannot be read: it tells all of them at once. None for another
-/// command, or when the command line is still wrong without them.
+/// The invocation of `doctor` without the settings that cannot be read: it reports all of them at once. `None` for
+/// another command, or when the command line is still wrong without them.
 fn without_refused(mut arguments: Vec<OsString>, error: &clap::Error, first: &clap::Command) -> Option<Invocation> {
     let mut command = first.clone();
     let mut refused = vec![explain(error, first)];
@@ -167,9 +167,9 @@ fn without_refused(mut arguments: Vec<OsString>, error: &clap::Error, first: &cl
             }
             Err(error) => {
                 id = setting(&error, &command)?;
-                let told = explain(&error, first);
-                if !refused.contains(&told) {
-                    refused.push(told);
+                let text = explain(&error, first);
+                if !refused.contains(&text) {
+                    refused.push(text);
                 }
             }
         }
@@ -198,7 +198,7 @@ fn leave_out(arguments: &mut Vec<OsString>, id: &str, command: &clap::Command) -
     true
 }
 
-/// Whether a command line, understood or not, asks for a JSON document.
+/// True if a command line, valid or not, requests a JSON document.
 fn wants_json(arguments: &[OsString]) -> bool {
     let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
     (has("admin") || has("doctor")) && has("--json")
@@ -268,7 +268,7 @@ fn named<'a>(error: &clap::Error, command: &'a clap::Command) -> Option<&'a Arg>
     command.get_arguments().find(|arg| arg.get_long() == flag)
 }
 
-/// What may be meant by an unknown word, or where the known ones are told.
+/// The suggestions for an unknown word, or the page that lists the known words.
 fn advice(error: &clap::Error) -> String {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let near = kinds.into_iter().find_map(|kind| match error.get(kind)? {

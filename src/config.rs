@@ -72,9 +72,9 @@ impl Settings {
 pub(crate) struct Refused {
     /// Its variable.
     pub(crate) setting: &'static str,
-    /// Its value, unless that is secret, and what is wrong with it.
+    /// Its value, unless that is secret, and the error in it.
     pub(crate) reason: String,
-    /// What to do about it.
+    /// The remedy.
     pub(crate) remedy: Option<String>,
 }
 

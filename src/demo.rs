@@ -23,17 +23,17 @@ const TOKENS: usize = 80;
 const THESES: usize = 2_000;
 const RATE: f64 = 1.0;
 
-/// What runs beside the service while it demonstrates.
+/// The parts that run beside the service in a demonstration.
 pub(crate) struct Demo {
     simulator: Simulator,
     folder: TempDir,
     pub(crate) live_key: SecretString,
-    /// Where the key is kept, as an absolute path.
+    /// Absolute path of the key's file.
     pub(crate) live_key_file: PathBuf,
 }
 
 impl Demo {
-    /// Starts the simulator and points the settings at it, if that is asked for.
+    /// Starts the simulator and points the settings at it, if the settings request a demonstration.
     pub(crate) async fn start(role: Role, settings: &mut Settings) -> Result<Option<Self>, Failure> {
         if !settings.upstream.demo_live {
             return Ok(None);

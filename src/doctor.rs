@@ -28,11 +28,11 @@ use crate::{
     role::Role,
 };
 
-/// Longest time to look at a file or a cluster.
-const STORE: Duration = Duration::from_secs(30);
-/// Longest time for each other check that asks somebody.
-const ANSWER: Duration = Duration::from_secs(8);
-/// What to do about a check without a result.
+/// Timeout for a check of a file or a cluster.
+const STORE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout for each other check over the network.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
+/// The remedy for a check without a result.
 const SLOW: &str = "see what is slow there: the disk, the network or the machine";
 
 /// Check a set-up before a start, with the same settings; nothing is changed
@@ -58,64 +58,64 @@ pub(crate) struct Doctor {
 struct Report {
     json: bool,
     findings: Vec<Finding>,
-    /// Whether stdout can still be written.
-    heard: bool,
+    /// True while stdout can be written.
+    is_printed: bool,
 }
 
 impl Report {
     fn add(&mut self, findings: Vec<Finding>) {
         if !self.json {
             let text: String = findings.iter().map(Finding::text).collect();
-            self.heard &= io::stdout().write_all(text.as_bytes()).is_ok();
+            self.is_printed &= io::stdout().write_all(text.as_bytes()).is_ok();
         }
         self.findings.extend(findings);
     }
 
     fn end(self) -> ExitCode {
-        let sound = self.findings.iter().all(|finding| finding.status != Status::Problem);
-        let mut heard = self.heard;
+        let is_healthy = self.findings.iter().all(|finding| finding.status != Status::Problem);
+        let mut is_printed = self.is_printed;
         if self.json {
             let list = List::new(self.findings, None, false);
             let text = serde_json::to_string(&list).expect("texts can be written");
-            heard &= writeln!(io::stdout(), "{text}").is_ok();
+            is_printed &= writeln!(io::stdout(), "{text}").is_ok();
         }
-        if sound && heard { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if is_healthy && is_printed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
 /// Makes all checks that the role needs.
 pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
     let role = doctor.role;
-    let mut report = Report { json: doctor.json, findings: Vec::new(), heard: true };
-    report.add(settings::look(&doctor, settings));
+    let mut report = Report { json: doctor.json, findings: Vec::new(), is_printed: true };
+    report.add(settings::check(&doctor, settings));
     if role != Role::Worker {
-        report.add(certificate::look(role, settings));
+        report.add(certificate::check(role, settings));
     }
     report.add(vec![clock::sane()]);
     if role.is(Role::Core) {
         match settings.store.kind {
             StoreKind::Embedded => {
                 let dir = &settings.store.data_dir;
-                let folder = within("folder", ANSWER, folder::look(dir)).await;
+                let folder = within("folder", CHECK_TIMEOUT, folder::check(dir)).await;
                 let is_usable = folder.iter().all(|finding| finding.status != Status::Problem);
                 report.add(folder);
                 if is_usable || dir.is_dir() {
-                    report.add(within_or_late("store", STORE, store::look(settings)).await);
+                    report.add(within_or_late("store", STORE_TIMEOUT, store::check(settings)).await);
                 }
             }
-            StoreKind::Scylla => report.add(within_or_late("cluster", STORE, cluster::look(settings)).await),
+            StoreKind::Scylla => report.add(within_or_late("cluster", STORE_TIMEOUT, cluster::check(settings)).await),
         }
     } else {
-        report.add(within("core", ANSWER, core::look(settings)).await);
+        report.add(within("core", CHECK_TIMEOUT, core::check(settings)).await);
     }
     report.add(folder::secrets(&settings.store.data_dir));
-    report.add(within("ports", ANSWER, ports::look(role, settings, &doctor.refused)).await);
-    report.add(vec![files::look()]);
+    report.add(within("ports", CHECK_TIMEOUT, ports::check(role, settings, &doctor.refused)).await);
+    report.add(vec![files::check()]);
     if role != Role::Edge {
-        report.add(within("dns", ANSWER, dns::look(settings)).await);
+        report.add(within("dns", CHECK_TIMEOUT, dns::check(settings)).await);
     }
     if role.is(Role::Edge) {
-        report.add(public::look(role, settings));
+        report.add(public::check(role, settings));
     }
     report.end()
 }
@@ -128,7 +128,7 @@ async fn within(name: &'static str, limit: Duration, looking: impl Future<Output
     })
 }
 
-/// The same for a check that a start makes too, and waits for longer.
+/// Runs a check that a start makes too, with a longer timeout there.
 async fn within_or_late(
     name: &'static str,
     limit: Duration,

@@ -1,13 +1,13 @@
-//! How many files, and so connections, this process may have open.
+//! The number of files, and so of connections, that this process may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Limit used where the system names none.
-const MANY: u64 = 1 << 20;
-/// Most connections of a kind: nobody needs more, and each takes some memory.
-const MOST: u64 = 20_000;
+const DEFAULT_LIMIT: u64 = 1 << 20;
+/// Maximum connections of a kind: nobody needs more, and each takes some memory.
+const MAX_CONNECTIONS: u64 = 20_000;
 
-/// How connections share the files that may be open; the rest is for the store.
+/// The shares of connections in the open files; the rest is for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     /// Files that may be open.
@@ -27,17 +27,18 @@ impl Files {
     pub(crate) fn raised() -> Self {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-        Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(MANY))
+        Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(DEFAULT_LIMIT))
     }
 
     /// The limit of this process, the highest that it can have, and the files after a start has raised it.
     pub(crate) fn known() -> (Option<u64>, Option<u64>, Self) {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-        (current, maximum, Self::shared(maximum.unwrap_or(MANY)))
+        (current, maximum, Self::shared(maximum.unwrap_or(DEFAULT_LIMIT)))
     }
 
     fn shared(limit: u64) -> Self {
-        let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
+        let part =
+            |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         let ops = usize::try_from(limit / 100).unwrap_or(100).min(100);
         Self { limit, http: part(17), grpc: part(1), internal: part(1), ops }
     }
@@ -49,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_store_always_has_some_files_left() {
-        for limit in [1_024, 4_096, 20_000, MANY] {
+        for limit in [1_024, 4_096, 20_000, DEFAULT_LIMIT] {
             let files = Files::shared(limit);
             assert!(limit - (files.http + files.grpc + files.internal + files.ops) as u64 >= limit / 50, "{files:?}");
         }

@@ -28,12 +28,12 @@ use crate::{
     roles::Signals,
 };
 
-/// Longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// First wait before the stream is opened again, unless the service tells one.
-const FIRST: Duration = Duration::from_secs(1);
-/// Longest wait before the stream is opened again.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Timeout for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// First wait before the stream is opened again, unless the service sends one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Maximum wait before the stream is opened again.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Forward events to an endpoint of this machine.
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;
     let forwarder = Forwarder { http, to: listen.forward_to, secret, clock, ids: Arc::clone(&ids) };
-    let mut follower = Follower { api, forwarder, backoff: Backoff::new(FIRST, LONGEST), ids, cursor: None };
+    let mut follower = Follower { api, forwarder, backoff: Backoff::new(FIRST_WAIT, MAX_WAIT), ids, cursor: None };
     tokio::select! {
         ended = follower.follow() => ended,
         () = signals.next() => Ok(()),
@@ -107,7 +107,7 @@ fn client(root_certificate: Option<&[u8]>) -> Result<ClientBuilder, Failure> {
         .redirect(Policy::none())
         .retry(retry::never())
         .referer(false)
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .http1_only())
 }
 

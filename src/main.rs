@@ -6,10 +6,10 @@ mod config;
 mod demo;
 mod doctor;
 mod encryption;
-mod figures;
 mod files;
 mod health;
 mod listen;
+mod metrics;
 mod ops;
 mod port;
 mod ready;
@@ -31,7 +31,7 @@ use role::Role;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// An error that ends a command, told in one line.
+/// An error that ends a command, printed in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {

@@ -7,19 +7,19 @@ use core_service::operations::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_net::{
     channel::CoreChannel,
-    server::{self, Limits, ServiceAnswers},
+    server::{self, Limits, ServiceHandler},
 };
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{figures, health, version};
+use crate::{health, metrics, version};
 
-/// Longest wait for the store, and longest time to end a connection.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Most bytes of answers that clients have not taken.
+/// Timeout for the store's check, and for open connections at the end.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum bytes of unread responses.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
-/// What a process needs to be ready.
+/// The dependency that a process needs to be ready.
 #[derive(Clone)]
 pub(crate) enum Need {
     /// The store.
@@ -34,8 +34,8 @@ impl Need {
         match self {
             Self::Store(core) if !core.shared.control.is_current() => Err("the store was not read lately".to_owned()),
             Self::Store(core) => {
-                let answer = timeout(PATIENCE, core.shared.backend.check()).await;
-                answer.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
+                let checked = timeout(STORE_TIMEOUT, core.shared.backend.check()).await;
+                checked.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
             }
             Self::Core(cores) => health::of_cores(cores).await.map_err(|reason| format!("no core serves: {reason}")),
         }
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
         .with_state(Ops { need, leaving })
         .route(
             "/metrics",
-            get(async move || ([("content-type", "text/plain; version=0.0.4")], figures::render(&metrics))),
+            get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics::render(&metrics))),
         );
     let limits = Limits {
         server: "ops",
@@ -72,11 +72,11 @@ pub(crate) async fn serve(
         given_up: 100,
         untaken: MAX_UNTAKEN,
         lag: Duration::MAX,
-        drain: PATIENCE,
+        drain: STORE_TIMEOUT,
     };
     let called =
-        ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
-    // It tells that the other listeners stop, and does not stop itself.
+        ServiceHandler { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
+    // It reports that the other listeners stop, and does not stop itself.
     server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }
 

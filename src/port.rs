@@ -6,14 +6,14 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Refused;
 
-/// Most new connections that wait to be accepted; the system may allow fewer.
+/// Maximum new connections that wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
 
 /// The addresses that this process has taken, or that a start would take, with their settings.
 #[derive(Default)]
-pub(crate) struct Taken(Vec<(&'static str, SocketAddr)>);
+pub(crate) struct BoundPorts(Vec<(&'static str, SocketAddr)>);
 
-impl Taken {
+impl BoundPorts {
     /// Listens at an address.
     pub(crate) fn listen(&mut self, setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
         let listening = bind(address).and_then(|socket| socket.listen(BACKLOG));
@@ -25,7 +25,7 @@ impl Taken {
         })
     }
 
-    /// Takes an address; tells if it is the one of an earlier setting too.
+    /// Binds an address; reports if an earlier setting has the same.
     pub(crate) fn take(&mut self, setting: &'static str, address: SocketAddr) -> Option<Refused> {
         let earlier = self.0.iter().find(|(_, earlier)| overlap(*earlier, address)).map(|(other, _)| *other);
         self.0.push((setting, address));
@@ -34,13 +34,13 @@ impl Taken {
     }
 }
 
-/// Whether two listeners cannot have both addresses.
+/// True if two listeners cannot have both addresses.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let all = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() != 0 && (one.ip() == other.ip() || all)
 }
 
-/// Takes an address without listening there, so that no client is taken in.
+/// Binds an address without listening there, so that no client can connect.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A port that was just used can be used again.

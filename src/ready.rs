@@ -1,4 +1,4 @@
-//! What a process prints once it serves: a JSON line for programs, a few lines for people.
+//! The announcement of a process that serves: a JSON line for programs, a few lines for people.
 
 use std::{
     fmt::Write as _,
@@ -16,41 +16,41 @@ use crate::{
     secrets::{FirstKey, SetUpLink},
 };
 
-/// Where a process listens.
+/// The addresses at which a process listens.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Listening {
+pub(crate) struct ListenAddresses {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) grpc: Option<SocketAddr>,
     /// The listener for the roles, if it is another one than that of gRPC.
     pub(crate) internal: Option<SocketAddr>,
     pub(crate) ops: Option<SocketAddr>,
-    /// Whether REST and gRPC speak TLS.
+    /// True if REST and gRPC speak TLS.
     pub(crate) tls: bool,
 }
 
-impl Listening {
+impl ListenAddresses {
     const fn scheme(self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }
 }
 
-/// What a process tells beside its addresses.
+/// Details that a process announces beside its addresses.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct StartDetails<'a> {
     pub(crate) first_key: Option<&'a FirstKey>,
     pub(crate) set_up: Option<&'a SetUpLink>,
     pub(crate) demo: Option<&'a Demo>,
 }
 
-/// Says that the process serves.
-pub(crate) fn announce(role: Role, at: Listening, told: Told<'_>) -> io::Result<()> {
+/// Announces that the process serves.
+pub(crate) fn announce(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<()> {
     let mut stdout = io::stdout();
-    let text = if stdout.is_terminal() { banner(role, at, told) } else { line(role, at, told)? };
+    let text = if stdout.is_terminal() { banner(role, at, details) } else { line(role, at, details)? };
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// Says that a process without a role serves HTTP; `notes` are lines for people.
+/// Announces that a process without a role serves HTTP; `notes` are lines for people.
 pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Result<()> {
     let mut stdout = io::stdout();
     let text = if stdout.is_terminal() {
@@ -63,7 +63,7 @@ pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Re
 }
 
 #[derive(Serialize)]
-struct Ready<'a> {
+struct ReadyLine<'a> {
     ready: bool,
     role: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,25 +82,25 @@ struct Ready<'a> {
     live_key_file: Option<&'a std::path::Path>,
 }
 
-fn line(role: Role, at: Listening, told: Told<'_>) -> io::Result<String> {
+fn line(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>, scheme| address.map(|address| format!("{scheme}://{address}"));
-    let ready = Ready {
+    let ready = ReadyLine {
         ready: true,
         role: role.name(),
         http: url(at.http, at.scheme()),
         grpc: url(at.grpc, at.scheme()),
         internal: url(at.internal, at.scheme()),
         ops: url(at.ops, "http"),
-        test_key_file: told.first_key.filter(|key| key.made).map(|key| key.file.as_path()),
-        setup_link_file: told.set_up.map(|set_up| set_up.file.as_path()),
-        live_key_file: told.demo.map(|demo| demo.live_key_file.as_path()),
+        test_key_file: details.first_key.filter(|key| key.is_new).map(|key| key.file.as_path()),
+        setup_link_file: details.set_up.map(|set_up| set_up.file.as_path()),
+        live_key_file: details.demo.map(|demo| demo.live_key_file.as_path()),
     };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     let http = Some(format!("http://{http}"));
-    let ready = Ready {
+    let ready = ReadyLine {
         ready: true,
         role: name,
         http,
@@ -114,8 +114,8 @@ fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
-fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
-    let Told { first_key, set_up, demo } = told;
+fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String {
+    let StartDetails { first_key, set_up, demo } = details;
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -134,7 +134,7 @@ fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
     }
     if let Some(key) = first_key {
         let file = key.file.display();
-        if key.made {
+        if key.is_new {
             say("test key", &format!("{}  (shown this once; kept in {file})", key.key.expose_secret()));
         } else {
             say("test key", &format!("in {file}"));
@@ -159,7 +159,7 @@ fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
 /// Commands that can be copied into another terminal as they are.
 fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
     let key = match first_key {
-        Some(key) if key.made => key.key.expose_secret().to_owned(),
+        Some(key) if key.is_new => key.key.expose_secret().to_owned(),
         Some(key) => format!("$(cat '{}')", key.file.display()),
         None => "$SVC_BOOTSTRAP_TEST_KEY".to_owned(),
     };
@@ -177,16 +177,16 @@ fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
 mod tests {
     use super::*;
 
-    fn key(made: bool) -> FirstKey {
-        FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), made }
+    fn key(is_new: bool) -> FirstKey {
+        FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), is_new }
     }
 
     fn set_up() -> SetUpLink {
         SetUpLink { link: "http://127.0.0.1:8080/console/links/inv_1.x".into(), file: "/data/set-up-link".into() }
     }
 
-    fn listening() -> Listening {
-        Listening {
+    fn listening() -> ListenAddresses {
+        ListenAddresses {
             http: Some(([0, 0, 0, 0], 8080).into()),
             grpc: Some(([127, 0, 0, 1], 50051).into()),
             internal: None,
@@ -198,21 +198,24 @@ mod tests {
     #[test]
     fn programs_read_one_json_line() {
         let (key, set_up) = (key(true), set_up());
-        let told = Told { first_key: Some(&key), set_up: Some(&set_up), demo: None };
-        let text = line(Role::All, listening(), told).unwrap();
+        let details = StartDetails { first_key: Some(&key), set_up: Some(&set_up), demo: None };
+        let text = line(Role::All, listening(), details).unwrap();
         assert_eq!(
             text,
             "{\"ready\":true,\"role\":\"all\",\"http\":\"http://0.0.0.0:8080\",\"grpc\":\"http://127.0.0.1:50051\",\
              \"ops\":\"http://127.0.0.1:9100\",\"test_key_file\":\"/data/test-key\",\
              \"setup_link_file\":\"/data/set-up-link\"}\n"
         );
-        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, Told::default()).unwrap();
+        let worker =
+            line(Role::Worker, ListenAddresses { http: None, grpc: None, ..listening() }, StartDetails::default())
+                .unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
-        let secure = line(Role::All, Listening { tls: true, ..listening() }, Told::default()).unwrap();
+        let secure = line(Role::All, ListenAddresses { tls: true, ..listening() }, StartDetails::default()).unwrap();
         assert!(secure.contains("\"http\":\"https://0.0.0.0:8080\",\"grpc\":\"https://127.0.0.1:50051\""), "{secure}");
         assert!(secure.contains("\"ops\":\"http://127.0.0.1:9100\""), "{secure}");
         let internal = Some(([10, 0, 0, 5], 50052).into());
-        let core = line(Role::Core, Listening { http: None, internal, ..listening() }, Told::default()).unwrap();
+        let core =
+            line(Role::Core, ListenAddresses { http: None, internal, ..listening() }, StartDetails::default()).unwrap();
         let urls = "\"grpc\":\"http://127.0.0.1:50051\",\"internal\":\"http://10.0.0.5:50052\",\"ops\"";
         assert!(core.contains(urls), "{core}");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
@@ -221,13 +224,13 @@ mod tests {
 
     #[test]
     fn people_see_the_key_at_the_first_start_only() {
-        let (made, kept, set_up) = (key(true), key(false), set_up());
-        let told = Told { first_key: Some(&made), set_up: Some(&set_up), demo: None };
-        let first = banner(Role::All, listening(), told);
+        let (new, kept, set_up) = (key(true), key(false), set_up());
+        let details = StartDetails { first_key: Some(&new), set_up: Some(&set_up), demo: None };
+        let first = banner(Role::All, listening(), details);
         assert!(first.contains("  set up    http://127.0.0.1:8080/console/links/inv_1.x  ("), "{first}");
         assert!(first.contains("http://127.0.0.1:8080\n") && first.contains("Bearer svc_test_abc\""), "{first}");
         assert_eq!(first.matches("\ncurl ").count(), 3);
-        let later = banner(Role::All, listening(), Told { first_key: Some(&kept), ..Told::default() });
+        let later = banner(Role::All, listening(), StartDetails { first_key: Some(&kept), ..StartDetails::default() });
         assert!(!later.contains("set up"), "{later}");
         assert!(!later.contains("svc_test_abc") && later.contains("$(cat '/data/test-key')"), "{later}");
     }

@@ -32,7 +32,7 @@ pub(crate) struct Restore {
     identity: Option<PathBuf>,
 }
 
-/// Restores into the data folder, and tells what remains to be done.
+/// Restores into the data folder, and prints the remaining steps.
 pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure> {
     let dir = &settings.store.data_dir;
     let identities = match &command.identity {
@@ -60,18 +60,18 @@ pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure>
     Ok(())
 }
 
-/// What a start needs besides the store.
+/// The files that a start needs besides the store.
 fn key_needed(keys: &Keys, dir: &Path) -> String {
     let file = dir.join(secrets::SECRET_KEY);
-    let told = "The start checks it.";
+    let note = "The start checks it.";
     if matches!(keys.secret_key(), Ok(Some(_))) {
-        return format!("It holds no keys. SVC_SECRET_KEY must be that of the saved service. {told}");
+        return format!("It holds no keys. SVC_SECRET_KEY must be that of the saved service. {note}");
     }
     if file.exists() {
-        return format!("It holds no keys. {} must be that of the saved service. {told}", file.display());
+        return format!("It holds no keys. {} must be that of the saved service. {note}", file.display());
     }
     format!(
-        "It holds no keys. Before the start, put the saved service's secret key into {} or set SVC_SECRET_KEY. {told}",
+        "It holds no keys. Before the start, put the saved service's secret key into {} or set SVC_SECRET_KEY. {note}",
         file.display()
     )
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-/// Longest time that a role still serves after a signal while not ready, unless a setting says otherwise. Load
+/// Maximum time that a role still serves after a signal while not ready, unless a setting says otherwise. Load
 /// balancers look every few seconds.
-const LEAVING: Duration = Duration::from_secs(5);
+const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Everything in one process
@@ -36,9 +36,10 @@ impl Role {
         self == Self::All || self == part
     }
 
-    /// How long it goes on serving after a signal: by default not at all for `All`, since nobody takes over.
+    /// Time for which the role still serves after a signal: by default none for `All`, since no other process takes
+    /// over.
     pub(crate) fn leaving(self, seconds: Option<u16>) -> Duration {
-        let default = if self == Self::All { Duration::ZERO } else { LEAVING };
+        let default = if self == Self::All { Duration::ZERO } else { DEFAULT_GRACE_PERIOD };
         seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))
     }
 }

@@ -20,41 +20,40 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::core::Started;
+use self::core::StartedCore;
 use crate::{
     Failure,
     config::{Refused, Settings},
     demo::Demo,
-    figures,
     files::Files,
-    health,
+    health, metrics,
     ops::{self, Need},
-    port::Taken,
-    ready::{self, Listening, Told},
+    port::BoundPorts,
+    ready::{self, ListenAddresses, StartDetails},
     role::Role,
     secrets, telemetry, traces, version,
 };
 
 /// The protocols of REST over TLS, the preferred one first: an open stream over HTTP/1.1 takes far less memory.
 const REST_PROTOCOLS: [&str; 2] = ["http/1.1", "h2"];
-/// Those of gRPC; gRPC-web needs no HTTP/2.
+/// Protocols of gRPC; gRPC-web needs no HTTP/2.
 const GRPC_PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
-/// Longest time for edge and worker to finish when they stop.
-const DRAIN: Duration = Duration::from_secs(7);
-/// Longest time after that for calls to core to finish, and as long again for core's streams.
-const LAST_CALLS: Duration = Duration::from_millis(500);
-/// Longest time at the end for the core to make everything durable.
-const CLOSE: Duration = Duration::from_millis(1_500);
+/// Timeout for edge and worker to finish when they stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(7);
+/// Maximum time after that for calls to core to finish, and as long again for core's streams.
+const LAST_CALLS_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum time at the end for the core to make everything durable.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
 
-/// How a part ended.
-type Ended = Result<Result<(), Failure>, JoinError>;
+/// The result of a part.
+type PartResult = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
-    let metrics = figures::record()?;
+    let metrics = metrics::record()?;
     let demo = Demo::start(role, &mut settings).await?;
     let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;
@@ -68,13 +67,13 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     }
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
     let addresses = &settings.addresses;
-    let mut taken = Taken::default();
+    let mut taken = BoundPorts::default();
     let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
     let http = role.is(Role::Edge).then(|| taken.listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
     let grpc = role.is(Role::Core).then(|| taken.listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
     let internal_addr = addresses.internal_addr.filter(|_| role.is(Role::Core));
     let internal = internal_addr.map(|address| taken.listen("SVC_INTERNAL_ADDR", address)).transpose()?;
-    let at = Listening {
+    let at = ListenAddresses {
         http: http.as_ref().map(TcpListener::local_addr).transpose()?,
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
         internal: internal.as_ref().map(TcpListener::local_addr).transpose()?,
@@ -97,7 +96,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     telemetry::log(filter)?;
     tracing::info!(version = version::VERSION, commit = version::COMMIT, role = role.name(), "starting");
     if let Some(started) = &started {
-        started.tell();
+        started.log_changes();
     }
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
@@ -126,12 +125,12 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
-    let told = Told {
+    let details = StartDetails {
         first_key: started.as_ref().and_then(|started| started.first_key.as_ref()),
         set_up: started.as_ref().and_then(|started| started.set_up.as_ref()),
         demo: demo.as_ref(),
     };
-    ready::announce(role, at, told)?;
+    ready::announce(role, at, details)?;
     tracing::info!(role = role.name(), "ready");
     let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");
@@ -190,13 +189,13 @@ impl Process {
         &mut self,
         listener: TcpListener,
         exposure: Exposure,
-        started: &Started,
+        started: &StartedCore,
         settings: &Settings,
         connections: usize,
     ) {
         let trusted_proxies = match exposure {
             Exposure::All | Exposure::Public => settings.addresses.trusted_proxies.clone(),
-            // No proxy stands between the roles and core.
+            // No proxy is between the roles and core.
             Exposure::Internal => Vec::new(),
         };
         let serving = Serving {
@@ -253,9 +252,9 @@ impl Process {
         Ok(())
     }
 
-    /// Serves until a signal, then for `patience` while not ready. A second signal ends the process at once. Gives the
-    /// end of a part that ended by itself, if one did.
-    async fn until_left(&mut self, mut signals: Signals, patience: Duration) -> Option<Ended> {
+    /// Serves until a signal, then for `grace_period` while not ready. A second signal ends the process at once. Gives
+    /// the end of a part that ended by itself, if one did.
+    async fn until_left(&mut self, mut signals: Signals, grace_period: Duration) -> Option<PartResult> {
         let ended = tokio::select! {
             () = signals.next() => None,
             ended = self.end_of_a_part() => Some(ended),
@@ -269,12 +268,12 @@ impl Process {
         if ended.is_some() {
             return ended;
         }
-        tracing::info!(seconds = patience.as_secs(), "no longer ready");
-        timeout(patience, self.end_of_a_part()).await.ok()
+        tracing::info!(seconds = grace_period.as_secs(), "no longer ready");
+        timeout(grace_period, self.end_of_a_part()).await.ok()
     }
 
     /// Waits until a part ends by itself.
-    async fn end_of_a_part(&mut self) -> Ended {
+    async fn end_of_a_part(&mut self) -> PartResult {
         tokio::select! {
             Some(ended) = self.parts.join_next() => ended,
             Some(ended) = self.servers.join_next() => ended,
@@ -283,14 +282,14 @@ impl Process {
     }
 
     /// Stops all parts from accepting. Edge and worker finish while the core still runs.
-    async fn stop(mut self, started: Option<Started>) {
+    async fn stop(mut self, started: Option<StartedCore>) {
         self.stop.cancel();
-        finish(&mut self.parts, DRAIN).await;
+        finish(&mut self.parts, DRAIN_TIMEOUT).await;
         let Some(started) = started else { return };
-        finish(&mut self.servers, LAST_CALLS).await;
+        finish(&mut self.servers, LAST_CALLS_TIMEOUT).await;
         started.core.stop.cancel();
-        finish(&mut self.servers, LAST_CALLS).await;
-        if timeout(CLOSE, started.core.close()).await.is_err() {
+        finish(&mut self.servers, LAST_CALLS_TIMEOUT).await;
+        if timeout(CLOSE_TIMEOUT, started.core.close()).await.is_err() {
             tracing::warn!("the core did not close in time");
         }
     }
@@ -315,8 +314,8 @@ impl Signals {
     }
 }
 
-/// Waits for parts to end, no longer than `patience`.
-async fn finish(parts: &mut Parts, patience: Duration) {
+/// Waits for parts to end, no longer than `grace_period`.
+async fn finish(parts: &mut Parts, grace_period: Duration) {
     let all = async {
         while let Some(ended) = parts.join_next().await {
             if let Err(error) = ended.map_err(Failure::from).flatten() {
@@ -324,7 +323,7 @@ async fn finish(parts: &mut Parts, patience: Duration) {
             }
         }
     };
-    if timeout(patience, all).await.is_err() {
+    if timeout(grace_period, all).await.is_err() {
         tracing::debug!("some calls are still open");
     }
 }

@@ -1,5 +1,5 @@
-//! The files that the embedded store keeps beside its data: the secret key, the service token, the first test key and the
-//! link that makes the first administrator.
+//! The files that the embedded store keeps beside its data: the secret key, the service token, the first test key and
+//! the link that makes the first administrator.
 
 use std::{
     fs::{self, DirBuilder},
@@ -35,17 +35,17 @@ pub(crate) struct Secrets {
 pub(crate) struct FirstKey {
     /// The raw key.
     pub(crate) key: SecretString,
-    /// Where it is kept, as an absolute path.
+    /// Absolute path of its file.
     pub(crate) file: PathBuf,
-    /// Whether this start is the first.
-    pub(crate) made: bool,
+    /// True at the first start.
+    pub(crate) is_new: bool,
 }
 
 /// The link that makes the first administrator.
 pub(crate) struct SetUpLink {
     /// The link.
     pub(crate) link: SecretString,
-    /// Where it is kept, as an absolute path.
+    /// Absolute path of its file.
     pub(crate) file: PathBuf,
 }
 
@@ -155,15 +155,15 @@ pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
 /// one has the same key. Once its reader has deleted the file, there is no key.
 pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<FirstKey>, Refused> {
     let file = std::path::absolute(dir.join(TEST_KEY)).map_err(at(dir))?;
-    let made = !dir.join(STORE).exists();
-    if !made && !file.exists() {
+    let is_new = !dir.join(STORE).exists();
+    if !is_new && !file.exists() {
         return Ok(None);
     }
     let key = match found_first_key(dir)? {
         Some(key) => key,
         None => keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?,
     };
-    Ok(Some(FirstKey { key: key.into(), file, made }))
+    Ok(Some(FirstKey { key: key.into(), file, is_new }))
 }
 
 /// The test key kept in the data folder.
@@ -261,9 +261,9 @@ mod tests {
     #[test]
     fn files_are_made_once_for_their_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let made = keep(dir.path(), SERVICE_TOKEN, || "one".to_owned()).unwrap();
+        let created = keep(dir.path(), SERVICE_TOKEN, || "one".to_owned()).unwrap();
         let kept = keep(dir.path(), SERVICE_TOKEN, || "two".to_owned()).unwrap();
-        assert_eq!((made.as_str(), kept.as_str()), ("one", "one"));
+        assert_eq!((created.as_str(), kept.as_str()), ("one", "one"));
         let mode = fs::metadata(dir.path().join(SERVICE_TOKEN)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -287,16 +287,19 @@ mod tests {
     #[test]
     fn the_first_start_makes_a_test_key_and_only_the_first() {
         let dir = tempfile::tempdir().unwrap();
-        let made = first(dir.path()).unwrap();
+        let created = first(dir.path()).unwrap();
         // A start that failed before there was a store: the same key again.
         let again = first(dir.path()).unwrap();
         assert!(
-            made.made && again.made && made.key.expose_secret() == again.key.expose_secret() && made.file.is_absolute()
+            created.is_new
+                && again.is_new
+                && created.key.expose_secret() == again.key.expose_secret()
+                && created.file.is_absolute()
         );
         fs::write(dir.path().join(STORE), "").unwrap();
         let later = first(dir.path()).unwrap();
-        assert!(!later.made && later.key.expose_secret() == made.key.expose_secret());
-        fs::remove_file(made.file).unwrap();
+        assert!(!later.is_new && later.key.expose_secret() == created.key.expose_secret());
+        fs::remove_file(created.file).unwrap();
         assert!(first(dir.path()).is_none());
     }
 }

@@ -13,8 +13,8 @@ use opentelemetry_sdk::{
 };
 use thesis_net::{
     clock::{IdSource as _, SystemIdSource},
+    failure_log::FailureLog,
     trace::{self, Kind, Sampling, SpanData, Value},
-    trouble::Trouble,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -26,35 +26,35 @@ use crate::{
     version,
 };
 
-/// Most spans of one message.
-const BATCH: usize = 512;
-/// Longest time that a span waits for others.
-const GATHER: Duration = Duration::from_secs(1);
-/// Longest time for the collector to take a message.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time for the last messages when the process ends.
-const LAST_SPANS: Duration = Duration::from_secs(1);
+/// Maximum spans of one message.
+const MAX_BATCH: usize = 512;
+/// Maximum time that a span waits for others.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout for the collector to accept a message.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for the last messages when the process ends.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The task that sends spans; none without a collector.
-pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
+pub(crate) struct SpanExport(Option<(CancellationToken, JoinHandle<()>)>);
 
 /// Begins to send spans where a collector is named.
-pub(crate) fn send(settings: &Traces, role: Role) -> Result<Sending, Failure> {
-    let Some(url) = &settings.otlp_url else { return Ok(Sending(None)) };
+pub(crate) fn send(settings: &Traces, role: Role) -> Result<SpanExport, Failure> {
+    let Some(url) = &settings.otlp_url else { return Ok(SpanExport(None)) };
     let exporter = exporter(url, role)?;
     let sampling = Sampling::of(settings.trace_sample);
     let spans = trace::install(sampling, Arc::new(SystemIdSource)).ok_or("spans are sent already")?;
     let stop = CancellationToken::new();
     let sender = Sender { exporter, spans, scope: InstrumentationScope::builder("trade-thesis").build(), lost: 0 };
-    Ok(Sending(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
+    Ok(SpanExport(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
 }
 
-impl Sending {
-    /// Sends what is left, no longer than a moment.
+impl SpanExport {
+    /// Exports the remaining spans, with a short timeout.
     pub(crate) async fn finish(self) {
         let Some((stop, sending)) = self.0 else { return };
         stop.cancel();
-        if timeout(LAST_SPANS, sending).await.is_err() {
+        if timeout(FINISH_TIMEOUT, sending).await.is_err() {
             tracing::debug!("the last spans were not sent");
         }
     }
@@ -64,13 +64,13 @@ fn exporter(url: &str, role: Role) -> Result<SpanExporter, Failure> {
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(delivery_worker::tls_config(None)?)
         .no_proxy()
-        .timeout(PATIENCE)
+        .timeout(EXPORT_TIMEOUT)
         .build()?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(client)
         .with_protocol(Protocol::HttpBinary)
-        .with_timeout(PATIENCE)
+        .with_timeout(EXPORT_TIMEOUT)
         .with_retry_policy(RetryPolicy::disabled())
         .with_endpoint(format!("{url}/v1/traces"))
         .build();
@@ -100,11 +100,11 @@ struct Sender {
 
 impl Sender {
     async fn run(mut self, stop: CancellationToken) {
-        let mut trouble = Trouble::default();
+        let mut failure_log = FailureLog::default();
         loop {
             let mut batch = Vec::new();
             let is_last = stop.run_until_cancelled(self.gather(&mut batch)).await.is_none();
-            while batch.len() < BATCH
+            while batch.len() < MAX_BATCH
                 && let Ok(span) = self.spans.try_recv()
             {
                 batch.push(span);
@@ -114,7 +114,7 @@ impl Sender {
             }
             let error = self.export(batch).await;
             self.lost += trace::take_dropped();
-            if self.lost > 0 && trouble.goes_on() {
+            if self.lost > 0 && failure_log.note_failure() {
                 let lost = std::mem::take(&mut self.lost);
                 tracing::warn!(spans = lost, error, "spans were lost; look at SVC_OTLP_URL and at the collector");
             }
@@ -126,20 +126,21 @@ impl Sender {
 
     /// Waits for a span, then a moment for others.
     async fn gather(&mut self, batch: &mut Vec<SpanData>) {
-        if self.spans.recv_many(batch, BATCH).await == 0 {
+        if self.spans.recv_many(batch, MAX_BATCH).await == 0 {
             return;
         }
-        let others =
-            async { while batch.len() < BATCH && self.spans.recv_many(batch, BATCH - batch.len()).await > 0 {} };
+        let others = async {
+            while batch.len() < MAX_BATCH && self.spans.recv_many(batch, MAX_BATCH - batch.len()).await > 0 {}
+        };
         // Spans that came until then are in the batch.
-        let _ = timeout(GATHER, others).await;
+        let _ = timeout(BATCH_INTERVAL, others).await;
     }
 
     /// Sends a message. Gives the reason if the collector did not take it.
     async fn export(&mut self, batch: Vec<SpanData>) -> Option<String> {
         let count = batch.len() as u64;
         let batch = batch.into_iter().map(|span| exported(span, &self.scope)).collect();
-        let error = match timeout(PATIENCE, self.exporter.export(batch)).await {
+        let error = match timeout(EXPORT_TIMEOUT, self.exporter.export(batch)).await {
             Ok(Ok(())) => return None,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the collector did not answer in time".to_owned(),

@@ -9,9 +9,9 @@ use upstream_sim::{Faults, Options, Simulator};
 
 use crate::{Failure, config::Refused, ready, roles::Signals};
 
-/// Least characters of a token.
-const TOKEN_LENGTH: usize = 16;
-/// What a person can do next.
+/// Minimum characters of a token.
+const MIN_TOKEN_LENGTH: usize = 16;
+/// Next steps for a person.
 const NOTES: &str = "  faults    PUT /sim/faults, such as {\"silent\":true}\n  truth     GET /sim/state\n";
 
 /// Simulate an upstream, with faults on demand.
@@ -49,8 +49,8 @@ pub(crate) struct UpstreamSim {
 pub(crate) async fn run(simulator: UpstreamSim) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let token = simulator.token.expose_secret();
-    if token.len() < TOKEN_LENGTH || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let reason = format!("it must be {TOKEN_LENGTH} or more printable ASCII characters without spaces");
+    if token.len() < MIN_TOKEN_LENGTH || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let reason = format!("it must be {MIN_TOKEN_LENGTH} or more printable ASCII characters without spaces");
         return Err(Refused::new("SVC_UPSTREAM_TOKEN", reason).into());
     }
     let options = Options {

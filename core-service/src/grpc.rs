@@ -38,7 +38,7 @@ use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN}
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
-    server::{Limits, ServiceAnswers},
+    server::{Limits, ServiceHandler},
     services::{Services, Streams},
     tls::Acceptor,
 };
@@ -223,7 +223,7 @@ pub async fn serve(
         thesis_net::server::serve(
             listener,
             tls,
-            Arc::new(ServiceAnswers { service, refusal, calls: MAX_CALLS_OF_CONNECTION as usize }),
+            Arc::new(ServiceHandler { service, refusal, calls: MAX_CALLS_OF_CONNECTION as usize }),
             limits,
             shutdown.clone()
         ),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use thesis_net::figures::{Behind, seconds, value};
+use thesis_net::metric::{FollowerLag, seconds, value};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{
@@ -36,9 +36,9 @@ const fn kind_of(dataset: &Dataset) -> &'static str {
 /// Lags of the followers of one dataset's log.
 #[derive(Default)]
 struct Followers {
-    rows: Behind,
-    fan_out: Behind,
-    search: Behind,
+    rows: FollowerLag,
+    fan_out: FollowerLag,
+    search: FollowerLag,
 }
 
 /// Values of all datasets of one kind: the sum of the positions, and the largest of each lag.

@@ -1,7 +1,7 @@
 //! Metrics of a core. No label names a project, a key or a dataset of a project: their number has no bound.
 
 use metrics::{Counter, Gauge, Histogram};
-use thesis_net::figures::{self, Figure};
+use thesis_net::metric::{self, Metric};
 
 /// The kinds of datasets. A metric of `projects` is the sum of all projects, or the value of the one farthest behind.
 const DATASETS: &[&str] = &["live", "sandbox", "projects"];
@@ -10,12 +10,12 @@ const LANES: &[&str] = &["normal", "slow"];
 
 macro_rules! declare_metrics {
     ($($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
-        $(#[doc = $text] pub static $name: Figure<$kind> = Figure::new($metric, $labels, $text);)+
+        $(#[doc = $text] pub static $name: Metric<$kind> = Metric::new($metric, $labels, $text);)+
 
         /// Declares the metrics of a core. Install the recorder first.
         pub fn declare() {
-            figures::declare(&[$(&$name),+]);
-            thesis_streams::figures::declare();
+            metric::declare(&[$(&$name),+]);
+            thesis_streams::metrics::declare();
         }
     };
 }

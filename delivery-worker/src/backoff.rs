@@ -1,4 +1,4 @@
-//! How long to wait before core is asked again.
+//! The wait before core is called again.
 
 use std::time::Duration;
 

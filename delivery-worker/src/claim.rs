@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
 use thesis_net::{
-    figures::UnderWay,
+    failure_log::FailureLog,
+    metric::InProgress,
     services::{ATTEMPTS_A_PLACE, Stream},
-    trouble::Trouble,
 };
 use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
@@ -15,14 +15,14 @@ use tonic::Status;
 
 use crate::{
     backoff::Backoff,
-    figures,
+    metrics,
     report::Cores,
-    send::{Sender, Sent, drain},
-    traced::Traced,
+    send::{AttemptResult, Sender, drain},
+    traced::TracedAttempt,
 };
 
-/// Longest wait for open attempts and reports at the end.
-const LAST_WORDS: Duration = Duration::from_millis(7_500);
+/// Timeout for open attempts and reports at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(7_500);
 
 pub(crate) struct Worker {
     pub(crate) cores: Arc<Cores>,
@@ -31,7 +31,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Works for every core.
+    /// Takes claims from every core.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
         let each = (0..self.cores.count()).map(|core| Arc::clone(&self).work_for(core, shutdown.clone()));
         futures::future::join_all(each).await;
@@ -39,8 +39,8 @@ impl Worker {
 
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
-        let (mut backoff, mut trouble) = (Backoff::new(), Trouble::default());
-        // Attempts outlive the stream that brought them: core going away is no reason to send twice.
+        let (mut backoff, mut failure_log) = (Backoff::new(), FailureLog::default());
+        // Attempts outlive the stream of their claims: a lost core is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
                 break;
@@ -48,7 +48,7 @@ impl Worker {
             let ended = match claims {
                 Ok(claims) => {
                     backoff = Backoff::new();
-                    if trouble.ends() {
+                    if failure_log.note_success() {
                         tracing::info!("claims from core again");
                     }
                     self.take(core, claims, &mut attempts, &shutdown).await
@@ -56,20 +56,21 @@ impl Worker {
                 Err(status) => Some(status),
             };
             if !shutdown.is_cancelled() {
-                figures::STREAMS_LOST.one().increment(1);
-                if trouble.goes_on() {
+                metrics::STREAMS_LOST.one().increment(1);
+                if failure_log.note_failure() {
                     tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
                 }
                 shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
             }
         }
-        let finished = tokio::time::timeout(LAST_WORDS, async { while attempts.join_next().await.is_some() {} }).await;
+        let finished =
+            tokio::time::timeout(DRAIN_TIMEOUT, async { while attempts.join_next().await.is_some() {} }).await;
         if finished.is_err() {
             tracing::warn!(attempts = attempts.len(), "left attempts unreported; core hands them out again");
         }
     }
 
-    /// Starts attempts for claims until the stream ends or the worker stops. Gives the error that ended the stream.
+    /// Starts attempts for claims until the stream ends or the worker stops. Returns the error that ended the stream.
     async fn take(
         self: &Arc<Self>,
         core: usize,
@@ -105,14 +106,14 @@ impl Worker {
     }
 
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
-        let _under_way = UnderWay::begin(figures::IN_PROGRESS.one());
-        let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, Traced::begin(&claim));
-        let Sent { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
-        figures::count(&outcome, latency_ms);
+        let _in_progress = InProgress::begin(metrics::IN_PROGRESS.one());
+        let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, TracedAttempt::begin(&claim));
+        let AttemptResult { started_at, latency_ms, outcome, kind, response, deadline } = self.sender.send(claim).await;
+        metrics::count(&outcome, latency_ms);
         traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };
-        tokio::join!(self.cores.report(core, report), drain(answer, deadline));
+        tokio::join!(self.cores.report(core, report), drain(response, deadline));
     }
 
     async fn release(self: Arc<Self>, core: usize, claim: ClaimResponse) {

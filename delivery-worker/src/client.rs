@@ -20,11 +20,11 @@ use rustls::{
 };
 use url::Host;
 
-use crate::{error::WorkerError, guard::Vetted};
+use crate::{error::WorkerError, guard::VettedTarget};
 
-const CLIENTS: usize = 4096;
-/// Longest idle time of a connection. Common servers close theirs after 5 s, and a POST must not meet the closing.
-const IDLE: Duration = Duration::from_secs(4);
+const MAX_CLIENTS: usize = 4096;
+/// Timeout of an idle connection. Common servers close theirs after 5 s, and a POST must not meet the closing.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// One client, with its own connections, for each host with the exact set of its addresses. So an attempt never uses a
 /// connection to an address that was not judged for this attempt.
@@ -37,36 +37,36 @@ pub(crate) struct Clients {
 impl Clients {
     /// Clients that trust the public roots and the given ones.
     pub(crate) fn new(root_certificate: Option<&[u8]>, connect_timeout: Duration) -> Result<Self, WorkerError> {
-        Ok(Self { tls: tls_config(root_certificate)?, connect_timeout, by_target: Cache::new(CLIENTS) })
+        Ok(Self { tls: tls_config(root_certificate)?, connect_timeout, by_target: Cache::new(MAX_CLIENTS) })
     }
 
-    pub(crate) fn get(&self, target: &Vetted) -> reqwest::Result<Client> {
+    pub(crate) fn get(&self, target: &VettedTarget) -> reqwest::Result<Client> {
         let key = (target.host.clone(), target.addresses.clone());
         self.by_target.get_or_insert_with(&key, || self.build(&target.addresses))
     }
 
     fn build(&self, addresses: &[IpAddr]) -> reqwest::Result<Client> {
-        // Port 0 stands for the URL's.
+        // Port 0 means the port of the URL.
         let addresses = addresses.iter().map(|&address| SocketAddr::new(address, 0)).collect();
         Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
-            .dns_resolver(Arc::new(Fixed(addresses)))
+            .dns_resolver(Arc::new(FixedResolver(addresses)))
             .redirect(Policy::none())
             .retry(retry::never())
             .referer(false)
             .no_proxy()
             .http1_only()
-            // An attempt that gets another's connection leaves its own half made, and this alone ends it.
+            // An attempt that gets another's connection leaves its own unfinished, and only this timeout ends it.
             .connect_timeout(self.connect_timeout)
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
     }
 }
 
-/// TLS that trusts the public roots, and a PEM file's certificates beside them.
+/// A TLS configuration that trusts the public roots, and the certificates of a PEM file.
 ///
 /// # Errors
-/// When the certificates cannot be read.
+/// Fails when the certificates cannot be read.
 pub fn tls_config(root_certificate: Option<&[u8]>) -> Result<ClientConfig, WorkerError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(pem) = root_certificate {
@@ -91,9 +91,9 @@ fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {
 }
 
 /// Resolves every name to the vetted addresses and no others.
-struct Fixed(Vec<SocketAddr>);
+struct FixedResolver(Vec<SocketAddr>);
 
-impl Resolve for Fixed {
+impl Resolve for FixedResolver {
     fn resolve(&self, _name: Name) -> Resolving {
         let addresses: Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))

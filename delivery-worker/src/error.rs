@@ -1,6 +1,6 @@
-//! Why a worker cannot start.
+//! Errors of a worker's start.
 
-/// Why a worker cannot start.
+/// The reason why a worker cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The root certificate cannot be read.

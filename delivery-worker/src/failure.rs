@@ -1,8 +1,8 @@
-//! Failures of an attempt that brought no answer.
+//! Failures of an attempt without a response.
 
 use thesis_net::guard::Refusal;
 
-/// Why there is no answer, in words for the customer.
+/// The reason why there is no response, in a text for the customer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("timeout")]

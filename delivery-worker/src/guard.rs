@@ -1,4 +1,4 @@
-//! Where an attempt may go.
+//! The destinations that an attempt may use.
 
 use std::net::IpAddr;
 
@@ -11,11 +11,11 @@ use url::{Host, Url};
 
 use crate::failure::Failure;
 
-/// Most addresses of a name that are tried.
-const ADDRESSES: usize = 8;
+/// Maximum addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
 
 /// A URL and the judged addresses that an attempt may use.
-pub(crate) struct Vetted {
+pub(crate) struct VettedTarget {
     pub(crate) url: Url,
     pub(crate) host: Host,
     pub(crate) addresses: Vec<IpAddr>,
@@ -31,9 +31,9 @@ impl Guard {
         Self { resolver, allow }
     }
 
-    /// Judges the URL, as given and as it is read, resolves its host and judges each address; one refused address
+    /// Judges the URL, as given and as parsed, resolves its host and judges each address; one refused address
     /// refuses all.
-    pub(crate) async fn vet(&self, url: &str, livemode: bool) -> Result<Vetted, Failure> {
+    pub(crate) async fn vet(&self, url: &str, livemode: bool) -> Result<VettedTarget, Failure> {
         judge_form(url).map_err(Failure::Refused)?;
         let target = judge_url(url, livemode, &self.allow).map_err(Failure::Refused)?;
         let mut addresses = match &target.host {
@@ -47,7 +47,7 @@ impl Guard {
         for &address in &addresses {
             judge_address(address, &self.allow).map_err(Failure::Refused)?;
         }
-        addresses.truncate(ADDRESSES);
-        Ok(Vetted { url: target.url, host: target.host, addresses })
+        addresses.truncate(MAX_ADDRESSES);
+        Ok(VettedTarget { url: target.url, host: target.host, addresses })
     }
 }

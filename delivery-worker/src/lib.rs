@@ -15,8 +15,8 @@ mod claim;
 mod client;
 mod error;
 mod failure;
-mod figures;
 mod guard;
+mod metrics;
 mod report;
 mod send;
 mod sign;
@@ -27,15 +27,15 @@ pub use self::{client::tls_config, error::WorkerError, send::headers};
 /// The settings that a worker starts with.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// Most attempts under way at once for which core waits. With late ones there may be twice this number.
+    /// Maximum open attempts that core counts. With late attempts there may be twice this number.
     pub capacity: usize,
-    /// Longest time for DNS, connection, request and response of an attempt together.
+    /// Timeout for DNS, connection, request and response of an attempt together.
     pub timeout: Duration,
     /// Networks to which the address rules do not apply.
     pub allow_networks: Vec<IpNet>,
-    /// A PEM file's certificates, trusted beside the public roots.
+    /// Certificates of a PEM file, trusted in addition to the public roots.
     pub root_certificate: Option<Vec<u8>>,
-    /// Name servers to ask instead of the system's.
+    /// Name servers in place of the system's.
     pub dns_servers: Vec<SocketAddr>,
 }
 
@@ -51,10 +51,10 @@ impl Default for WorkerConfig {
     }
 }
 
-/// Works for each of these cores until `shutdown`, then lets attempts under way finish; returns within 8 s of it.
+/// Takes claims from each of these cores until `shutdown`, then lets open attempts finish; returns within 8 s.
 ///
 /// # Errors
-/// When the configuration cannot be used. A core that is away is no error: it is tried until it comes back.
+/// Fails when the configuration cannot be used. An unreachable core is no error: the worker retries it.
 pub async fn run(
     cores: Vec<Arc<Deliveries>>,
     config: WorkerConfig,
@@ -62,7 +62,7 @@ pub async fn run(
     ids: SharedIdSource,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
-    figures::declare();
+    metrics::declare();
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref(), config.timeout)?;
     let worker = claim::Worker {

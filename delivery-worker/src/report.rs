@@ -17,23 +17,24 @@ use tonic::{Code, Request, Status};
 
 use crate::backoff::Backoff;
 
-/// Longest wait for core's answer to reports. Core may be gone without a word, and a report may be repeated.
+/// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Most reports of one call.
-const BATCH: usize = 256;
-/// Most calls to one core at once. What comes in meanwhile goes together, which costs core's store much less.
-const CALLS: usize = 2;
-/// Calls to the core that handed the attempts out, before any other is asked.
-const PATIENCE: usize = 2;
+/// Maximum reports of one call.
+const MAX_BATCH: usize = 256;
+/// Maximum open calls to one core. Reports that arrive during the calls go together, which costs core's store much
+/// less.
+const MAX_CALLS: usize = 2;
+/// Calls to the core that assigned the attempts, before the worker calls another core.
+const OWN_CORE_CALLS: usize = 2;
 
-/// A report, and the one who waits until core has it.
-type Waiting = (AttemptReport, oneshot::Sender<()>);
+/// A report, and the caller that waits until core has it.
+type PendingReport = (AttemptReport, oneshot::Sender<()>);
 
-/// The cores that hand out attempts.
+/// The cores that assign attempts.
 pub(crate) struct Cores {
     cores: Vec<Arc<Deliveries>>,
-    /// Reports to each.
-    reports: Vec<mpsc::UnboundedSender<Waiting>>,
+    /// The queue of reports to each core.
+    reports: Vec<mpsc::UnboundedSender<PendingReport>>,
     ids: SharedIdSource,
 }
 
@@ -46,7 +47,7 @@ impl Cores {
         Arc::new(Self { cores, reports, ids })
     }
 
-    /// How many cores there are.
+    /// The number of cores.
     pub(crate) fn count(&self) -> usize {
         self.cores.len()
     }
@@ -60,44 +61,44 @@ impl Cores {
         Ok(self.cores[core].claim(request(ClaimRequest { capacity })).await?.into_inner())
     }
 
-    /// Waits until a core has a report of an attempt that this core handed out, or says that it never will.
+    /// Waits until a core has accepted or finally refused the report of an attempt that this core assigned.
     pub(crate) async fn report(&self, core: usize, report: AttemptReport) {
-        let (done, told) = oneshot::channel();
+        let (done, reported) = oneshot::channel();
         if self.reports[core].send((report, done)).is_ok() {
             // An error means that the runtime is ending.
-            let _ = told.await;
+            let _ = reported.await;
         }
     }
 }
 
-/// Reports what comes in, as many at once as wait.
+/// Sends the queued reports in batches.
 async fn report_all(
     cores: Vec<Arc<Deliveries>>,
     index: usize,
-    mut queue: mpsc::UnboundedReceiver<Waiting>,
+    mut queue: mpsc::UnboundedReceiver<PendingReport>,
     ids: SharedIdSource,
 ) {
-    let calls = Arc::new(Semaphore::new(CALLS));
-    let mut waiting = Vec::with_capacity(BATCH);
+    let calls = Arc::new(Semaphore::new(MAX_CALLS));
+    let mut waiting = Vec::with_capacity(MAX_BATCH);
     loop {
         let Ok(call) = Arc::clone(&calls).acquire_owned().await else { return };
-        if queue.recv_many(&mut waiting, BATCH).await == 0 {
+        if queue.recv_many(&mut waiting, MAX_BATCH).await == 0 {
             return;
         }
-        let (reports, told): (Vec<_>, Vec<_>) = waiting.drain(..).unzip();
+        let (reports, callers): (Vec<_>, Vec<_>) = waiting.drain(..).unzip();
         let (cores, ids) = (cores.clone(), Arc::clone(&ids));
         tokio::spawn(async move {
             report(&cores, index, reports, &ids).await;
             drop(call);
-            for told in told {
-                // The one who waits may have been given up.
-                let _ = told.send(());
+            for caller in callers {
+                // The caller may have been cancelled.
+                let _ = caller.send(());
             }
         });
     }
 }
 
-/// Repeats a call until a core takes it, or says that it never will. The others are asked once this one does not answer.
+/// Repeats a call until a core accepts or finally refuses it. Calls the other cores once this one does not respond.
 async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptReport>, ids: &SharedIdSource) {
     let mut backoff = Backoff::new();
     let request_of = |reports: &Vec<AttemptReport>| {
@@ -106,15 +107,15 @@ async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptRep
         request
     };
     for attempt in 0.. {
-        let core = &cores[(index + usize::saturating_sub(attempt, PATIENCE - 1)) % cores.len()];
+        let core = &cores[(index + usize::saturating_sub(attempt, OWN_CORE_CALLS - 1)) % cores.len()];
         // In one process a panic in core arrives here.
         let reporting = AssertUnwindSafe(core.report(request_of(&reports))).catch_unwind();
-        let answer = match timeout(REPORT_TIMEOUT, reporting).await {
-            Ok(Ok(answer)) => answer,
+        let result = match timeout(REPORT_TIMEOUT, reporting).await {
+            Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(Status::internal(panics::text(panic.as_ref()))),
             Err(_) => Err(Status::deadline_exceeded("no answer")),
         };
-        let Err(status) = answer else { return };
+        let Err(status) = result else { return };
         if is_final(status.code()) {
             tracing::warn!(reports = reports.len(), %status, "core refused reports");
             return;

@@ -13,20 +13,20 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Clients, failure::Failure, figures::FAILURES, guard::Guard, sign::signature};
+use crate::{client::Clients, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
 
-/// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
-const DRAIN_BYTES: usize = 16 * 1024;
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
+const MAX_DRAIN_BYTES: usize = 16 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How an attempt ended.
-pub(crate) struct Sent {
+/// The result of an attempt.
+pub(crate) struct AttemptResult {
     pub(crate) started_at: Timestamp,
     pub(crate) latency_ms: i32,
     pub(crate) outcome: Outcome,
-    /// The kind of its failure, if it brought no answer.
+    /// The kind of its failure, if there was no response.
     pub(crate) kind: Option<&'static str>,
-    pub(crate) answer: Option<Response>,
+    pub(crate) response: Option<Response>,
     pub(crate) deadline: Instant,
 }
 
@@ -38,24 +38,24 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) async fn send(&self, claim: ClaimResponse) -> Sent {
+    pub(crate) async fn send(&self, claim: ClaimResponse) -> AttemptResult {
         let started_ms = self.clock.now_ms();
         let deadline = Instant::now() + self.timeout;
         let post = self.post(claim, started_ms.div_euclid(1000));
-        let answer = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
+        let response = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
         let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
-        let kind = answer.as_ref().err().map(Failure::kind);
-        let (outcome, answer) = match answer {
-            Ok(answer) => {
-                let status = answer.status().as_u16().into();
-                (Outcome::Response(AttemptResponse { status }), Some(answer))
+        let kind = response.as_ref().err().map(Failure::kind);
+        let (outcome, response) = match response {
+            Ok(response) => {
+                let status = response.status().as_u16().into();
+                (Outcome::Response(AttemptResponse { status }), Some(response))
             }
             Err(failure) => {
                 FAILURES.at(failure.kind()).increment(1);
                 (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None)
             }
         };
-        Sent { started_at: from_millis(started_ms), latency_ms, outcome, kind, answer, deadline }
+        AttemptResult { started_at: from_millis(started_ms), latency_ms, outcome, kind, response, deadline }
     }
 
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
@@ -66,26 +66,26 @@ impl Sender {
     }
 }
 
-/// Reads the rest of a short answer, so that its connection can be used again.
-pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
-    let Some(mut answer) = answer else { return };
-    if answer.content_length().is_some_and(|length| length > DRAIN_BYTES as u64) {
+/// Reads the rest of a short response, so that its connection can be reused.
+pub(crate) async fn drain(response: Option<Response>, deadline: Instant) {
+    let Some(mut response) = response else { return };
+    if response.content_length().is_some_and(|length| length > MAX_DRAIN_BYTES as u64) {
         return;
     }
-    let mut left = DRAIN_BYTES;
+    let mut left = MAX_DRAIN_BYTES;
     let rest = async {
-        while let Ok(Some(chunk)) = answer.chunk().await
+        while let Ok(Some(chunk)) = response.chunk().await
             && let Some(less) = left.checked_sub(chunk.len())
         {
             left = less;
         }
     };
-    // An answer that is longer or slower is dropped, and its connection with it.
-    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIME), rest).await;
+    // A longer or slower response is dropped, and its connection with it.
+    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIMEOUT), rest).await;
 }
 
-/// The headers of an attempt, signed at this time with each of its secrets; none if an id has characters that no header
-/// can carry.
+/// The headers of an attempt, signed at this time with each of its secrets; `None` if an id has characters that no
+/// header can carry.
 #[must_use]
 pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
     let attempt = Attempt {

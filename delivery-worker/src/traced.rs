@@ -6,15 +6,15 @@ use thesis_net::trace::{self, Kind, Span, Trace};
 use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
 use tracing::Level;
 
-use crate::figures::name;
+use crate::metrics::name;
 
 /// The target of the lines, off unless `SVC_LOG` names it.
 const TARGET: &str = "access";
 
-/// An attempt under way; empty if neither log nor collector asks for it.
-pub(crate) struct Traced(Option<Box<Told>>);
+/// An open attempt; empty if neither log nor collector records it.
+pub(crate) struct TracedAttempt(Option<Box<AttemptRecord>>);
 
-struct Told {
+struct AttemptRecord {
     delivery: String,
     webhook: String,
     attempt: i32,
@@ -23,9 +23,9 @@ struct Told {
     span: Option<Span>,
 }
 
-impl Traced {
-    /// Begins to watch an attempt. Its trace is that of the request that caused the event; without a request, all attempts of
-    /// a delivery share one.
+impl TracedAttempt {
+    /// Begins the record of an attempt. Its trace is the one of the request that caused the event; without a request,
+    /// all attempts of a delivery share one.
     pub(crate) fn begin(claim: &ClaimResponse) -> Self {
         let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
         if !is_logged && !trace::is_exported() {
@@ -41,16 +41,16 @@ impl Traced {
             span.set("thesis.webhook_id", claim.webhook_id.clone());
         }
         let (delivery, webhook) = (claim.delivery_id.clone(), claim.webhook_id.clone());
-        let told = Told { delivery, webhook, attempt: claim.attempt, trace, is_logged, span };
-        Self((is_logged || told.span.is_some()).then(|| Box::new(told)))
+        let record = AttemptRecord { delivery, webhook, attempt: claim.attempt, trace, is_logged, span };
+        Self((is_logged || record.span.is_some()).then(|| Box::new(record)))
     }
 
-    /// Records how it ended, with the kind of its failure. The address and the endpoint's answer are left out.
+    /// Records the outcome, with the kind of a failure, but without the address and the endpoint's response.
     pub(crate) fn end(self, outcome: &Outcome, kind: Option<&'static str>, took_ms: i32) {
-        let Some(told) = self.0 else { return };
-        let Told { delivery, webhook, attempt, trace, is_logged, span } = *told;
+        let Some(record) = self.0 else { return };
+        let AttemptRecord { delivery, webhook, attempt, trace, is_logged, span } = *record;
         let (status, why) = match outcome {
-            Outcome::Response(answer) => (Some(answer.status), None),
+            Outcome::Response(response) => (Some(response.status), None),
             Outcome::Failure(failure) => (None, Some(failure.reason.as_str())),
             Outcome::Released(_) => (None, None),
         };

@@ -1,42 +1,42 @@
-//! How long to wait before something that failed is tried again.
+//! The wait before a failed action is retried.
 
 use std::time::Duration;
 
 use crate::clock::IdSource;
 
-/// More failures double nothing.
+/// Failures beyond this number no longer double the wait.
 const MAX_DOUBLINGS: u32 = 31;
 
 /// The wait doubles with each failure. Up to half of it is added at random, so that clients do not return together.
 #[derive(Debug)]
 pub struct Backoff {
     first: Duration,
-    longest: Duration,
+    max: Duration,
     failures: u32,
 }
 
 impl Backoff {
-    /// Begins with the first wait, and doubles it up to the longest.
+    /// A backoff that starts with `first` and doubles the wait up to `max`.
     #[must_use]
-    pub const fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, failures: 0 }
+    pub const fn new(first: Duration, max: Duration) -> Self {
+        Self { first, max, failures: 0 }
     }
 
-    /// Takes the first wait that the other side tells, in milliseconds.
-    pub fn take(&mut self, first_ms: u64) {
-        self.first = Duration::from_millis(first_ms.max(1)).min(self.longest);
+    /// Uses the first wait that the other side requests, in milliseconds.
+    pub fn set_first(&mut self, first_ms: u64) {
+        self.first = Duration::from_millis(first_ms.max(1)).min(self.max);
     }
 
-    /// Notes a success.
+    /// Resets the wait after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The next wait.
+    /// Returns the next wait.
     pub fn next(&mut self, ids: &dyn IdSource) -> Duration {
         let mut random = [0];
         ids.fill(&mut random);
-        let wait = self.first.saturating_mul(1 << self.failures).min(self.longest);
+        let wait = self.first.saturating_mul(1 << self.failures).min(self.max);
         self.failures = (self.failures + 1).min(MAX_DOUBLINGS);
         wait + wait / 2 * u32::from(random[0]) / 255
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     const FIRST: Duration = Duration::from_secs(1);
-    const LONGEST: Duration = Duration::from_secs(10);
+    const MAX_WAIT: Duration = Duration::from_secs(10);
 
     struct Always(u8);
 
@@ -62,24 +62,24 @@ mod tests {
     }
 
     #[test]
-    fn doubles_up_to_the_longest() {
-        assert_eq!(waits(&mut Backoff::new(FIRST, LONGEST), 0), [1_000, 2_000, 4_000, 8_000, 10_000]);
-        assert_eq!(waits(&mut Backoff::new(FIRST, LONGEST), 255), [1_500, 3_000, 6_000, 12_000, 15_000]);
+    fn doubles_up_to_the_maximum() {
+        assert_eq!(waits(&mut Backoff::new(FIRST, MAX_WAIT), 0), [1_000, 2_000, 4_000, 8_000, 10_000]);
+        assert_eq!(waits(&mut Backoff::new(FIRST, MAX_WAIT), 255), [1_500, 3_000, 6_000, 12_000, 15_000]);
     }
 
     #[test]
     fn begins_as_the_other_side_tells_and_again_after_success() {
-        let mut backoff = Backoff::new(FIRST, LONGEST);
-        backoff.take(500);
+        let mut backoff = Backoff::new(FIRST, MAX_WAIT);
+        backoff.set_first(500);
         assert_eq!(waits(&mut backoff, 0), [500, 1_000, 2_000, 4_000, 8_000]);
         backoff.reset();
         assert_eq!(waits(&mut backoff, 0)[0], 500);
-        for (told, first) in [(0, 1), (u64::MAX, 10_000)] {
-            backoff.take(told);
+        for (first_ms, first) in [(0, 1), (u64::MAX, 10_000)] {
+            backoff.set_first(first_ms);
             backoff.reset();
             assert_eq!(waits(&mut backoff, 0)[0], first);
         }
-        backoff.take(1);
+        backoff.set_first(1);
         for _ in 0..100 {
             backoff.next(&Always(0));
         }

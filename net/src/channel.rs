@@ -1,4 +1,4 @@
-//! The way to core over gRPC, at several addresses.
+//! The gRPC channel to core, over several addresses.
 
 mod remedies;
 #[cfg(test)]
@@ -32,17 +32,18 @@ use tower::{Service, ServiceExt as _};
 pub use self::remedies::remedy;
 use crate::{clock::SharedClock, tls::Authorities};
 
-/// Longest time, in milliseconds, in which an address that failed is tried last.
-const AVOID_MS: i64 = 2_000;
-/// Least time, in milliseconds, between two log lines about TLS with one core.
-const TELL_AGAIN_MS: i64 = 60_000;
-/// Longest wait for a core to begin its answer while another can be tried.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time, in milliseconds, for which a failed address is tried last.
+const AVOID_TIME_MS: i64 = 2_000;
+/// Minimum time, in milliseconds, between two log lines about TLS errors of one core.
+const TLS_ERROR_LOG_INTERVAL_MS: i64 = 60_000;
+/// Timeout for the head of a core's response while another core can be tried.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Most bytes on their way of one call's answer. `MAX_WINDOW` is for all calls of a connection: the most there can be.
+/// HTTP/2 window of one response in bytes. `MAX_WINDOW`, the largest that HTTP/2 allows, is for all calls of a
+/// connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Most bytes of an answer's headers.
+/// Maximum bytes of a response's headers.
 const MAX_HEADERS: u32 = 256 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -61,17 +62,17 @@ struct Core {
     address: String,
     channel: Channel,
     avoid_until: AtomicI64,
-    /// When TLS with it last failed.
+    /// Time of the last TLS failure.
     tls_failed_at: AtomicI64,
 }
 
 impl CoreChannel {
-    /// Spreads calls over the addresses. Where it is safe, a call that one core failed to answer is made again on
-    /// another. Connects when first used; to an address of `https` by TLS, where core must show a certificate of one of the
-    /// authorities.
+    /// Spreads calls over the addresses. Where it is safe, a call that one core failed is repeated on
+    /// another. Connects when first used; to an address of `https` by TLS, where core must show a certificate of one of
+    /// the authorities.
     ///
     /// # Errors
-    /// When an address is not a URL.
+    /// Fails when an address is not a URL.
     pub fn new(
         addresses: &[String],
         authorities: &Authorities,
@@ -104,7 +105,7 @@ impl CoreChannel {
         Ok(Self(Arc::new(Cores { cores, next: AtomicUsize::new(0), clock })))
     }
 
-    /// A channel to each core apart.
+    /// One channel for each core.
     #[must_use]
     pub fn each(&self) -> Vec<Self> {
         let alone = |core: &Arc<Core>| {
@@ -132,8 +133,8 @@ impl Cores {
         order
     }
 
-    /// Calls one core after another until one answers. A core that did not answer may have carried out the call. Such a
-    /// call is made again only where that changes nothing.
+    /// Calls one core after another until one responds. A core without a response may have carried out the call. Such a
+    /// call is repeated only where that changes nothing.
     async fn call(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -146,17 +147,17 @@ impl Cores {
             let calling = core.channel.clone().oneshot(request);
             // A slow core still holds the idempotency key of its call, so another core could not help.
             last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
-                timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
+                timeout(RESPONSE_TIMEOUT, calling).await.map_err(BoxError::from).and_then(|response| Ok(response?))
             } else {
                 calling.await.map_err(BoxError::from)
             };
             let again = match &last {
-                Ok(answer) => repeatable && is_unavailable(answer),
+                Ok(response) => repeatable && is_unavailable(response),
                 Err(error) => repeatable || was_never_sent(error.as_ref()),
             };
             if let Err(error) = &last {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
-                remedy = remedies::of(error, &core.address);
+                remedy = remedies::remedy_for(error, &core.address);
                 if core.failed(error, self.clock.now_ms()) {
                     tracing::error!(core = core.address, error = reason(error), remedy, "TLS with core failed");
                 }
@@ -165,22 +166,22 @@ impl Cores {
                 break;
             }
         }
-        // Whatever broke on the way to core, the caller is told that it is unavailable.
+        // The caller gets `UNAVAILABLE`, whatever the reason was.
         last.map_err(|error| remedies::unavailable(reason(error.as_ref()), remedy).into())
     }
 }
 
 impl Core {
-    /// Notes that the core was not reached. Returns whether the log should tell it: TLS failed, for the first time in a
-    /// while.
+    /// Notes that the core was not reached. Returns true if the error should be logged: TLS failed, and the log
+    /// interval has passed.
     fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
-        self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
+        self.avoid_until.store(now_ms + AVOID_TIME_MS, Ordering::Relaxed);
         let is_tls = remedies::tls_error(error).is_some();
-        is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms
+        is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TLS_ERROR_LOG_INTERVAL_MS <= now_ms
     }
 }
 
-/// An error with its causes. Those that only repeat the one before are left out.
+/// An error with its causes. A cause that only repeats the one before is left out.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
@@ -191,19 +192,19 @@ fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Whether a core said that it cannot serve, without having begun to.
-fn is_unavailable(answer: &Response<Body>) -> bool {
-    let status = answer.headers().get("grpc-status");
+/// True if a core responded that it is unavailable, before it carried out the call.
+fn is_unavailable(response: &Response<Body>) -> bool {
+    let status = response.headers().get("grpc-status");
     status.is_some_and(|status| Code::from_bytes(status.as_bytes()) == Code::Unavailable)
 }
 
-/// Whether no connection was made, so that the request certainly reached nobody.
+/// True if no connection was made, so that no core received the request.
 fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
 }
 
-/// Whether a call that perhaps succeeded may be made again: its method's `idempotency_level` allows it, or core knows
-/// the call by its idempotency key.
+/// True if a call that perhaps succeeded may be repeated: the method's `idempotency_level` allows it, or core knows the
+/// call by its idempotency key.
 fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
     REPEATABLE.contains(path) || headers.contains_key(IDEMPOTENCY_KEY)
 }

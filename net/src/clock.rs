@@ -5,13 +5,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync + 'static {
     /// Unix time in milliseconds.
     fn now_ms(&self) -> i64;
 }
 
-/// A clock that is handed around.
+/// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
 
 /// The machine's clock.
@@ -26,13 +26,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// Gives random bytes for ids, keys and secrets.
+/// A source of random bytes for ids, keys and secrets.
 pub trait IdSource: Send + Sync + 'static {
     /// Fills the slice.
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// A source of randomness that is handed around.
+/// A shared source of random bytes.
 pub type SharedIdSource = Arc<dyn IdSource>;
 
 /// The operating system's randomness.

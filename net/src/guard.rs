@@ -59,7 +59,7 @@ impl Refusal {
     }
 }
 
-/// Where a judged URL leads. Connect by these fields, never by the text that was judged.
+/// The destination of a judged URL. Connect by these fields, never by the judged text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The normalised URL.
@@ -83,7 +83,7 @@ const INFRASTRUCTURE_PORTS: &[u16] = &[
 /// only.
 ///
 /// # Errors
-/// Why the URL is refused.
+/// The reason why the URL is refused.
 pub fn judge_url(url: &str, livemode: bool, allow: &[IpNet]) -> Result<Target, Refusal> {
     let mut url = Url::parse(url).map_err(|error| match error {
         ParseError::RelativeUrlWithoutBase | ParseError::RelativeUrlWithCannotBeABaseBase => Refusal::Scheme,

@@ -1,12 +1,13 @@
-//! The network parts of all roles: the accept loop, its limits, the way to core, TLS, DNS, the guard of webhook URLs, streams
-//! of events, waits, time, traces, how often the log tells of a trouble.
+//! The network parts of all roles: the accept loop, its limits, the channel to core, TLS, DNS, the guard of webhook
+//! URLs, streams of events, backoff, time, metrics, traces, and the limit of repeated log lines.
 
 pub mod backoff;
 pub mod channel;
 pub mod client_address;
 pub mod clock;
-pub mod figures;
+pub mod failure_log;
 pub mod guard;
+pub mod metric;
 pub mod panics;
 pub mod resolve;
 pub mod server;
@@ -14,4 +15,3 @@ pub mod services;
 pub mod sse;
 pub mod tls;
 pub mod trace;
-pub mod trouble;

@@ -1,4 +1,4 @@
-//! DNS: core asks when a webhook is set, the worker before each attempt.
+//! DNS lookups: core makes one when a webhook is set, the worker before each attempt.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -12,28 +12,28 @@ use hickory_resolver::{
     proto::rr::Name,
 };
 
-/// Why a name has no addresses, or no resolver could be made.
+/// An error of a lookup, or of the resolver's creation.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ResolverError(#[from] NetError);
 
 impl ResolverError {
-    /// Whether a name server answered that it knows no such address.
+    /// True if a name server responded that the name has no address.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.0.is_no_records_found()
     }
 }
 
-/// Asks name servers each time, without a cache: an address is judged whenever it is used.
+/// A resolver without a cache: each address is judged whenever it is used.
 #[derive(Clone)]
 pub struct Resolver(TokioResolver);
 
 impl Resolver {
-    /// Asks the given name servers, or the system's when there are none.
+    /// A resolver over the given name servers, or over the system's when there are none.
     ///
     /// # Errors
-    /// When the system's configuration cannot be read.
+    /// Fails when the system's configuration cannot be read.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, ResolverError> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio()?
@@ -52,7 +52,7 @@ impl Resolver {
     /// All addresses of a name, sorted, each once.
     ///
     /// # Errors
-    /// When there are none, or no name server answers in time.
+    /// Fails when there are none, or no name server responds in time.
     pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, ResolverError> {
         let mut name = Name::from_utf8(name).map_err(NetError::from)?;
         // The machine's search domains must not complete the name.

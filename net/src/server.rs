@@ -1,19 +1,19 @@
 //! Accepts connections of a role, limits their cost, and drains them in the end. It serves REST, gRPC and the
 //! operators' pages.
 //!
-//! When all connections are in use, those that have been idle longest give way to new ones. When answers that nobody
-//! takes leave no room, slow connections are closed. So connections that ask for nothing, drip or do not read cannot
-//! keep others out. [`Limits`] bounds the other costs of a connection.
+//! When all connections are in use, the longest idle ones are closed for new ones. When unread responses fill the room,
+//! slow connections are closed. So connections that send no request, drip or do not read cannot keep others out.
+//! [`Limits`] bounds the other costs of a connection.
 
-mod answering;
-mod answers;
 mod bodies;
 mod connection;
 mod connections;
 mod counted;
+mod handler;
 mod lag;
 mod meter;
 mod metered;
+mod open_request;
 mod takeover;
 #[cfg(test)]
 mod tests;
@@ -33,20 +33,20 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    answering::Metering,
-    answers::{ConnectionCalls, Ready, Refused, ServiceAnswers, Unattended},
     bodies::{Bodies, BodyError},
     connections::Room,
     counted::{begin_refused, count_refused},
+    handler::{ConnectionCalls, ReadyResponse, RefusedRequest, ServiceHandler, UnattendedResponse},
     metered::Metered,
+    open_request::MeteredBody,
     takeover::{Socket, Takeover},
     wire::Wire,
 };
 use self::{
-    answering::Place,
-    connection::{Protocols, Served},
+    connection::{Protocols, ServerContext},
     connections::Connections,
     lag::Lag,
+    open_request::ConnectionEntry,
 };
 use crate::tls::Acceptor;
 
@@ -55,56 +55,57 @@ use crate::tls::Acceptor;
 pub struct Limits {
     /// The server's name in metrics.
     pub server: &'static str,
-    /// Most connections at once.
+    /// Maximum open connections.
     pub connections: usize,
-    /// Most requests that one connection may have open.
+    /// Maximum open requests of one connection.
     pub requests: u32,
-    /// Most bytes of a request's head.
+    /// Maximum bytes of a request's head.
     pub head: u32,
-    /// Most requests that a connection may give up beyond those that it lets end.
+    /// Maximum requests that a connection may cancel beyond the completed ones.
     pub given_up: u32,
-    /// Most bytes of answers that wait to be taken, all connections together.
+    /// Maximum bytes of unread responses, all connections together.
     pub untaken: usize,
-    /// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
+    /// Maximum wait of a ready task. While tasks wait longer for over a second, new requests are refused.
     pub lag: Duration,
-    /// Longest time for open requests to end once the server stops.
+    /// Timeout for open requests once the server stops.
     pub drain: Duration,
 }
 
-/// Answers a server's requests.
-pub trait Answers: Send + Sync + 'static {
-    /// What is known of a connection.
+/// The handler of a server's requests.
+pub trait RequestHandler: Send + Sync + 'static {
+    /// Facts about a connection.
     type Peer: Send + Sync + 'static;
-    /// The body of an answer.
+    /// The body of a response.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
     /// A connection as HTTP reads and writes it.
     type Io: AsyncRead + AsyncWrite + Into<Socket> + Send + Unpin + 'static;
 
-    /// A new connection from this address.
+    /// The facts about a new connection from this address.
     fn peer(&self, address: SocketAddr) -> Self::Peer;
 
     /// Wraps a connection.
     fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io;
 
-    /// Answers a request.
-    fn answer(
+    /// Responds to a request.
+    fn handle(
         &self,
         peer: &Self::Peer,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// The answer in place of one that overload or a lack of room prevents.
+    /// The response to a request that overload or a lack of room refuses.
     fn refusal(&self) -> Response<Self::Body>;
 
-    /// The bytes for a connection that is closed because there are too many.
+    /// The bytes sent to a connection that is closed because too many are open.
     fn turned_away(&self) -> Bytes;
 }
 
-/// Serves until `shutdown`, then finishes requests and returns. With `tls` every connection begins with its handshake.
-pub async fn serve<A: Answers>(
+/// Serves until `shutdown`, then finishes open requests and returns. With `tls`, every connection begins with a
+/// handshake.
+pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     tls: Option<Acceptor>,
-    answers: Arc<A>,
+    handler: Arc<A>,
     limits: Limits,
     shutdown: CancellationToken,
 ) {
@@ -114,7 +115,8 @@ pub async fn serve<A: Answers>(
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
     let protocols = Protocols::new(&limits);
-    let served = Arc::new(Served { name: limits.server, answers, tls, lag, protocols, shutdown: shutdown.clone() });
+    let served =
+        Arc::new(ServerContext { name: limits.server, handler, tls, lag, protocols, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -137,12 +139,12 @@ pub async fn serve<A: Answers>(
             counted::count_closed(limits.server, "turned_away", 1);
             if served.tls.is_none() {
                 // Best effort: the connection is closed either way.
-                let _ = stream.try_write(&served.answers.turned_away());
+                let _ = stream.try_write(&served.handler.turned_away());
             }
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());
-        let place = Place { meter, connections: Arc::clone(&open) };
+        let place = ConnectionEntry { meter, connections: Arc::clone(&open) };
         connections.spawn(connection::serve(Arc::clone(&served), place, stream, address));
     }
     drop(listener);

@@ -22,7 +22,7 @@ pub use self::remote::Channel;
 use self::remote::Remote;
 use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
 
-/// Most attempts of a worker that are unreported, for each of its places: core gives the places of late ones to others.
+/// Maximum unreported attempts for each slot of a worker: core gives the slots of late attempts to others.
 pub const ATTEMPTS_A_PLACE: usize = 2;
 
 /// The messages of a server-streaming call.
@@ -34,7 +34,7 @@ pub type PeerCore = dyn PeerService<AppendStream = Stream<v1::AppendResponse>, N
 /// Another core of the cluster, called with the service credential.
 ///
 /// # Errors
-/// When the address is no URL, or the credential cannot travel in a header.
+/// Fails when the address is no URL, or the credential cannot travel in a header.
 pub fn peer(
     address: &str,
     authorities: &Authorities,
@@ -77,22 +77,22 @@ pub struct Trusted {
     pub client_address: Option<IpAddr>,
     /// The request's id.
     pub request_id: Option<HeaderValue>,
-    /// Where the request stands in its trace.
+    /// The request's place in its trace.
     pub trace: Option<Trace>,
-    /// The edge could not read all of the request: core refuses it.
+    /// True if the edge could not read the whole request: core refuses it.
     pub malformed: bool,
-    /// Who calls, if it is a person.
+    /// The session of the caller, if it is a person.
     pub member: Option<MemberSession>,
 }
 
-/// The session of a person who calls a public service in a project, in place of a key.
+/// The session of a person that calls a public service in a project, in place of a key.
 #[derive(Clone, Debug)]
 pub struct MemberSession {
     /// Its token.
     pub token: SecretString,
     /// The project.
     pub project_id: String,
-    /// Whether its live environment is meant.
+    /// True for the project's live environment.
     pub live: bool,
 }
 
@@ -103,7 +103,7 @@ pub struct Services {
     pub accounts: Arc<dyn AccountService>,
     /// `AdminService`. A call without a session is an operator's: the edge calls it with one only.
     pub admin: Arc<Admin>,
-    /// `DeliveryService` of each core apart: an attempt is reported to the core that handed it out.
+    /// One `DeliveryService` for each core: an attempt is reported to the core that assigned it.
     pub deliveries: Vec<Arc<Deliveries>>,
     /// `EventService`.
     pub events: Arc<Events>,
@@ -117,7 +117,7 @@ pub struct Services {
     pub search: Arc<dyn SearchService>,
     /// `StreamService`.
     pub streams: Arc<Streams>,
-    /// `StreamService` of each core apart: a stream belongs to one of them.
+    /// One `StreamService` for each core: a stream belongs to one core.
     pub streams_of: Vec<Arc<Streams>>,
     /// `TestDataService`.
     pub test_data: Arc<dyn TestDataService>,
@@ -174,7 +174,7 @@ impl Services {
     /// apart.
     ///
     /// # Errors
-    /// When the credential cannot travel in a header.
+    /// Fails when the credential cannot travel in a header.
     pub fn remote<C: Channel>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
         let credential = sensitive(credential)?;
         let remote = |channel| Remote { channel, credential: credential.clone() };

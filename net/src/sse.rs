@@ -1,46 +1,46 @@
-//! Reads Server-Sent Events, whatever the pieces in which they come.
+//! Parses Server-Sent Events from pieces of any size.
 
 #[cfg(test)]
 mod tests;
 
 use std::mem::take;
 
-/// What a stream tells.
+/// One item of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum StreamItem {
     /// An event.
     Event(Event),
     /// The end of an event that was too long to be kept.
     TooLong {
-        /// The last id that the stream told.
+        /// The last id that the stream sent.
         id: Option<String>,
     },
-    /// Milliseconds to wait before the stream is opened again.
+    /// The reconnect wait in milliseconds.
     Retry(u64),
 }
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The last id that the stream told.
+    /// The last id that the stream sent.
     pub id: Option<String>,
-    /// Its type; empty when the stream told none.
+    /// Its type; empty when the stream sent none.
     pub kind: String,
-    /// Its data, as it came.
+    /// Its data, unchanged.
     pub data: Vec<u8>,
 }
 
-/// The part of a stream that was read and not yet told.
+/// A parser with the part of the stream that forms no item yet.
 #[derive(Debug)]
 pub struct Parser {
-    /// Most bytes of an event's data and the line behind it, its field's name included.
-    most: usize,
+    /// Maximum bytes of an event's data and the current line, the field's name included.
+    max_bytes: usize,
     line: Vec<u8>,
-    /// Whether the rest of the line is dropped.
+    /// True while the rest of the line is dropped.
     skips_line: bool,
-    /// Whether the last byte was a CR: an LF after it ends no other line.
+    /// True if the last byte was a CR: an LF after it ends no other line.
     after_cr: bool,
-    /// Whether the first line, before which a byte order mark may stand, has ended.
+    /// True once the first line has ended; a byte order mark may precede it.
     began: bool,
     id: Option<String>,
     kind: String,
@@ -50,11 +50,11 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A reader of a new stream. `most` is the most bytes that it keeps of an event.
+    /// A parser of a new stream. It keeps at most `max_bytes` of an event.
     #[must_use]
-    pub const fn new(most: usize) -> Self {
+    pub const fn new(max_bytes: usize) -> Self {
         Self {
-            most,
+            max_bytes,
             line: Vec::new(),
             skips_line: false,
             after_cr: false,
@@ -66,9 +66,9 @@ impl Parser {
         }
     }
 
-    /// Reads the next piece of the stream; gives what is whole by then.
-    pub fn read(&mut self, piece: &[u8]) -> Vec<Told> {
-        let mut told = Vec::new();
+    /// Reads the next piece of the stream; returns the completed items.
+    pub fn read(&mut self, piece: &[u8]) -> Vec<StreamItem> {
+        let mut items = Vec::new();
         let mut rest = piece;
         while let Some(first) = rest.first() {
             if take(&mut self.after_cr) && *first == b'\n' {
@@ -81,23 +81,23 @@ impl Parser {
             };
             self.keep(&rest[..end]);
             self.after_cr = rest[end] == b'\r';
-            told.extend(self.end_line());
+            items.extend(self.end_line());
             rest = &rest[end + 1..];
         }
-        told
+        items
     }
 
-    /// Keeps a part of a line. A later line of an event that is too long may still tell an id.
+    /// Keeps a part of a line. A later line of an event that is too long may still have an id.
     fn keep(&mut self, part: &[u8]) {
         if self.skips_line {
             return;
         }
         let length = self.line.len() + part.len();
-        if length + self.data.as_ref().map_or(0, Vec::len) > self.most {
+        if length + self.data.as_ref().map_or(0, Vec::len) > self.max_bytes {
             self.is_too_long = true;
             self.data = None;
         }
-        if length > self.most {
+        if length > self.max_bytes {
             self.skips_line = true;
             self.line = Vec::new();
         } else {
@@ -105,7 +105,7 @@ impl Parser {
         }
     }
 
-    fn end_line(&mut self) -> Option<Told> {
+    fn end_line(&mut self) -> Option<StreamItem> {
         let line = take(&mut self.line);
         let is_first = !self.began;
         self.began = true;
@@ -135,20 +135,20 @@ impl Parser {
             },
             b"event" => self.kind = text(value),
             b"id" if !value.contains(&0) => self.id = Some(text(value)),
-            b"retry" if value.iter().all(u8::is_ascii_digit) => return text(value).parse().ok().map(Told::Retry),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => return text(value).parse().ok().map(StreamItem::Retry),
             // A comment, whose field is empty, or a field of the future.
             _ => {}
         }
         None
     }
 
-    fn end_event(&mut self) -> Option<Told> {
+    fn end_event(&mut self) -> Option<StreamItem> {
         let kind = take(&mut self.kind);
         if take(&mut self.is_too_long) {
-            return Some(Told::TooLong { id: self.id.clone() });
+            return Some(StreamItem::TooLong { id: self.id.clone() });
         }
         let data = self.data.take()?;
-        Some(Told::Event(Event { id: self.id.clone(), kind, data }))
+        Some(StreamItem::Event(Event { id: self.id.clone(), kind, data }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! TLS of this process: the certificate that its listeners show, and the authorities that it believes.
 //!
-//! A new certificate is taken up while the process runs. Only new handshakes see it: open connections go on as they are.
+//! A new certificate is taken up while the process runs. Only new handshakes see it: open connections go on as they
+//! are.
 
 mod authorities;
 mod pair;
@@ -25,23 +26,23 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use self::pair::{Texts, expires_at};
+use self::pair::{PairTexts, expires_at};
 pub use self::{
     authorities::Authorities,
     pair::{PairFiles, Unusable},
 };
 use crate::{
     clock::SharedClock,
-    figures::{self, Figure, seconds},
+    metric::{self, Metric, seconds},
 };
 
-/// How often the files are looked at.
+/// Interval between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Most bytes of a connection that are encrypted and wait for the peer to take them.
+/// Maximum encrypted bytes that wait for the peer to read them.
 const MAX_WAITING: usize = 16 * 1024;
 
 /// Declared only where TLS is on.
-static EXPIRES: Figure<Gauge> = Figure::new(
+static EXPIRES: Metric<Gauge> = Metric::new(
     "tls_certificate_expiry_timestamp_seconds",
     &[],
     "Unix time at which the certificate expires that this process shows",
@@ -57,34 +58,34 @@ pub struct Identity {
     files: PairFiles,
     clock: SharedClock,
     shown: RwLock<Arc<CertifiedKey>>,
-    seen: Mutex<Seen>,
+    loaded: Mutex<LoadedFiles>,
 }
 
-/// What the files held when they were last looked at.
-struct Seen {
+/// The contents of the files at the last check.
+struct LoadedFiles {
     /// The texts of the certificate that is shown.
-    shown: Texts,
-    /// Why newer texts cannot be used.
-    wrong: Option<Wrong>,
-    /// Whether it was told that the certificate has expired.
-    is_expiry_told: bool,
+    shown: PairTexts,
+    /// Newer texts that cannot be used.
+    wrong: Option<RejectedTexts>,
+    /// True if the log has reported that the certificate expired.
+    is_expiry_logged: bool,
 }
 
 /// Texts that cannot be used.
-struct Wrong {
+struct RejectedTexts {
     reason: Unusable,
-    is_told: bool,
+    is_logged: bool,
 }
 
-/// The outcome of a look at the files.
+/// The outcome of a check of the files.
 #[derive(Debug, PartialEq)]
-enum Look {
-    /// They hold what is shown.
-    Same,
-    /// They held a new certificate, which is shown from now on.
+enum ReloadOutcome {
+    /// The files hold the certificate that is shown.
+    Unchanged,
+    /// The files held a new certificate, which is shown from now on.
     Renewed,
-    /// They cannot be used, and the earlier certificate is still shown. A renewal may be half written, so only a second
-    /// look tells of it, once.
+    /// The files cannot be used, and the earlier certificate is still shown. A renewal may be half written, so only the
+    /// second failed check returns the reason, once.
     Kept(Option<Unusable>),
 }
 
@@ -92,16 +93,16 @@ impl Identity {
     /// Reads a certificate and its key.
     ///
     /// # Errors
-    /// When a file cannot be read or used, they do not belong together, or the certificate is not valid now.
+    /// Fails when a file cannot be read or used, they do not belong together, or the certificate is not valid now.
     pub fn load(files: PairFiles, clock: SharedClock) -> Result<Arc<Self>, Unusable> {
         let texts = files.read()?;
         let key = files.certified(&texts, clock.now_ms())?;
-        let seen = Mutex::new(Seen { shown: texts, wrong: None, is_expiry_told: false });
-        Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), seen }))
+        let loaded = Mutex::new(LoadedFiles { shown: texts, wrong: None, is_expiry_logged: false });
+        Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), loaded }))
     }
 
-    /// Why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other cores find this
-    /// process.
+    /// The reasons why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other
+    /// cores find this process.
     #[must_use]
     pub fn doubts(&self, advertised: Option<&str>) -> Vec<Unusable> {
         self.files.doubts(&self.shown.read(), self.clock.now_ms(), advertised)
@@ -120,22 +121,22 @@ impl Identity {
         Acceptor(Arc::new(config))
     }
 
-    /// Looks at the files again and again, and takes up a new certificate. Tells when the shown one expires.
+    /// Checks the files repeatedly, and loads a new certificate. Logs when the shown one has expired.
     pub async fn watch(self: Arc<Self>) {
-        figures::declare(&[&EXPIRES]);
+        metric::declare(&[&EXPIRES]);
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let looking = Arc::clone(&self);
-            match spawn_blocking(move || looking.look()).await {
-                Ok(Look::Renewed) => {
+            let identity = Arc::clone(&self);
+            match spawn_blocking(move || identity.reload()).await {
+                Ok(ReloadOutcome::Renewed) => {
                     tracing::info!(certificate = %self.files.certificate.display(), "TLS certificate renewed")
                 }
-                Ok(Look::Kept(Some(reason))) => {
+                Ok(ReloadOutcome::Kept(Some(reason))) => {
                     tracing::error!(%reason, "the renewed TLS certificate cannot be used; the one before is kept");
                 }
-                Ok(Look::Same | Look::Kept(None)) => {}
+                Ok(ReloadOutcome::Unchanged | ReloadOutcome::Kept(None)) => {}
                 Err(error) => tracing::error!(%error, "the files of the TLS certificate were not looked at"),
             }
             let expires_at = expires_at(&self.shown.read());
@@ -149,37 +150,37 @@ impl Identity {
         }
     }
 
-    /// Whether the shown certificate has expired; true only once for each.
+    /// True if the shown certificate has expired; only once for each certificate.
     fn has_just_expired(&self, expires_at: Option<i64>) -> bool {
         let has_expired = expires_at.is_some_and(|expires_at| expires_at < self.clock.now_ms());
-        has_expired && !std::mem::replace(&mut self.seen.lock().is_expiry_told, true)
+        has_expired && !std::mem::replace(&mut self.loaded.lock().is_expiry_logged, true)
     }
 
-    fn look(&self) -> Look {
-        let mut seen = self.seen.lock();
+    fn reload(&self) -> ReloadOutcome {
+        let mut loaded = self.loaded.lock();
         let certified = self.files.read().and_then(|texts| {
-            if texts == seen.shown {
+            if texts == loaded.shown {
                 return Ok(None);
             }
             Ok(Some((self.files.certified(&texts, self.clock.now_ms())?, texts)))
         });
         match certified {
             Ok(None) => {
-                seen.wrong = None;
-                Look::Same
+                loaded.wrong = None;
+                ReloadOutcome::Unchanged
             }
             Ok(Some((key, texts))) => {
                 *self.shown.write() = Arc::new(key);
-                *seen = Seen { shown: texts, wrong: None, is_expiry_told: false };
-                Look::Renewed
+                *loaded = LoadedFiles { shown: texts, wrong: None, is_expiry_logged: false };
+                ReloadOutcome::Renewed
             }
-            Err(reason) => match &mut seen.wrong {
+            Err(reason) => match &mut loaded.wrong {
                 Some(wrong) if wrong.reason == reason => {
-                    Look::Kept((!std::mem::replace(&mut wrong.is_told, true)).then_some(reason))
+                    ReloadOutcome::Kept((!std::mem::replace(&mut wrong.is_logged, true)).then_some(reason))
                 }
                 wrong => {
-                    *wrong = Some(Wrong { reason, is_told: false });
-                    Look::Kept(None)
+                    *wrong = Some(RejectedTexts { reason, is_logged: false });
+                    ReloadOutcome::Kept(None)
                 }
             },
         }

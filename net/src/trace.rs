@@ -1,7 +1,8 @@
-//! W3C Trace Context: the ids under which one request is found in the logs of all roles, and the spans of those requests
-//! that are sampled.
+//! W3C Trace Context: the ids under which one request is found in the logs of all roles, and the spans of those
+//! requests that are sampled.
 //!
-//! A trace gives no rights, so a caller's own id is taken. Its *sampled* flag costs work: only a few a second are obeyed.
+//! A trace gives no rights, so a caller's own id is taken. Its *sampled* flag costs work: only a few a second are
+//! obeyed.
 
 mod cap;
 mod span;
@@ -22,7 +23,7 @@ use crate::clock::IdSource;
 pub const TRACEPARENT: &str = "traceparent";
 /// Characters of a header of version 00.
 const LENGTH: usize = 55;
-/// The bit of the flags that tells that the trace is recorded.
+/// The flag bit of a recorded trace.
 const SAMPLED: u8 = 1;
 /// Bytes of a trace as entries of logs keep it, and of randomness for a new one.
 pub const STORED: usize = 24;
@@ -32,14 +33,14 @@ pub type TraceId = [u8; 16];
 /// The id of a span.
 pub type SpanId = [u8; 8];
 
-/// Where a request stands in a trace.
+/// A request's place in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The same in all roles.
+    /// Its id, which all roles share.
     pub id: TraceId,
     /// The span in which the request was sent, or which it is.
     pub span: SpanId,
-    /// Whether spans are recorded and sent to a collector.
+    /// True if spans are recorded and sent to a collector.
     pub sampled: bool,
 }
 

@@ -24,7 +24,7 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             const fn row(self) -> (&'static str, u16, &'static str, Code) {
@@ -130,7 +130,7 @@ impl ErrorCode {
 pub struct FieldError {
     /// The field or parameter.
     pub param: String,
-    /// The rule it breaks.
+    /// The rule that it breaks.
     pub message: String,
 }
 
@@ -147,13 +147,13 @@ impl FieldError {
 pub struct ApiError {
     /// The row of the table.
     pub code: ErrorCode,
-    /// For people.
+    /// The message for people.
     pub message: String,
     /// The field concerned.
     pub param: Option<String>,
-    /// More data, for programs.
+    /// Details for programs.
     pub details: Option<Box<Value>>,
-    /// Seconds to wait before trying again.
+    /// Seconds to wait before the next try.
     pub retry_after: Option<u32>,
 }
 
@@ -177,7 +177,7 @@ impl ApiError {
         self
     }
 
-    /// Says how many seconds to wait.
+    /// Sets the seconds to wait.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
@@ -215,7 +215,7 @@ impl ApiError {
         listed.into_iter().flatten().map(move |error| FieldError::new(text(error, "param"), text(error, "message")))
     }
 
-    /// `INTERNAL_ERROR`, which tells no cause.
+    /// `INTERNAL_ERROR`, without a cause.
     #[must_use]
     pub fn internal() -> Self {
         Self::new(ErrorCode::InternalError, "something went wrong here; the request id helps to find it")
@@ -228,7 +228,7 @@ impl ApiError {
     }
 
     /// The gRPC form: `ErrorInfo`, and `BadRequest`, `RetryInfo` and `RequestInfo` where they apply. Lists and texts
-    /// that do not fit into the header of an answer are cut.
+    /// that do not fit into the header of a response are cut.
     #[must_use]
     pub fn to_status(&self, request_id: &str) -> Status {
         self.to_status_of(self.code.grpc_code(), request_id)
@@ -267,7 +267,7 @@ impl ApiError {
         Status::with_error_details(code, self.message.clone(), rich)
     }
 
-    /// Reads a status back. One without this service's `ErrorInfo` comes from the transport: an unreachable or
+    /// Reads a status back. A status without this service's `ErrorInfo` comes from the transport: an unreachable or
     /// overloaded core is `SERVICE_UNAVAILABLE`, anything else `INTERNAL_ERROR`.
     #[must_use]
     pub fn from_status(status: &Status) -> Self {

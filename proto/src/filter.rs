@@ -11,9 +11,9 @@ use crate::{
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
 
-/// Most values in one dimension.
+/// Maximum values in one dimension.
 pub const MAX_VALUES: usize = 50;
-/// Most characters in one value.
+/// Maximum characters in one value.
 pub const MAX_VALUE_CHARS: usize = 200;
 
 /// An event must match every given dimension, by any of its values.
@@ -48,14 +48,14 @@ impl CompiledFilter {
         if errors.is_empty() { Ok(filter) } else { Err(errors) }
     }
 
-    /// Whether the event matches every dimension given.
+    /// True if the event matches every given dimension.
     #[must_use]
     pub fn matches(&self, event: &Event) -> bool {
         let (handle, token) = names(event);
         self.passes(event.r#type(), handle, token)
     }
 
-    /// Like [`CompiledFilter::matches`], for an event of which only the keys are at hand.
+    /// Like [`CompiledFilter::matches`], for the keys of an event.
     #[must_use]
     pub fn matches_keys(&self, keys: &EventKeys) -> bool {
         self.passes(keys.event_type, keys.handle.as_ref(), keys.token.as_ref())
@@ -95,14 +95,14 @@ impl CompiledFilter {
     }
 }
 
-/// The parts of an event that filters look at.
+/// The properties of an event that filters match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventKeys {
     /// Its type.
     pub event_type: EventType,
-    /// The token that it is about.
+    /// The event's token.
     pub token: Option<TokenRef>,
-    /// The handle of the profile that it is about.
+    /// The handle of the event's profile.
     pub handle: Option<String>,
 }
 
@@ -156,7 +156,7 @@ fn compile<T: PartialEq>(
     parsed
 }
 
-/// What the values of a dimension look like.
+/// The form of a dimension's values.
 fn example_of(param: &str) -> &'static str {
     match param {
         "token" => "$SYMBOL, an address, chain:address or a tk_ id",
@@ -174,7 +174,7 @@ fn parse_handle(text: &str) -> Option<String> {
     Some(handle_form(text)).filter(|form| !form.is_empty())
 }
 
-/// No filters match every event. Otherwise one must match, which an event without the value cannot.
+/// An empty list matches every event. Otherwise one filter must match; an event without the value matches none.
 fn any<F, V>(filters: &[F], value: Option<V>, matches: impl Fn(&F, &V) -> bool) -> bool {
     filters.is_empty() || value.is_some_and(|value| filters.iter().any(|filter| matches(filter, &value)))
 }

@@ -4,9 +4,9 @@ use http::HeaderMap;
 
 /// The API key: `Bearer <key>`.
 pub const AUTHORIZATION: &str = "authorization";
-/// The service credential of edge, worker and admin. The other `x-` entries of a request are believed only beside it.
+/// The service credential of edge, worker and admin. Core trusts the other `x-` entries of a request only with it.
 pub const SERVICE_TOKEN: &str = "x-service-token";
-/// The session of the person who calls.
+/// The session of the calling person.
 pub const SESSION: &str = "x-session";
 /// The cookies of a browser: one of them may carry a session.
 const COOKIE: &str = "cookie";
@@ -20,13 +20,13 @@ pub const LIVE: &str = "live";
 pub const TEST: &str = "test";
 /// The customer's address, as the edge sees it.
 pub const CLIENT_ADDRESS: &str = "x-client-address";
-/// The request id, in requests from the edge and in every answer.
+/// The request id, in requests from the edge and in every response.
 pub const REQUEST_ID: &str = "x-service-request-id";
 /// The idempotency key of a request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Marks a request that the edge could read only in part: core checks it as far as its shape, then refuses it.
+/// Marks a request that the edge could read only in part: core runs the checks up to its shape, then refuses it.
 pub const MALFORMED: &str = "x-malformed";
-/// `true` on an answer that was given before.
+/// `true` on a replayed response.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
 /// Requests allowed in the window.
 pub const RATE_LIMIT: &str = "x-ratelimit-limit";
@@ -38,12 +38,12 @@ pub const RATE_RESET: &str = "x-ratelimit-reset";
 pub const IETF_POLICY: &str = "ratelimit-policy";
 /// The IETF draft's `RateLimit`.
 pub const IETF_LIMIT: &str = "ratelimit";
-/// Answer metadata that the edge copies to the HTTP answer as it is.
+/// Response metadata that the edge copies unchanged to the HTTP response.
 pub const ANSWER_HEADERS: [&str; 6] =
     [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];
 
-/// Marks the headers that carry a key, a credential or a session, cookies included, as sensitive: they are shown nowhere, and HTTP/2 never keeps them
-/// in its table of headers.
+/// Marks the headers that carry a key, a credential or a session, cookies included, as sensitive: logs never show them,
+/// and HTTP/2 never keeps them in its table of headers.
 pub fn hide_secrets(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
         if [AUTHORIZATION, SERVICE_TOKEN, SESSION, COOKIE].contains(&name.as_str()) {

@@ -80,7 +80,7 @@ names!(ServedFrom, SERVED_FROM, served_from_name, parse_served_from, {
     Cache => "cache",
 });
 
-/// With what the id begins under which requests of people in a project are counted; the project's id follows.
+/// Prefix of the id that counts requests of people in a project; the project's id follows.
 pub const CONSOLE: &str = "console/";
 
 names!(Environment, ENVIRONMENTS, environment_name, parse_environment, {
@@ -105,7 +105,7 @@ names!(SearchType, SEARCH_TYPES, search_type_name, parse_search_type, {
     Tokens => "tokens",
 });
 
-/// Every scope of an API key, and whether a key has it when none is named.
+/// All scopes of an API key, each with true if it is a default scope.
 pub const SCOPES: &[(&str, bool)] = &[
     ("profiles:read", true),
     ("theses:read", true),

@@ -1,9 +1,9 @@
-//! Finds the known names that an almost right one means.
+//! Finds the known names that are near to a mistyped one.
 
-/// Most characters by which a name may differ from the one that is meant.
-pub const MOST: usize = 2;
-/// Least characters of a beginning that stands for the whole name.
-pub const MIN_BEGUN: usize = 3;
+/// Maximum number of slips between a given name and the name that was meant.
+pub const MAX_SLIPS: usize = 2;
+/// Minimum characters of a prefix that matches a whole name.
+pub const MIN_PREFIX: usize = 3;
 
 /// The known name that is nearest to a given one, case aside: at most every third character may differ.
 #[must_use]
@@ -12,28 +12,30 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// The slips between a given name and a known one, case aside; none when the known one can hardly be meant.
+/// The slips between a given name and a known one, case aside; `None` when they differ too much.
 #[must_use]
 pub fn slips(given: &str, known: &str) -> Option<usize> {
-    // Of a text this long no name is made: it need not be read to its end.
-    if given.len() > 4 * (known.len() + MOST) {
+    // A text of this length is no name, so the function skips it.
+    if given.len() > 4 * (known.len() + MAX_SLIPS) {
         return None;
     }
     let [given, known] = [given, known].map(|name| name.to_lowercase().chars().collect::<Vec<_>>());
-    let most = MOST.min(given.len().max(known.len()) / 3);
+    let max_slips = MAX_SLIPS.min(given.len().max(known.len()) / 3);
     // A name that is much longer or shorter need not be compared.
-    (given.len().abs_diff(known.len()) <= most).then(|| distance(&given, &known)).filter(|slips| *slips <= most)
+    (given.len().abs_diff(known.len()) <= max_slips)
+        .then(|| distance(&given, &known))
+        .filter(|slips| *slips <= max_slips)
 }
 
-/// How far a known name is from a given one: by its slips; a name that begins with the given one is further than those.
-/// None when the known one can hardly be meant.
+/// The rank of a known name: its slips from the given one; a name that begins with the given one ranks after those.
+/// `None` when they differ too much.
 #[must_use]
 pub fn rank(given: &str, known: &str) -> Option<usize> {
     let begins = || {
         let given = given.to_lowercase();
-        given.chars().nth(MIN_BEGUN - 1).is_some() && known.to_lowercase().starts_with(&given)
+        given.chars().nth(MIN_PREFIX - 1).is_some() && known.to_lowercase().starts_with(&given)
     };
-    slips(given, known).or_else(|| begins().then_some(MOST + 1))
+    slips(given, known).or_else(|| begins().then_some(MAX_SLIPS + 1))
 }
 
 /// A rule with the known name that is nearest to a given one, if one is near.
@@ -54,8 +56,8 @@ pub fn one_of(names: &[String]) -> String {
     }
 }
 
-/// How many characters have to be added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein,
-/// no stretch changed twice).
+/// The number of characters to add, leave out, replace or swap with their neighbour (Damerau and Levenshtein, no
+/// stretch changed twice).
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut before_last = vec![0; other.len() + 1];
     let mut last: Vec<usize> = (0..=other.len()).collect();
@@ -63,11 +65,11 @@ fn distance(one: &[char], other: &[char]) -> usize {
         let mut current = vec![row + 1];
         for (column, b) in other.iter().enumerate() {
             let replaced = last[column] + usize::from(a != b);
-            let mut least = replaced.min(last[column + 1] + 1).min(current[column] + 1);
+            let mut cost = replaced.min(last[column + 1] + 1).min(current[column] + 1);
             if row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b {
-                least = least.min(before_last[column - 1] + 1);
+                cost = cost.min(before_last[column - 1] + 1);
             }
-            current.push(least);
+            current.push(cost);
         }
         before_last = last;
         last = current;
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_asked_for() {
+    fn a_near_name_is_suggested() {
         let rule = |given| with_nearest("must be of: up, limit", given, ["up", "limit"]);
         assert_eq!(rule("Limits"), "must be of: up, limit; did you mean `limit`?");
         assert_eq!(rule("down"), "must be of: up, limit");

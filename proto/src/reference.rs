@@ -1,11 +1,11 @@
-//! How clients name profiles and tokens. Look-ups, lists, verification, filters and the indexes behind them all read
-//! references and compare case here, so that a reference means the same everywhere.
+//! References by which clients name profiles and tokens. Lookups, lists, verification, filters and their indexes all
+//! read references and compare case here, so that a reference means the same everywhere.
 
 use std::iter::once;
 
 use crate::v1::TokenRef;
 
-/// The readings of a reference to tokens. A look-up tries them in the order of the fields, and the first that finds a
+/// The readings of a reference to tokens. A lookup tries them in the order of the fields, and the first that finds a
 /// token counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenReference {
@@ -13,14 +13,14 @@ pub struct TokenReference {
     pub id: Option<String>,
     /// A chain and the form of an address on it.
     pub on_chain: Option<(String, String)>,
-    /// The form of an address on any chain; none after a `$`.
+    /// The form of an address on any chain; `None` after a `$`.
     pub address: Option<String>,
     /// The form of a symbol.
     pub symbol: String,
 }
 
 impl TokenReference {
-    /// Reads a reference; none if it names nothing.
+    /// Reads a reference; `None` if the text is no reference.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let symbol = symbol_form(text);
@@ -37,7 +37,7 @@ impl TokenReference {
         Some(Self { id, on_chain, address: Some(address_form(text)), symbol })
     }
 
-    /// Whether any reading means this token. Filters judge one event at a time and cannot know which other tokens
+    /// True if any reading means this token. Filters judge one event at a time and cannot know which other tokens
     /// exist, so no reading hides another here.
     #[must_use]
     pub fn matches(&self, token: &TokenRef) -> bool {
@@ -66,7 +66,7 @@ pub fn handle_form(handle: &str) -> String {
     fold(handle.strip_prefix('@').unwrap_or(handle))
 }
 
-/// Whether a handle has this form.
+/// True if a handle has this form.
 #[must_use]
 pub fn is_handle(form: &str, handle: &str) -> bool {
     folded(handle.strip_prefix('@').unwrap_or(handle)).eq(form.chars())
@@ -82,8 +82,8 @@ fn symbol_chars(symbol: &str) -> impl Iterator<Item = char> {
     once('$').chain(folded(symbol.strip_prefix('$').unwrap_or(symbol)).flat_map(char::to_uppercase))
 }
 
-/// The form of an address by which it is found. In a hexadecimal one the case is at most a checksum; other alphabets tell cases
-/// apart.
+/// The form of an address by which it is found. In a hexadecimal one the case is at most a checksum; other alphabets
+/// tell cases apart.
 #[must_use]
 pub fn address_form(address: &str) -> String {
     if is_hexadecimal(address) { address.to_ascii_lowercase() } else { address.to_owned() }

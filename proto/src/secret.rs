@@ -1,4 +1,4 @@
-//! Shows messages that hold a secret without it in logs and tests.
+//! `Debug` of messages that hold a secret, which leaves the secret out.
 
 use std::fmt;
 

@@ -18,7 +18,7 @@ const MAX_MILLIS: i64 = MAX_SECONDS * 1000 + 999;
 /// Nanoseconds of a second.
 const SECOND_NANOS: i32 = 1_000_000_000;
 
-/// Whether a timestamp is a time of the years 1 to 9999, in its normal form.
+/// True if a timestamp is a time of the years 1 to 9999, in its normal form.
 #[must_use]
 pub fn is_time(timestamp: &Timestamp) -> bool {
     (MIN_SECONDS..=MAX_SECONDS).contains(&timestamp.seconds) && (0..SECOND_NANOS).contains(&timestamp.nanos)
@@ -45,7 +45,7 @@ pub fn format_millis(millis: i64) -> String {
     text_of(&write_millis(millis)).to_owned()
 }
 
-/// The text form on the stack, for encoders.
+/// The text form as bytes on the stack, for encoders.
 pub(crate) fn write_millis(millis: i64) -> [u8; 24] {
     let at = EPOCH.saturating_add(SignedDuration::from_millis(millis.clamp(0, MAX_MILLIS)));
     let mut text = *b"0000-00-00T00:00:00.000Z";

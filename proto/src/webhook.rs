@@ -1,4 +1,4 @@
-//! What a webhook's endpoint is told in the headers of each attempt. The worker sends them, and the console shows them.
+//! The headers that a webhook's endpoint gets with each attempt. The worker sends them, and the console shows them.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::{names::event_type_name, v1::EventType};
 
 /// Signs the attempt: `t=<unix seconds>,v1=<hex>`, with one `v1` for each of the webhook's secrets.
 pub const SIGNATURE: &str = "service-signature";
-/// The event's id, by which receivers know repeats.
+/// The event's id, by which receivers recognize repeats.
 pub const EVENT_ID: &str = "service-event-id";
 /// The event's type.
 pub const EVENT_TYPE: &str = "service-event-type";
@@ -14,19 +14,19 @@ pub const EVENT_TYPE: &str = "service-event-type";
 pub const DELIVERY_ID: &str = "service-delivery-id";
 /// Number of the attempt, from 1.
 pub const DELIVERY_ATTEMPT: &str = "service-delivery-attempt";
-/// Whether the delivery is a replay: `true` or `false`.
+/// `true` if the delivery is a replay, else `false`.
 pub const REPLAY: &str = "service-replay";
 /// The delivery that a replay repeats.
 pub const REPLAY_OF: &str = "service-replay-of";
 /// `true` on test sends and their replays, else absent.
 pub const TEST: &str = "service-test";
 
-/// How the sender of all attempts names itself.
+/// The user agent of all attempts.
 pub const USER_AGENT: &str = "Service-Webhooks/1.0";
-/// What every body is.
+/// The content type of every body.
 pub const CONTENT_TYPE: &str = "application/json";
 
-/// An attempt, as its headers tell it.
+/// The data of an attempt's headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// The event's id.
@@ -39,12 +39,12 @@ pub struct Attempt<'a> {
     pub number: i32,
     /// The delivery that it repeats, if it is a replay.
     pub replay_of: Option<&'a str>,
-    /// Whether it is a test send.
+    /// True for a test send.
     pub is_test: bool,
 }
 
 impl<'a> Attempt<'a> {
-    /// Names and values of its headers, except [`SIGNATURE`] and those that belong to the connection.
+    /// Names and values of its headers, except [`SIGNATURE`] and the connection's headers.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, Cow<'a, str>)> {
         let mut headers = vec![
@@ -78,17 +78,17 @@ mod tests {
             replay_of: None,
             is_test: false,
         };
-        let told = |attempt: Attempt<'static>, name: &str| {
+        let header = |attempt: Attempt<'static>, name: &str| {
             let headers = attempt.headers();
             headers.into_iter().find(|(found, _)| *found == name).map(|(_, value)| value.into_owned())
         };
-        assert_eq!(told(first, EVENT_TYPE).as_deref(), Some("thesis.created"));
-        assert_eq!(told(first, DELIVERY_ATTEMPT).as_deref(), Some("2"));
-        assert_eq!(told(first, REPLAY).as_deref(), Some("false"));
-        assert_eq!((told(first, REPLAY_OF), told(first, TEST)), (None, None));
+        assert_eq!(header(first, EVENT_TYPE).as_deref(), Some("thesis.created"));
+        assert_eq!(header(first, DELIVERY_ATTEMPT).as_deref(), Some("2"));
+        assert_eq!(header(first, REPLAY).as_deref(), Some("false"));
+        assert_eq!((header(first, REPLAY_OF), header(first, TEST)), (None, None));
         let again = Attempt { replay_of: Some("del_0"), is_test: true, ..first };
-        assert_eq!(told(again, REPLAY).as_deref(), Some("true"));
-        assert_eq!(told(again, REPLAY_OF).as_deref(), Some("del_0"));
-        assert_eq!(told(again, TEST).as_deref(), Some("true"));
+        assert_eq!(header(again, REPLAY).as_deref(), Some("true"));
+        assert_eq!(header(again, REPLAY_OF).as_deref(), Some("del_0"));
+        assert_eq!(header(again, TEST).as_deref(), Some("true"));
     }
 }

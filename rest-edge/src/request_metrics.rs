@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use parking_lot::RwLock;
 use thesis_net::{
-    figures::{UnderWay, describe},
+    metric::{InProgress, describe},
     server::{begin_refused, count_refused},
 };
 use thesis_proto::error::ApiError;
@@ -113,7 +113,7 @@ impl RequestMetrics {
         );
         describe::<Histogram>(SECONDS, "Time until the head of an answer, by the route's template and method");
         describe::<Gauge>(IN_PROGRESS, "Requests that are being answered; open streams are not among them");
-        thesis_streams::figures::declare();
+        thesis_streams::metrics::declare();
         begin_refused(SERVER, &["calls", "openings", "bodies"]);
         let mut router = matchit::Router::new();
         for route in routes {
@@ -135,8 +135,8 @@ impl RequestMetrics {
         } else {
             self.routes.at(path).map_or(&self.unknown, |found| found.value)
         };
-        let (counts, _under_way) = (route.counts_for(method), UnderWay::begin(&self.in_progress));
-        CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
+        let (counts, _in_progress) = (route.counts_for(method), InProgress::begin(&self.in_progress));
+        CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _in_progress }
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct CountedRequest<'a> {
     counts: &'a MethodCounts,
     began: Instant,
     status: u16,
-    _under_way: UnderWay,
+    _in_progress: InProgress,
 }
 
 impl CountedRequest<'_> {

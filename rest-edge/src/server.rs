@@ -11,7 +11,7 @@ use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority
 use hyper::body::Incoming;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
-    server::{Answers, Limits, Socket},
+    server::{Limits, RequestHandler, Socket},
     services::Services,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
@@ -64,7 +64,7 @@ pub async fn serve(
     thesis_net::server::serve(listener, tls, Arc::new(edge), limits, shutdown).await;
 }
 
-impl Answers for Edge {
+impl RequestHandler for Edge {
     type Peer = IpAddr;
     type Body = Body;
     type Io = EnvelopedConnection<Socket>;
@@ -77,7 +77,7 @@ impl Answers for Edge {
         EnvelopedConnection::new(stream, Arc::clone(self))
     }
 
-    async fn answer(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
+    async fn handle(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
             tracing::info!(
                 path = console::loggable_path(request.uri().path()),

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]
@@ -27,7 +27,7 @@ impl From<AbusiveAddress> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     let Command::List = command;
     let (mut rows, mut cursor) = (Vec::new(), None);
     loop {
@@ -35,7 +35,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         rows.extend(page.data);
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(Answer::list(rows));
+            return Ok(CommandOutput::list(rows));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -7,11 +7,11 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
+    output::{CommandOutput, Resource, time},
 };
 
-/// Most entries of a page.
-const PAGE: usize = 100;
+/// Maximum entries of a page.
+const MAX_PAGE: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -45,18 +45,18 @@ impl From<AuditEntry> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     let Command::List { organization, limit, mut cursor } = command;
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let max_entries = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut entries = Vec::new();
     loop {
-        let limit = i32::try_from((most - entries.len()).min(PAGE)).ok();
+        let limit = i32::try_from((max_entries - entries.len()).min(MAX_PAGE)).ok();
         let request = ListAuditLogRequest { organization_id: organization.clone(), limit, cursor };
         let page = client.list_audit_log(request).await?.into_inner();
         entries.extend(page.data);
         cursor = page.next_cursor;
-        if cursor.is_none() || entries.len() >= most {
-            return Ok(Answer::Page(entries.into_iter().map(Into::into).collect(), cursor));
+        if cursor.is_none() || entries.len() >= max_entries {
+            return Ok(CommandOutput::Page(entries.into_iter().map(Into::into).collect(), cursor));
         }
     }
 }

@@ -24,19 +24,19 @@ use tonic::Status;
 
 use super::{
     Client,
-    answer::{Answer, Resource, time},
     new_file::{NewFile, broken, failed, unless_interrupted},
+    output::{CommandOutput, Resource, time},
 };
 use crate::encryption::{self, Encryption};
 
-/// Longest wait for the next piece.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// Most bytes of a message: one very large row.
-const LARGEST: usize = 9 << 20;
-/// How often the progress is shown, in milliseconds.
-const DRAW_EVERY: i64 = 1_000;
-/// How far the command stands back for the service, which may run on this machine.
-const STAND_BACK: i32 = 10;
+/// Timeout for the next message of core.
+const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Maximum bytes of a message: one very large row.
+const MAX_MESSAGE_BYTES: usize = 9 << 20;
+/// Interval of the progress display in milliseconds.
+const DRAW_INTERVAL_MS: i64 = 1_000;
+/// Niceness of the command, so that a service on this machine comes first.
+const NICENESS: i32 = 10;
 
 /// Save the embedded store of a running core into a file
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ impl Read for Hashed<'_> {
     }
 }
 
-/// Reads a whole file back. Length and hash of an encrypted one are those of the file, not of what is in it.
+/// Reads a whole file back. Length and hash describe the file, even if it is encrypted.
 fn read_back(file: &File, encryption: Option<&Encryption>) -> Result<Verified, BackupError> {
     let Some(encryption) = encryption else { return verify(BufReader::new(file)) };
     let mut hash = Sha256::new();
@@ -84,25 +84,30 @@ fn finish(mut new: NewFile, encryption: Option<&Encryption>, rows: u64) -> Resul
     Ok((verified, new.keep()?))
 }
 
-/// A line on a terminal that is written again and again.
+/// A progress line on a terminal, redrawn in place.
 struct Progress {
     drawn_at: i64,
     bytes: u64,
 }
 
 impl Progress {
-    fn draw(&mut self, told: &BackupResponse, now_ms: i64) {
-        self.bytes += told.data.len() as u64;
-        let done = told.rows == told.rows_total;
-        if now_ms - self.drawn_at >= DRAW_EVERY || done {
-            let percent = (told.rows * 100).checked_div(told.rows_total).unwrap_or(100);
-            eprint!("\r{percent:>3} %  {} of {} rows, {} MB ", told.rows, told.rows_total, self.bytes / 1_000_000);
+    fn draw(&mut self, message: &BackupResponse, now_ms: i64) {
+        self.bytes += message.data.len() as u64;
+        let done = message.rows == message.rows_total;
+        if now_ms - self.drawn_at >= DRAW_INTERVAL_MS || done {
+            let percent = (message.rows * 100).checked_div(message.rows_total).unwrap_or(100);
+            eprint!(
+                "\r{percent:>3} %  {} of {} rows, {} MB ",
+                message.rows,
+                message.rows_total,
+                self.bytes / 1_000_000
+            );
             self.drawn_at = now_ms;
         }
     }
 }
 
-/// Writes everything that core sends into the file; gives the number of its rows.
+/// Writes all messages of core into the file; returns the number of rows.
 async fn receive(
     client: Client,
     new: &NewFile,
@@ -117,7 +122,7 @@ async fn receive(
     Ok(rows)
 }
 
-/// Writes everything that core sends; gives the number of its rows.
+/// Writes all messages of core; returns the number of rows.
 async fn write_pieces(
     mut client: Client,
     to: &mut impl Write,
@@ -125,12 +130,12 @@ async fn write_pieces(
     progress: &mut Option<Progress>,
 ) -> Result<u64, Status> {
     let broke_off = |why: &str| Status::unavailable(format!("nothing was saved: {why}"));
-    let late = |_| broke_off(&format!("core sent nothing for {} seconds", PATIENCE.as_secs()));
-    let mut pieces = timeout(PATIENCE, client.backup(BackupRequest {})).await.map_err(late)??.into_inner();
+    let late = |_| broke_off(&format!("core sent nothing for {} seconds", MESSAGE_TIMEOUT.as_secs()));
+    let mut pieces = timeout(MESSAGE_TIMEOUT, client.backup(BackupRequest {})).await.map_err(late)??.into_inner();
     let (mut rows, mut of) = (0, 0);
     loop {
-        let piece = timeout(PATIENCE, pieces.message()).await.map_err(late)?;
-        // An error of core's own tells more than that.
+        let piece = timeout(MESSAGE_TIMEOUT, pieces.message()).await.map_err(late)?;
+        // An error from core has more details.
         let piece = piece.map_err(|status| match status.details() {
             [] => broke_off(&format!("the backup broke off: {}", status.message())),
             _ => status,
@@ -145,14 +150,14 @@ async fn write_pieces(
     if rows == of { Ok(rows) } else { Err(broke_off(&format!("core ended the backup after {rows} of {of} rows"))) }
 }
 
-/// Runs the command. The progress is shown on a terminal, unless a program reads the answer.
-pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<Answer, Status> {
+/// Runs the command. The progress is shown on a terminal, unless a program reads the output.
+pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<CommandOutput, Status> {
     let new = NewFile::make(command.to)?;
     let encryption = Encryption::for_recipients(command.recipient);
-    // Without the right to do so it only competes.
-    let _ = nice(STAND_BACK);
+    // Best effort: without the permission, the command keeps its priority.
+    let _ = nice(NICENESS);
     let mut progress = (!for_program && io::stderr().is_terminal()).then_some(Progress { drawn_at: 0, bytes: 0 });
-    let client = client.max_decoding_message_size(LARGEST);
+    let client = client.max_decoding_message_size(MAX_MESSAGE_BYTES);
     let received = unless_interrupted(receive(client, &new, encryption.as_ref(), &mut progress)).await;
     if progress.is_some_and(|progress| progress.drawn_at > 0) {
         eprintln!();
@@ -165,7 +170,7 @@ pub(super) async fn run(command: Command, client: Client, for_program: bool) -> 
              folder) its API keys and its webhooks' secrets are lost: keep a copy of it, in another place."
         );
     }
-    Ok(Answer::One(Resource(vec![
+    Ok(CommandOutput::One(Resource(vec![
         ("object", json!("backup")),
         ("file", json!(file.display().to_string())),
         ("bytes", json!(verified.bytes)),

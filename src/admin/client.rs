@@ -28,7 +28,7 @@ impl Interceptor for Credential {
     }
 }
 
-/// A client over a channel, with the token that the settings tell.
+/// A client over a channel, with the token from the settings.
 pub(crate) fn client(channel: CoreChannel, settings: &Settings) -> Result<Client, Refused> {
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
     let token = MetadataValue::try_from(token.expose_secret());

@@ -26,14 +26,14 @@ use self::{
 };
 use super::{
     Client,
-    answer::{Answer, Resource},
     new_file::{NewFile, broken, failed, unless_interrupted},
+    output::{CommandOutput, Resource},
 };
 
-/// Most entries that are sent at once.
-const PART: usize = 256;
-/// Most bytes that are sent at once, before the last entry.
-const PART_BYTES: usize = 256 * 1024;
+/// Maximum entries that are sent at once.
+const MAX_PART_ENTRIES: usize = 256;
+/// Maximum bytes that are sent at once, before the last entry.
+const MAX_PART_BYTES: usize = 256 * 1024;
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -61,22 +61,22 @@ fn known(text: &str) -> Result<Dataset, String> {
     Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
 }
 
-/// A command that cannot be carried out for what it was given.
+/// The error of a command with unusable arguments.
 fn refused(why: impl Into<String>) -> Status {
     failed(ErrorCode::InvalidRequest, why)
 }
 
 /// Writes a dataset to a new file or stdout.
-pub(super) async fn export(asked: Export, client: Client, now_ms: i64) -> Result<Answer, Status> {
-    let Export { dataset, to } = asked;
+pub(super) async fn export(arguments: Export, client: Client, now_ms: i64) -> Result<CommandOutput, Status> {
+    let Export { dataset, to } = arguments;
     let Some(to) = to else {
         write(client, &dataset, now_ms, io::stdout()).await?;
-        return Ok(Answer::Told);
+        return Ok(CommandOutput::Printed);
     };
     let new = NewFile::make(to)?;
     let (entries, sha256) = unless_interrupted(write(client, &dataset, now_ms, &new.file)).await?;
     let file = new.keep()?;
-    Ok(Answer::One(Resource(vec![
+    Ok(CommandOutput::One(Resource(vec![
         ("dataset", json!(dataset)),
         ("entries", json!(entries)),
         ("sha256", json!(sha256)),
@@ -84,7 +84,7 @@ pub(super) async fn export(asked: Export, client: Client, now_ms: i64) -> Result
     ])))
 }
 
-/// Writes all lines; gives the number of entries and their sum.
+/// Writes all lines; returns the number of entries and their sum.
 async fn write(mut client: Client, dataset: &str, now_ms: i64, to: impl Write) -> Result<(u64, String), Status> {
     let unwritten = |error: io::Error| refused(format!("the export cannot be written: {error}"));
     let mut parts = client.export_dataset(ExportDatasetRequest { dataset: dataset.to_owned() }).await?.into_inner();
@@ -119,13 +119,13 @@ fn open(from: &Path) -> Result<File, Status> {
 }
 
 /// Checks a whole export, then copies its entries.
-pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Status> {
-    let Import { dataset, from } = asked;
+pub(super) async fn import(arguments: Import, client: Client) -> Result<CommandOutput, Status> {
+    let Import { dataset, from } = arguments;
     let mut file = open(&from)?;
     let checked = check(BufReader::new(&file), &dataset).map_err(refused)?;
     file.rewind().map_err(broken(&from))?;
     let imported = send(&checked, BufReader::new(&file), &dataset, client).await?;
-    Ok(Answer::One(Resource(vec![
+    Ok(CommandOutput::One(Resource(vec![
         ("dataset", json!(dataset.to_string())),
         ("entries", json!(checked.entries)),
         ("imported", json!(imported)),
@@ -133,7 +133,7 @@ pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Stat
     ])))
 }
 
-/// Copies the entries that are not there yet; gives their number.
+/// Copies the missing entries; returns their number.
 async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut client: Client) -> Result<u64, Status> {
     let part = |after: u64, entries: Vec<Vec<u8>>| ImportDatasetRequest {
         dataset: dataset.to_string(),
@@ -145,7 +145,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
     let there = client.import_dataset(part(0, Vec::new())).await?.into_inner().head.min(checked.entries);
     let mut lines = Lines::new(file);
     let (mut after, mut entries, mut bytes) = (there, Vec::new(), 0);
-    // The header, and the lines of what is there.
+    // The header and the entries.
     for _ in 0..=there {
         lines.next_line().map_err(refused)?;
     }
@@ -153,7 +153,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
         let stored = lines.entry().map_err(refused)?.entry.stored();
         bytes += stored.len();
         entries.push(stored);
-        if entries.len() == PART || bytes >= PART_BYTES || seq == checked.entries {
+        if entries.len() == MAX_PART_ENTRIES || bytes >= MAX_PART_BYTES || seq == checked.entries {
             let sent = client.import_dataset(part(after, std::mem::take(&mut entries))).await;
             sent.inspect_err(|_| eprintln!("{}", broken_off(after, checked.entries)))?;
             (after, bytes) = (seq, 0);
@@ -162,7 +162,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
     Ok(checked.entries - there)
 }
 
-/// What to do after an import that broke off.
+/// The remedy after an interrupted import.
 fn broken_off(imported: u64, of: u64) -> String {
     match imported {
         0 => "no entry is known to be imported; run the command again".to_owned(),

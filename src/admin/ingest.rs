@@ -19,12 +19,12 @@ use tonic::{Status, Streaming};
 
 use super::{
     Client, Since,
-    answer::{Answer, Resource, time},
+    output::{CommandOutput, Resource, time},
     part, since,
 };
 
 /// Width of the progress bar in characters.
-const BAR: usize = 24;
+const BAR_WIDTH: usize = 24;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -105,9 +105,9 @@ fn resource(status: IngestStatus, for_program: bool) -> Resource {
 
 /// A line on a terminal that is written again and again.
 struct Bar {
-    /// Where the backfill ends, in unix milliseconds.
+    /// Time at which the backfill ends, in Unix milliseconds.
     since: i64,
-    /// Where it began.
+    /// Time at which it began.
     now_ms: i64,
     /// Characters of the last line.
     drawn: usize,
@@ -115,26 +115,26 @@ struct Bar {
 
 impl Bar {
     /// The part of the time from now back to `since` that was reached.
-    fn percent(&self, told: &BackfillResponse) -> i64 {
-        if told.done {
+    fn percent(&self, progress: &BackfillResponse) -> i64 {
+        if progress.done {
             return 100;
         }
-        let reached = told.reached.as_ref().map_or(self.now_ms, to_millis);
+        let reached = progress.reached.as_ref().map_or(self.now_ms, to_millis);
         let whole = self.now_ms.saturating_sub(self.since).max(1);
         // The last of it is reached when it is done.
         (self.now_ms.saturating_sub(reached).clamp(0, whole).saturating_mul(100) / whole).min(99)
     }
 
-    fn line(&self, told: &BackfillResponse) -> String {
-        let percent = self.percent(told);
-        let full = usize::try_from(percent).unwrap_or_default() * BAR / 100;
-        let (full, rest) = ("#".repeat(full), "-".repeat(BAR - full));
-        let BackfillResponse { pages, theses, applied, .. } = told;
+    fn line(&self, progress: &BackfillResponse) -> String {
+        let percent = self.percent(progress);
+        let full = usize::try_from(percent).unwrap_or_default() * BAR_WIDTH / 100;
+        let (full, rest) = ("#".repeat(full), "-".repeat(BAR_WIDTH - full));
+        let BackfillResponse { pages, theses, applied, .. } = progress;
         format!("[{full}{rest}] {percent:>3} %  {pages} pages, {theses} theses, {applied} new")
     }
 
-    fn draw(&mut self, told: &BackfillResponse) {
-        let line = self.line(told);
+    fn draw(&mut self, progress: &BackfillResponse) {
+        let line = self.line(progress);
         let length = line.chars().count();
         let rest = self.drawn.saturating_sub(length);
         eprint!("\r{line}{:rest$}", "");
@@ -142,13 +142,13 @@ impl Bar {
     }
 }
 
-/// Reads the progress to its end; gives the last of it.
+/// Reads all progress messages; returns the last one.
 async fn follow(
-    told: &mut Streaming<BackfillResponse>,
+    stream: &mut Streaming<BackfillResponse>,
     mut draw: impl FnMut(&BackfillResponse),
 ) -> Result<BackfillResponse, Status> {
     let (mut theses, mut applied) = (0, 0);
-    while let Some(progress) = told.message().await? {
+    while let Some(progress) = stream.message().await? {
         draw(&progress);
         if progress.done {
             return Ok(progress);
@@ -158,17 +158,17 @@ async fn follow(
     Err(Status::unavailable(format!("it stopped after {theses} theses, {applied} of them new")))
 }
 
-/// Runs a command. A backfill shows its progress on a terminal, unless a program reads its answer.
+/// Runs a command. A backfill shows its progress on a terminal, unless a program reads its output.
 pub(super) async fn run(
     command: Command,
     mut client: Client,
     for_program: bool,
     now_ms: i64,
-) -> Result<Answer, Status> {
+) -> Result<CommandOutput, Status> {
     match command {
         Command::Status => {
             let status = client.get_ingest_status(GetIngestStatusRequest {}).await?.into_inner().status;
-            Ok(Answer::One(resource(part(status)?, for_program)))
+            Ok(CommandOutput::One(resource(part(status)?, for_program)))
         }
         Command::Backfill { wanted, since } => {
             let since = since.at(now_ms);
@@ -178,18 +178,18 @@ pub(super) async fn run(
                 drawn: 0,
             });
             let request = BackfillRequest { scope: Some(wanted.scope()), since: Some(since) };
-            let mut told = client.backfill(request).await?.into_inner();
+            let mut stream = client.backfill(request).await?.into_inner();
             let draw = |progress: &BackfillResponse| {
                 if let Some(bar) = &mut bar {
                     bar.draw(progress);
                 }
             };
-            let ended = follow(&mut told, draw).await;
+            let ended = follow(&mut stream, draw).await;
             if bar.is_some_and(|bar| bar.drawn > 0) {
                 eprintln!();
             }
             let BackfillResponse { pages, theses, applied, .. } = ended?;
-            Ok(Answer::One(Resource(vec![
+            Ok(CommandOutput::One(Resource(vec![
                 ("pages", json!(pages)),
                 ("theses", json!(theses)),
                 ("applied", json!(applied)),
@@ -247,9 +247,9 @@ mod tests {
             "last_error": null, "breaker": "half_open", "frames": {"gap": 1, "thesis.created": 5}, "refused": {},
             "look_ups": {"made": 3, "failed": 2, "held_back": 1},
         });
-        let told = Answer::One(resource(status(), true)).json();
-        assert_eq!(serde_json::from_str::<Value>(&told).unwrap(), expected);
-        let text = Answer::One(resource(status(), false)).text();
+        let json = CommandOutput::One(resource(status(), true)).json();
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), expected);
+        let text = CommandOutput::One(resource(status(), false)).text();
         for part in ["gap 1, thesis.created 5", "made 3, failed 2, held back 1", "half_open"] {
             assert!(text.contains(part), "{text}");
         }

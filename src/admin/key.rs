@@ -10,9 +10,9 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{Answer, Resource, time},
-    moment, one, part,
+    Client, moment, one,
+    output::{CommandOutput, Resource, time},
+    part,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,7 +73,7 @@ impl From<ApiKey> for Resource {
     }
 }
 
-/// A key in a list, which also tells when it was last used.
+/// A key in a list, which also has the time of its last use.
 fn listed(key: ApiKey) -> Resource {
     let last_used_at = time(key.last_used_at.as_ref());
     let mut resource = Resource::from(key);
@@ -81,7 +81,7 @@ fn listed(key: ApiKey) -> Resource {
     resource
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { project, environment, name, scopes, expires_at } => {
             let environment = match environment {
@@ -90,14 +90,14 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
             };
             let request =
                 CreateKeyRequest { project_id: project, environment: environment.into(), name, scopes, expires_at };
-            let answer = client.create_key(request).await?.into_inner();
-            let mut resource = Resource::from(part(answer.api_key)?);
-            resource.0.push(("key", json!(answer.key)));
-            Ok(Answer::One(resource))
+            let response = client.create_key(request).await?.into_inner();
+            let mut resource = Resource::from(part(response.api_key)?);
+            resource.0.push(("key", json!(response.key)));
+            Ok(CommandOutput::One(resource))
         }
         Command::List { project } => {
             let keys = client.list_keys(ListKeysRequest { project_id: project }).await?.into_inner().data;
-            Ok(Answer::List(keys.into_iter().map(listed).collect()))
+            Ok(CommandOutput::List(keys.into_iter().map(listed).collect()))
         }
         Command::Revoke { key } => one(client.revoke_key(RevokeKeyRequest { id: key }).await?.into_inner().api_key),
     }

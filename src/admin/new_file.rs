@@ -1,4 +1,4 @@
-//! A file that a command makes of what core sends.
+//! A file that a command writes from core's messages.
 
 use std::{
     fs::{self, File},
@@ -11,12 +11,12 @@ use tempfile::TempPath;
 use thesis_proto::error::{ApiError, ErrorCode};
 use tonic::Status;
 
-/// A refusal of what was asked for, or a failure on this machine.
+/// The error of a refused command, or of a failure on this machine.
 pub(super) fn failed(code: ErrorCode, text: impl Into<String>) -> Status {
     ApiError::new(code, text).to_status("")
 }
 
-/// A file or folder that does not do what it should.
+/// The error of a file or folder that cannot be used.
 pub(super) fn broken(path: &Path) -> impl Fn(io::Error) -> Status + '_ {
     move |error| failed(ErrorCode::InternalError, format!("{}: {error}", path.display()))
 }
@@ -29,7 +29,7 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Makes the file, for its owner alone.
+    /// Creates the file, readable by its owner alone.
     pub(super) fn make(to: PathBuf) -> Result<Self, Status> {
         let refused = |text: String| failed(ErrorCode::InvalidRequest, format!("--to: {text}"));
         // A link that leads nowhere would be overwritten too.
@@ -39,8 +39,8 @@ impl NewFile {
         let mut draft = to.clone().into_os_string();
         draft.push(".partial");
         let draft = PathBuf::from(draft);
-        let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&draft);
-        let file = made.map_err(|error| match error.kind() {
+        let created = File::options().read(true).write(true).create_new(true).mode(0o600).open(&draft);
+        let file = created.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => refused(format!(
                 "{} exists: another command writes it, or one did not end. If none runs, delete it",
                 draft.display()
@@ -51,12 +51,12 @@ impl NewFile {
         Ok(Self { file, draft, to })
     }
 
-    /// The name that it has now.
+    /// Its current name.
     pub(super) fn draft(&self) -> &Path {
         &self.draft
     }
 
-    /// Gives it its name, in a way that a loss of power does not undo; gives its whole path.
+    /// Renames it to its final name, durably; returns its whole path.
     pub(super) fn keep(self) -> Result<PathBuf, Status> {
         let Self { file, draft, to } = self;
         file.sync_all().map_err(broken(&draft))?;

@@ -6,9 +6,8 @@ use thesis_proto::v1::{CreateOrganizationRequest, ListOrganizationsRequest, Orga
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{Answer, Resource, time},
-    one,
+    Client, one,
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]
@@ -45,15 +44,15 @@ impl From<Organization> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { name, plan } => {
             let request = CreateOrganizationRequest { name, plan };
             one(client.create_organization(request).await?.into_inner().organization)
         }
         Command::List => {
-            let answer = client.list_organizations(ListOrganizationsRequest {}).await?;
-            Ok(Answer::list(answer.into_inner().data))
+            let response = client.list_organizations(ListOrganizationsRequest {}).await?;
+            Ok(CommandOutput::list(response.into_inner().data))
         }
         Command::SetPlan { organization, plan } => {
             let request = SetOrganizationPlanRequest { id: organization, plan };

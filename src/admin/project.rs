@@ -9,9 +9,8 @@ use thesis_proto::v1::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{Answer, Resource, time},
-    one,
+    Client, one,
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]
@@ -72,7 +71,7 @@ impl From<Project> for Resource {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { organization, name } => {
             let request = CreateProjectRequest { organization_id: organization, name };
@@ -80,7 +79,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         }
         Command::List { organization } => {
             let request = ListProjectsRequest { organization_id: organization };
-            Ok(Answer::list(client.list_projects(request).await?.into_inner().data))
+            Ok(CommandOutput::list(client.list_projects(request).await?.into_inner().data))
         }
         Command::Approve { project } => {
             one(client.approve_project(ApproveProjectRequest { id: project }).await?.into_inner().project)

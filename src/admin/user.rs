@@ -10,9 +10,8 @@ use thesis_proto::v1::{
 use tonic::Status;
 
 use super::{
-    Client,
-    answer::{Answer, Resource, time},
-    one,
+    Client, one,
+    output::{CommandOutput, Resource, time},
 };
 
 #[derive(Debug, Subcommand)]
@@ -61,14 +60,14 @@ impl From<User> for Resource {
     }
 }
 
-fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> Answer {
+fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> CommandOutput {
     of.extend([("link", json!(link)), ("expires_at", time(expires_at))]);
-    Answer::One(Resource(of))
+    CommandOutput::One(Resource(of))
 }
 
 /// The effect of a link on an account whose e-mail is not confirmed; none for others.
-fn reset_note(answer: &CreateResetLinkResponse) -> Option<&'static str> {
-    match (answer.email_confirmed, answer.ends_memberships) {
+fn reset_note(response: &CreateResetLinkResponse) -> Option<&'static str> {
+    match (response.email_confirmed, response.ends_memberships) {
         (true, _) => None,
         (false, true) => Some(
             "The e-mail is not confirmed, so somebody else may have signed up with it. With this link the account leaves \
@@ -78,20 +77,20 @@ fn reset_note(answer: &CreateResetLinkResponse) -> Option<&'static str> {
     }
 }
 
-pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
         Command::Create { email, administrator } => {
             let request = CreateUserRequest { email: email.clone(), administrator };
-            let answer = client.create_user(request).await?.into_inner();
+            let response = client.create_user(request).await?.into_inner();
             let of = vec![
                 ("object", json!("invitation")),
-                ("id", json!(answer.id)),
+                ("id", json!(response.id)),
                 ("email", json!(email)),
                 ("administrator", json!(administrator)),
             ];
-            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
+            Ok(link(of, &response.link, response.expires_at.as_ref()))
         }
-        Command::List => Ok(Answer::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
+        Command::List => Ok(CommandOutput::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
         Command::MakeAdministrator { email } => {
             let request = SetAdministratorRequest { email, administrator: true };
             one(client.set_administrator(request).await?.into_inner().user)
@@ -99,13 +98,13 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         Command::Confirm { email } => one(client.confirm_user(ConfirmUserRequest { email }).await?.into_inner().user),
         Command::ResetLink { email, keep_memberships } => {
             let request = CreateResetLinkRequest { email, keep_memberships };
-            let answer = client.create_reset_link(request).await?.into_inner();
+            let response = client.create_reset_link(request).await?.into_inner();
             let of = vec![
-                ("email_confirmed", json!(answer.email_confirmed)),
-                ("ends_memberships", json!(answer.ends_memberships)),
-                ("note", reset_note(&answer).map_or(Value::Null, |note| json!(note))),
+                ("email_confirmed", json!(response.email_confirmed)),
+                ("ends_memberships", json!(response.ends_memberships)),
+                ("note", reset_note(&response).map_or(Value::Null, |note| json!(note))),
             ];
-            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
+            Ok(link(of, &response.link, response.expires_at.as_ref()))
         }
     }
 }

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::{
     Client, Since,
-    answer::{Answer, Resource},
+    output::{CommandOutput, Resource},
     since,
 };
 
@@ -67,17 +67,17 @@ impl From<Webhook> for Resource {
     }
 }
 
-/// Runs a command. It tells its progress on stderr, unless a program reads its answer.
+/// Runs a command. It reports its progress on stderr, unless a program reads its output.
 pub(super) async fn run(
     command: Command,
     mut client: Client,
     for_program: bool,
     now_ms: i64,
-) -> Result<Answer, Status> {
+) -> Result<CommandOutput, Status> {
     match command {
         Command::List { project } => {
             let request = ListProjectWebhooksRequest { project_id: project };
-            Ok(Answer::list(client.list_project_webhooks(request).await?.into_inner().data))
+            Ok(CommandOutput::list(client.list_project_webhooks(request).await?.into_inner().data))
         }
         Command::Replay { webhook, since, status } => {
             let status = match status {
@@ -88,12 +88,12 @@ pub(super) async fn run(
             let webhook_id = webhook.clone();
             let since = Some(since.at(now_ms));
             let request = ReplayWebhookDeliveriesRequest { webhook_id, since, status: status.into() };
-            let mut told = client.replay_webhook_deliveries(request).await?.into_inner();
+            let mut stream = client.replay_webhook_deliveries(request).await?.into_inner();
             let (mut looked_at, mut replayed) = (0, 0);
-            while let Some(progress) = told.message().await? {
+            while let Some(progress) = stream.message().await? {
                 (looked_at, replayed) = (progress.looked_at, progress.replayed);
                 if progress.done {
-                    return Ok(Answer::One(Resource(vec![
+                    return Ok(CommandOutput::One(Resource(vec![
                         ("object", json!("webhook_replay")),
                         ("webhook_id", json!(webhook)),
                         ("looked_at", json!(looked_at)),

@@ -1,4 +1,4 @@
-//! How people get accounts, and how the service writes to them.
+//! The settings of accounts and mail.
 
 use clap::{ArgAction, Args, ValueEnum};
 use core_service::accounts::{AccountSettings, mail::MailSettings};
@@ -36,7 +36,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// The settings for core, but for the address at which people reach the service; `set_up` tells whether the start
+    /// The settings for core, but for the address at which people reach the service; `set_up` is true if the start
     /// makes the link for the first administrator.
     pub(crate) fn settings(&self, set_up: bool) -> Result<AccountSettings, Refused> {
         let invited_only = self.sign_up == SignUp::Invited;
@@ -44,7 +44,7 @@ impl Accounts {
         Ok(AccountSettings { invited_only, invites_strangers, public_url: String::new(), mail: self.mail()?, set_up })
     }
 
-    /// How mail is sent, if it is.
+    /// The mail settings, if mail is sent.
     fn mail(&self) -> Result<Option<MailSettings>, Refused> {
         match (&self.smtp_url, &self.mail_from) {
             (None, None) => Ok(None),
@@ -65,7 +65,7 @@ impl Accounts {
 
 /// Tells that nobody of this form can send mail.
 fn unusable_sender(from: &str, form: &str) -> Refused {
-    // A URL stands in the wrong setting, and may hold credentials.
+    // The value is a URL, so it belongs to another setting, and may hold credentials.
     let value = if from.contains("://") { "its value".to_owned() } else { format!("`{from}`") };
     Refused::new("SVC_MAIL_FROM", format!("{value} is no sender: {form}"))
         .remedy("set it to the sender, such as `Theses <noreply@example.com>`")

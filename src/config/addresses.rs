@@ -1,4 +1,4 @@
-//! Where the roles listen, and where they find each other.
+//! The addresses at which the roles listen and find each other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 
@@ -40,8 +40,8 @@ pub(crate) struct Addresses {
         value_parser = parse::core_url
     )]
     pub(crate) core_url: Vec<String>,
-    /// Where other cores find this one [default: SVC_INTERNAL_ADDR or SVC_GRPC_ADDR, with this machine's address towards
-    /// the cluster]
+    /// Where other cores find this one [default: SVC_INTERNAL_ADDR or SVC_GRPC_ADDR, with this machine's address
+    /// towards the cluster]
     #[arg(long, env = "SVC_ADVERTISE_URL", value_name = "URL", value_parser = parse::core_url)]
     pub(crate) advertise_url: Option<String>,
     /// Networks whose X-Forwarded-For is believed [default: none]
@@ -61,7 +61,8 @@ impl Addresses {
         self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(http)))
     }
 
-    /// Refuses to serve the internal services where other machines may reach them, unless they have an address of their own.
+    /// Refuses to serve the internal services where other machines may reach them, unless they have an address of their
+    /// own.
     pub(crate) fn judge_internal(&self) -> Result<(), Refused> {
         if self.internal_addr.is_some() || self.grpc_addr.ip().to_canonical().is_loopback() {
             return Ok(());
@@ -85,8 +86,8 @@ impl Addresses {
         }
     }
 
-    /// Where other cores find this one, when the internal services listen at `listener`. If that is every address of this
-    /// machine, it is the one from which it reaches a node of the cluster. Empty if no other machine can find it.
+    /// Where other cores find this one, when the internal services listen at `listener`. If that is every address of
+    /// this machine, it is the one from which it reaches a node of the cluster. Empty if no other machine can find it.
     pub(crate) fn advertise_url(&self, scheme: &str, listener: SocketAddr, nodes: &[String]) -> String {
         self.advertise_url.clone().unwrap_or_else(|| {
             let seen = nodes.iter().find_map(|node| local_ip(node));

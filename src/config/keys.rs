@@ -20,7 +20,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
     &alphabet::STANDARD,
     engine::GeneralPurposeConfig::new().with_decode_padding_mode(engine::DecodePaddingMode::Indifferent),
 );
-const TOKEN_LENGTH: usize = 32;
+const MIN_TOKEN_LENGTH: usize = 32;
 
 // Values of secrets are checked here, not by the command line's parser, which would print a wrong one.
 /// Secrets, first keys and plans.
@@ -147,8 +147,8 @@ pub(crate) fn judge_token(token: SecretString, holder: &str) -> Result<SecretStr
     let length = text.chars().count();
     let wrong = if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         "other characters than printable ASCII without spaces".to_owned()
-    } else if length < TOKEN_LENGTH {
-        format!("{length} characters, fewer than {TOKEN_LENGTH}")
+    } else if length < MIN_TOKEN_LENGTH {
+        format!("{length} characters, fewer than {MIN_TOKEN_LENGTH}")
     } else {
         return Ok(token);
     };

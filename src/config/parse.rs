@@ -25,7 +25,7 @@ pub(super) fn core_url(text: &str) -> Result<String, String> {
 pub(super) fn public_url(text: &str) -> Result<String, String> {
     let url = core_url(text)
         .map_err(|error| format!("{error}; it is the address at whose root customers find the service"))?;
-    // It stands in pages and in headers.
+    // Pages and headers contain it.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:/[]".contains(letter);
     if url.chars().all(is_plain) { Ok(url) } else { Err("a host has letters, digits, dots and hyphens".to_owned()) }
 }
@@ -60,7 +60,7 @@ pub(crate) fn web_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Where to listen.
+/// A listen address.
 pub(super) fn listener(text: &str) -> Result<SocketAddr, String> {
     text.trim().parse().map_err(|_| "it must be an IP address and a port, such as 0.0.0.0:8080".to_owned())
 }

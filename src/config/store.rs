@@ -1,4 +1,4 @@
-//! Where the data is kept.
+//! The store of the data.
 
 use std::{
     io,
@@ -70,7 +70,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// How to reach the cluster.
+    /// The connection settings of the cluster.
     pub(crate) fn scylla(&self) -> Result<ScyllaOptions, Refused> {
         let nodes: Vec<_> = self.scylla_nodes.iter().map(|node| node.trim().to_owned()).collect();
         if nodes.iter().any(|node| node.contains('@')) {
@@ -178,7 +178,7 @@ impl Store {
         Refused::new(setting, format!("{value}{error}")).remedy(remedy)
     }
 
-    /// What TLS may have to do with nodes that are not reached.
+    /// The TLS setting that may explain unreachable nodes.
     fn about_tls(&self) -> &'static str {
         if self.scylla_ca_file.is_some() {
             "leave out SVC_SCYLLA_CA_FILE if they speak no TLS; else it must hold the root of their certificates, and \
@@ -189,7 +189,7 @@ impl Store {
     }
 }
 
-/// Whether a cluster refused the user. The driver tells it in words alone.
+/// True if a cluster refused the user. The driver reports this as text alone.
 fn is_about_user(why: &str) -> bool {
     let why = why.to_ascii_lowercase();
     ["authenticat", "credentials", "username", "password"].iter().any(|word| why.contains(word))
@@ -211,7 +211,7 @@ pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
     Refused::new("SVC_DATA_DIR", error).remedy(remedy)
 }
 
-/// What to do about a folder or file that the system refuses.
+/// The remedy for a folder or file that the system refuses.
 pub(crate) fn unusable(dir: &Path, error: &io::Error) -> String {
     let dir = dir.display();
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Where traces go.
+//! The collector of traces.
 
 use clap::Args;
 

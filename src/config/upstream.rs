@@ -1,4 +1,4 @@
-//! Where live data comes from.
+//! The source of live data.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Upstream {
             .remedy(format!("set both, or unset {given}"))
     }
 
-    /// How to reach the upstream; none where there is none.
+    /// The connection settings of the upstream; `None` without one.
     pub(crate) fn settings(&self) -> Result<Option<UpstreamSettings>, Refused> {
         let (url, token) = match (&self.upstream_url, &self.upstream_token) {
             (None, None) => return Ok(None),

@@ -74,7 +74,7 @@ impl Webhooks {
             .remedy("set it to a name server, such as 10.0.0.2")
     }
 
-    /// The resolver that looks the hosts of webhooks up.
+    /// The resolver for the hosts of webhooks.
     pub(crate) fn resolver(&self) -> Result<Resolver, Refused> {
         Resolver::new(&self.dns_servers).map_err(|error| self.unresolved(&error))
     }

@@ -11,9 +11,9 @@ use super::finding::Finding;
 use crate::{config::Settings, role::Role};
 
 /// Tells why others refuse the certificate, or will refuse it soon.
-pub(super) fn look(role: Role, settings: &Settings) -> Vec<Finding> {
+pub(super) fn check(role: Role, settings: &Settings) -> Vec<Finding> {
     let clock: SharedClock = Arc::new(SystemClock);
-    // The check of the settings tells of one that cannot be used.
+    // The check of the settings reports an unusable one.
     let Ok(Some(identity)) = settings.tls.identity(&clock) else { return Vec::new() };
     let advertised = settings.addresses.advertise_url.as_deref().filter(|_| role.is(Role::Core));
     let finding =

@@ -9,11 +9,11 @@ const NAME: &str = "clock";
 /// 2026-01-01: no machine that runs this version lives before it.
 const EARLIEST_MS: i64 = 1_767_225_600_000;
 /// Largest difference, in milliseconds, that changes nothing in the service.
-const UNNOTICED_MS: i64 = 1_000;
-/// What to do about a wrong clock.
+const MAX_SKEW_MS: i64 = 1_000;
+/// The remedy for a wrong clock.
 const SET: &str = "set this machine's clock, and keep it right by NTP (`timedatectl set-ntp true`)";
 
-/// Whether the clock can be right at all.
+/// Checks that the clock can be right at all.
 pub(super) fn sane() -> Finding {
     judge(SystemClock.now_ms())
 }
@@ -30,7 +30,7 @@ fn judge(now_ms: i64) -> Finding {
 pub(super) fn against(whose: &str, ahead_ms: i64, within_ms: i64) -> Finding {
     let (far, way) = (ahead_ms.saturating_abs(), if ahead_ms < 0 { "behind" } else { "ahead of" });
     let seen = format!("{whose} is {far} ms {way} this machine, known to within {within_ms} ms");
-    if far.saturating_sub(within_ms) > UNNOTICED_MS {
+    if far.saturating_sub(within_ms) > MAX_SKEW_MS {
         return Finding::warning(NAME, seen, format!("{SET}; times in answers and signatures come from these clocks"));
     }
     Finding::ok(NAME, seen)

@@ -9,12 +9,12 @@ use thesis_net::clock::SystemClock;
 use super::{clock, finding::Finding, store};
 use crate::config::Settings;
 
-/// Least number of copies with which one node may be away.
-const ENOUGH: usize = 3;
+/// Minimum number of copies with which one node may be away.
+const MIN_COPIES: usize = 3;
 
 /// Looks at the cluster that the settings name.
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // The check of the settings tells of wrong ones.
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
+    // The check of the settings reports wrong ones.
     let Ok(options) = settings.store.scylla() else { return Vec::new() };
     match examine(&options, &SystemClock, &secret_check::scans()).await {
         Ok(cluster) => {
@@ -29,7 +29,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
 fn findings(cluster: &Cluster, datacenter: &str, keyspace: &str) -> Vec<Finding> {
     let Cluster { nodes, copies, ahead_ms, within_ms, .. } = *cluster;
     let seen = format!("the data centre `{datacenter}` has {nodes} nodes, and each row has {copies} copies");
-    let nodes = if copies < ENOUGH {
+    let nodes = if copies < MIN_COPIES {
         let todo = "have three nodes and three copies, so that one node may be away";
         Finding::warning("cluster", format!("{seen}: a node that is away stops the service"), todo)
     } else {

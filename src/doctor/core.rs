@@ -1,4 +1,4 @@
-//! The cores that an edge or a worker needs: whether they answer, take the service token, and have the same time.
+//! The cores that an edge or a worker needs: they must respond, accept the service token, and have the same time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,59 +15,59 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use super::{clock, finding::Finding};
 use crate::{admin::client, config::Settings, health};
 
-/// Longest wait for each answer of a core.
-const ANSWER: Duration = Duration::from_secs(3);
-/// Exactness, in milliseconds, of the time in an answer's head.
+/// Timeout for each response of a core.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Precision, in milliseconds, of the time in a response's head.
 const SECOND_MS: i64 = 1_000;
 
-/// Why a core cannot be asked, and what to do if the error tells it.
-struct Away(String, Option<&'static str>);
+/// The reason why a core is unreachable, and a remedy if the error suggests one.
+struct Unreachable(String, Option<&'static str>);
 
-/// Asks every core that the settings name.
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // The check of the settings tells of wrong ones.
+/// Calls every core that the settings name.
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
+    // The check of the settings reports wrong ones.
     let Ok(channel) = settings.core_channel(Arc::new(SystemClock)) else { return Vec::new() };
-    let asking =
+    let calls =
         settings.addresses.core_url.iter().zip(channel.each()).map(|(url, channel)| one(url, channel, settings));
-    let asked = futures::future::join_all(asking).await;
-    let any = asked.iter().any(|core| core.is_ok());
+    let results = futures::future::join_all(calls).await;
+    let any = results.iter().any(|core| core.is_ok());
     let todo = if any {
         "start that core, or leave it out of SVC_CORE_URL"
     } else {
         "start core, set SVC_CORE_URL to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one), and let the network reach it"
     };
-    let finding = |core: Result<Vec<Finding>, Away>| match core {
+    let finding = |core: Result<Vec<Finding>, Unreachable>| match core {
         Ok(findings) => findings,
-        Err(Away(seen, remedy)) if any => vec![Finding::warning("core", seen, remedy.unwrap_or(todo))],
-        Err(Away(seen, remedy)) => vec![Finding::problem("core", seen, remedy.unwrap_or(todo))],
+        Err(Unreachable(seen, remedy)) if any => vec![Finding::warning("core", seen, remedy.unwrap_or(todo))],
+        Err(Unreachable(seen, remedy)) => vec![Finding::problem("core", seen, remedy.unwrap_or(todo))],
     };
-    asked.into_iter().flat_map(finding).collect()
+    results.into_iter().flat_map(finding).collect()
 }
 
-/// What is found at one core.
-async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Away> {
-    let asked = SystemClock.now_ms();
-    let answer = timeout(ANSWER, health::of_core(channel.clone())).await;
-    let took = SystemClock.now_ms() - asked;
-    let answer = match answer {
+/// The findings about one core.
+async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Unreachable> {
+    let sent_at = SystemClock.now_ms();
+    let response = timeout(RESPONSE_TIMEOUT, health::of_core(channel.clone())).await;
+    let took = SystemClock.now_ms() - sent_at;
+    let response = match response {
         Err(_) => {
-            let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs());
-            return Err(Away(seen, None));
+            let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", RESPONSE_TIMEOUT.as_secs());
+            return Err(Unreachable(seen, None));
         }
         Ok(Err(status)) => {
             let seen = format!("SVC_CORE_URL: no core answers at {url}: {}", status.message());
-            return Err(Away(seen, remedy(&status)));
+            return Err(Unreachable(seen, remedy(&status)));
         }
-        Ok(Ok(answer)) => answer,
+        Ok(Ok(response)) => response,
     };
-    if answer.get_ref().status() != ServingStatus::Serving {
+    if response.get_ref().status() != ServingStatus::Serving {
         let seen = format!("SVC_CORE_URL: the core at {url} does not serve: it starts, stops or lacks its store");
-        return Err(Away(seen, None));
+        return Err(Unreachable(seen, None));
     }
     let mut findings = vec![Finding::ok("core", format!("{url} serves"))];
-    findings.extend(time(answer.metadata()).map(|there| {
+    findings.extend(time(response.metadata()).map(|there| {
         // The head's time was cut to a second.
-        let ahead = there + SECOND_MS / 2 - asked - took / 2;
+        let ahead = there + SECOND_MS / 2 - sent_at - took / 2;
         clock::against(&format!("the clock of {url}"), ahead, took + SECOND_MS)
     }));
     findings.extend(token(url, channel, settings).await);
@@ -79,16 +79,16 @@ fn time(head: &MetadataMap) -> Option<i64> {
     Some(rfc2822::parse(date).ok()?.timestamp().as_millisecond())
 }
 
-/// Whether the core takes the service token, by a question that changes nothing.
+/// Checks that the core accepts the service token, by a call that changes nothing.
 async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
-    // The check of the settings tells of a wrong one.
+    // The check of the settings reports a wrong one.
     let mut client = client::client(channel, settings).ok()?;
-    let answer = timeout(ANSWER, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
+    let response = timeout(RESPONSE_TIMEOUT, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
     let silent = |why: &str| {
         let seen = format!("SVC_SERVICE_TOKEN: {url} did not say whether it takes the token: {why}");
         Finding::warning("token", seen, "look at that core's log, and try again")
     };
-    Some(match answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
+    Some(match response.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
         // A core that has been sent too many wrong tokens says only that.
         Err(status) if matches!(status.code(), Code::Unauthenticated | Code::ResourceExhausted) => Finding::problem(
             "token",

@@ -1,4 +1,4 @@
-//! Name servers, asked as a worker asks them.
+//! Name servers, queried as a worker queries them.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::config::Settings;
 
 const NAME: &str = "dns";
 /// A name that is reserved for examples (RFC 2606).
-const ASKED: &str = "example.com";
-/// Longest wait for an answer.
-const ANSWER: Duration = Duration::from_secs(4);
+const EXAMPLE: &str = "example.com";
+/// Timeout for a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Asks the name servers.
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // The check of the settings tells of a resolver that cannot be made.
+/// Queries the name servers.
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
+    // The check of the settings reports a resolver that cannot be created.
     let Ok(resolver) = settings.webhooks.resolver() else { return Vec::new() };
     let servers = &settings.webhooks.dns_servers;
     let whose = if servers.is_empty() {
@@ -24,15 +24,15 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
         let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
         format!("SVC_DNS_SERVERS: {}", servers.join(", "))
     };
-    let silent = match timeout(ANSWER, resolver.addresses(ASKED)).await {
+    let silent = match timeout(RESPONSE_TIMEOUT, resolver.addresses(EXAMPLE)).await {
         Ok(Ok(addresses)) => {
-            return vec![Finding::ok(NAME, format!("{whose}: {} addresses of {ASKED}", addresses.len()))];
+            return vec![Finding::ok(NAME, format!("{whose}: {} addresses of {EXAMPLE}", addresses.len()))];
         }
         Ok(Err(error)) if error.is_answer() => {
-            return vec![Finding::ok(NAME, format!("{whose}: they answer, and know no {ASKED}"))];
+            return vec![Finding::ok(NAME, format!("{whose}: they answer, and know no {EXAMPLE}"))];
         }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", ANSWER.as_secs()),
+        Err(_) => format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()),
     };
     let seen = format!("{whose}: {silent}; webhooks to hosts by name cannot be made or sent");
     let todo = "set SVC_DNS_SERVERS to a name server that this machine reaches (UDP and TCP, port 53), or let it reach \

@@ -3,11 +3,11 @@
 use super::finding::Finding;
 use crate::files::Files;
 
-/// Connections of clients below which the limit is told as low.
-const SOME: usize = 1_000;
+/// Client connections below which the report calls the limit low.
+const MIN_CONNECTIONS: usize = 1_000;
 
 /// Judges the limit of open files.
-pub(super) fn look() -> Finding {
+pub(super) fn check() -> Finding {
     let (soft, hard, files) = Files::known();
     let text = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
     let seen = format!(
@@ -17,7 +17,7 @@ pub(super) fn look() -> Finding {
         files.http,
         files.grpc
     );
-    if files.http < SOME {
+    if files.http < MIN_CONNECTIONS {
         let todo = "raise the hard limit: `ulimit -Hn` as root, or LimitNOFILE of systemd";
         return Finding::warning("files", seen, todo);
     }

@@ -1,11 +1,11 @@
-//! What a check found.
+//! The finding of a check.
 
 use serde::Serialize;
 use tokio::task::JoinError;
 
 use crate::config::Refused;
 
-/// How a check ended.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
@@ -16,7 +16,7 @@ pub(super) enum Status {
     Problem,
 }
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     object: &'static str,
@@ -50,7 +50,7 @@ impl Finding {
         Self::problem(name, format!("{}: {}", refused.setting, refused.reason), todo)
     }
 
-    /// The look itself failed: a fault of the program.
+    /// The check itself failed: a fault of the program.
     pub(super) fn broken_off(name: &'static str, error: &JoinError) -> Self {
         Self::problem(name, format!("looking at it failed: {error}"), "report this, with the line above")
     }
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn a_finding_is_a_line_and_what_to_do() {
         let refused = Refused::new("SVC_X", "`a\nb\u{1b}`: wrong").remedy("set c");
-        let told = Finding::refused("settings", refused).text();
-        assert_eq!(told, "problem  settings    SVC_X: `a b\\u{1b}`: wrong\n         do: set c\n");
+        let text = Finding::refused("settings", refused).text();
+        assert_eq!(text, "problem  settings    SVC_X: `a b\\u{1b}`: wrong\n         do: set c\n");
         assert_eq!(Finding::ok("dns", "fine").text(), "ok       dns         fine\n");
     }
 }

@@ -20,10 +20,10 @@ use crate::{
 /// Room below which a start may already fail.
 const MIN_ROOM: u64 = 32 << 20;
 /// Room that a service in use soon needs.
-const SOME_ROOM: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// Whether the folder exists or can be made, and has room.
-pub(super) async fn look(dir: &Path) -> Vec<Finding> {
+/// Checks that the folder exists or can be created, and has room.
+pub(super) async fn check(dir: &Path) -> Vec<Finding> {
     let dir = dir.to_owned();
     // A disk over the network may hang.
     spawn_blocking(move || judge(&dir)).await.unwrap_or_else(|error| vec![Finding::broken_off("folder", &error)])
@@ -64,7 +64,7 @@ fn existing(dir: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Makes a file that has no name, and so is gone at once. Not every file system can; then permissions are asked for.
+/// Creates a file without a name, which leaves no trace. Where the file system cannot, the check reads the permissions.
 fn is_writable(dir: &Path) -> io::Result<()> {
     match open(dir, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR) {
         Ok(_) => Ok(()),
@@ -87,14 +87,14 @@ fn room(dir: &Path) -> Finding {
     let todo = "make room, or set SVC_DATA_DIR to a folder on a larger disk: theses are kept for good";
     if free < MIN_ROOM {
         Finding::problem("room", seen, todo)
-    } else if free < SOME_ROOM {
+    } else if free < MIN_FREE_BYTES {
         Finding::warning("room", seen, todo)
     } else {
         Finding::ok("room", seen)
     }
 }
 
-/// Whether others on this machine can read the secrets that are kept in files.
+/// Checks that no other user of this machine can read the secrets in files.
 pub(super) fn secrets(dir: &Path) -> Vec<Finding> {
     let files = secrets::modes(dir);
     let open = |(file, mode): &(PathBuf, u32)| {

@@ -11,23 +11,23 @@ use super::finding::Finding;
 use crate::{
     config::{Settings, reachable},
     health,
-    port::{self, Taken},
+    port::{self, BoundPorts},
     role::Role,
 };
 
-/// Longest wait for whoever holds a port.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Timeout for whoever holds a port.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A listener of this service.
 #[derive(Clone, Copy, PartialEq)]
-enum Door {
+enum ServiceListener {
     Http,
     Grpc,
     Internal,
     Ops,
 }
 
-impl Door {
+impl ServiceListener {
     const fn setting(self) -> &'static str {
         match self {
             Self::Http => "SVC_HTTP_ADDR",
@@ -37,22 +37,22 @@ impl Door {
         }
     }
 
-    /// The sign by which this service is known at an address, if it answers there.
+    /// The sign that this service serves an address, if it does.
     async fn is_served(self, address: SocketAddr) -> Option<&'static str> {
         let at = reachable(address);
         let asking = async {
             match self {
                 Self::Ops => {
-                    let answer = get(at, "/healthz").await?;
-                    let text = answer.status().is_success().then_some(answer)?.text().await.ok()?;
+                    let response = get(at, "/healthz").await?;
+                    let text = response.status().is_success().then_some(response)?.text().await.ok()?;
                     text.starts_with("ok ").then_some("it answers /healthz")
                 }
                 Self::Http | Self::Grpc | Self::Internal if speaks_tls(at).await => {
                     Some("it speaks TLS as this service does")
                 }
                 Self::Http => {
-                    let answer = get(at, "/").await?;
-                    answer.headers().contains_key("x-service-request-id").then_some("its answers have a request id")
+                    let response = get(at, "/").await?;
+                    response.headers().contains_key("x-service-request-id").then_some("its answers have a request id")
                 }
                 Self::Grpc | Self::Internal => {
                     let url = [format!("http://{at}")];
@@ -62,14 +62,14 @@ impl Door {
                 }
             }
         };
-        timeout(ANSWER, asking).await.ok().flatten()
+        timeout(RESPONSE_TIMEOUT, asking).await.ok().flatten()
     }
 }
 
-/// Whether a listener with TLS tells that a request came without.
+/// True if a listener with TLS reports that a request came without.
 async fn speaks_tls(at: SocketAddr) -> bool {
-    let Some(answer) = get(at, "/").await else { return false };
-    answer.status() == StatusCode::BAD_REQUEST && answer.text().await.is_ok_and(|text| text.contains("speaks TLS"))
+    let Some(response) = get(at, "/").await else { return false };
+    response.status() == StatusCode::BAD_REQUEST && response.text().await.is_ok_and(|text| text.contains("speaks TLS"))
 }
 
 async fn get(at: SocketAddr, path: &str) -> Option<Response> {
@@ -77,36 +77,36 @@ async fn get(at: SocketAddr, path: &str) -> Option<Response> {
     client.get(format!("http://{at}{path}")).send().await.ok()
 }
 
-/// Looks at each address of the role, except those whose setting could not be read.
-pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
+/// Checks each address of the role, except addresses whose setting could not be read.
+pub(super) async fn check(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
     let addresses = &settings.addresses;
-    let doors = [
-        (Door::Ops, Some(addresses.ops_addr), true),
-        (Door::Http, Some(addresses.http_addr), role.is(Role::Edge)),
-        (Door::Grpc, Some(addresses.grpc_addr), role.is(Role::Core)),
-        (Door::Internal, addresses.internal_addr, role.is(Role::Core)),
+    let listeners = [
+        (ServiceListener::Ops, Some(addresses.ops_addr), true),
+        (ServiceListener::Http, Some(addresses.http_addr), role.is(Role::Edge)),
+        (ServiceListener::Grpc, Some(addresses.grpc_addr), role.is(Role::Core)),
+        (ServiceListener::Internal, addresses.internal_addr, role.is(Role::Core)),
     ];
-    let is_read = |door: Door| !unread.iter().any(|told| told.starts_with(door.setting()));
-    let (mut taken, mut findings) = (Taken::default(), Vec::new());
-    for (door, address, _) in doors.into_iter().filter(|(door, _, needed)| *needed && is_read(*door)) {
+    let is_read = |listener: ServiceListener| !unread.iter().any(|error| error.starts_with(listener.setting()));
+    let (mut taken, mut findings) = (BoundPorts::default(), Vec::new());
+    for (listener, address, _) in listeners.into_iter().filter(|(listener, _, needed)| *needed && is_read(*listener)) {
         let Some(address) = address else { continue };
-        findings.push(match taken.take(door.setting(), address) {
+        findings.push(match taken.take(listener.setting(), address) {
             Some(twice) => Finding::refused("ports", twice),
-            None => one(door, address).await,
+            None => one(listener, address).await,
         });
     }
     findings
 }
 
-async fn one(door: Door, address: SocketAddr) -> Finding {
-    let setting = door.setting();
+async fn one(listener: ServiceListener, address: SocketAddr) -> Finding {
+    let setting = listener.setting();
     let error = match port::bind(address) {
         Ok(_) if address.port() == 0 => return Finding::ok("ports", format!("{setting}: {address}, any free port")),
         Ok(_) => return Finding::ok("ports", format!("{setting}: {address} is free")),
         Err(error) => error,
     };
     if error.kind() == io::ErrorKind::AddrInUse
-        && let Some(sign) = door.is_served(address).await
+        && let Some(sign) = listener.is_served(address).await
     {
         let seen = format!("{setting}: {address} is taken by a process of this service: {sign}");
         return Finding::warning(

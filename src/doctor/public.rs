@@ -10,8 +10,8 @@ use crate::{
 
 const NAME: &str = "public_url";
 
-/// Whether links lead where customers find the service, by TLS.
-pub(super) fn look(role: Role, settings: &Settings) -> Vec<Finding> {
+/// Checks that links lead to the address where customers find the service, by TLS.
+pub(super) fn check(role: Role, settings: &Settings) -> Vec<Finding> {
     let addresses = &settings.addresses;
     let url = addresses.public_url(settings.tls.scheme(), addresses.http_addr);
     let for_others =
@@ -30,7 +30,7 @@ pub(super) fn look(role: Role, settings: &Settings) -> Vec<Finding> {
     vec![finding]
 }
 
-/// Whether a URL leads to this machine alone.
+/// True if a URL leads to this machine alone.
 fn is_local(url: &str) -> bool {
     let url = Url::parse(url).ok();
     match url.as_ref().and_then(Url::host) {

@@ -1,4 +1,4 @@
-//! Every setting, by the functions that a start uses. All errors are told, not the first alone.
+//! Every setting, by the functions that a start uses. The report lists all errors, not the first alone.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
 
 const NAME: &str = "settings";
 
-/// Judges the settings of a role, and what stands beside them.
-pub(super) fn look(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
+/// Checks the settings of a role, and the environment's other variables.
+pub(super) fn check(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
     let role = doctor.role;
     let todo = "correct it; `trade-thesis --help` tells its form";
     let mut findings: Vec<_> = doctor.refused.iter().map(|seen| Finding::problem(NAME, seen, todo)).collect();
@@ -52,7 +52,7 @@ pub(super) fn look(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
 
 /// Settings of the cluster beside the embedded store.
 fn unused(doctor: &Doctor, settings: &Settings) -> Option<Finding> {
-    let is_read = !doctor.refused.iter().any(|told| told.starts_with("SVC_STORE:"));
+    let is_read = !doctor.refused.iter().any(|error| error.starts_with("SVC_STORE:"));
     let is_embedded = is_read && settings.store.kind == StoreKind::Embedded;
     if !is_embedded || !doctor.role.is(Role::Core) {
         return None;
@@ -133,7 +133,7 @@ fn core(settings: &Settings, errors: &mut Errors) {
             errors.of(secrets::found_service_token(keys, dir));
             errors.of(secrets::found_first_key(dir));
         }
-        // The check of the store tells of the folder.
+        // The check of the store reports the folder.
         StoreKind::Embedded => {
             errors.of(keys.secret_key());
             errors.of(keys.service_token());

@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// Looks at the store in the data folder.
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     let dir = settings.store.data_dir.clone();
-    // The check of the settings tells of a wrong secret key.
+    // The check of the settings reports a wrong secret key.
     let secret_key = secrets::found_secret_key(&settings.keys, &dir).ok().flatten();
     // A large file takes a while.
     let looking = spawn_blocking(move || {
@@ -39,7 +39,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     }
 }
 
-/// What is found, and the rows that tell of the store's secret key.
+/// The findings, and the rows that prove the store's secret key.
 fn file(dir: &Path) -> (Finding, Vec<Row>) {
     let finding = match examine(dir, Options::default(), &secret_check::scans()) {
         Ok(Examined::Nothing) => Finding::ok("store", "there is none yet; a start makes it"),

@@ -12,9 +12,9 @@ use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 use url::Url;
 
-/// Longest wait for the head of an answer, and for the body of a refusal.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Longest wait that the service may ask for.
+/// Timeout for the head of a response, and for the body of an error.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum wait that the service may request.
 const MAX_SECONDS: u64 = 3_600;
 
 /// Opens the stream.
@@ -69,7 +69,7 @@ impl Api {
         if let Some(cursor) = cursor {
             request = request.header("last-event-id", cursor);
         }
-        let response = match timeout(PATIENCE, request.send()).await {
+        let response = match timeout(RESPONSE_TIMEOUT, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_builder() => return Err(NotOpen::Refused(whole(error))),
             Ok(Err(error)) => return Err(NotOpen::later(format!("{}: {}", self.base, whole(error)))),
@@ -87,12 +87,12 @@ impl Api {
     }
 }
 
-/// The refusal that an answer tells.
+/// The error in a refused response.
 async fn refused(response: Response) -> NotOpen {
     let (status, wait) = (response.status(), retry_after(response.headers()));
-    let body = timeout(PATIENCE, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
-    let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let text = |name: &str| told["error"][name].as_str().unwrap_or_default();
+    let body = timeout(RESPONSE_TIMEOUT, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+    let error: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |name: &str| error["error"][name].as_str().unwrap_or_default();
     let code = text("code");
     let why = if code.is_empty() {
         format!("the service answers {status}")

@@ -7,7 +7,7 @@ use serde_json::Value;
 use thesis_net::{
     backoff::Backoff,
     clock::SharedIdSource,
-    sse::{Event, Parser, Told},
+    sse::{Event, Parser, StreamItem},
 };
 use tokio::time::{sleep, timeout};
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::Failure;
 
-/// Longest silence of a stream, which tells its cursor every 15 s.
-const SILENCE: Duration = Duration::from_secs(45);
-/// Most bytes of one event: 4 MiB.
-const MOST: usize = 4 * 1024 * 1024;
+/// Maximum silence of a stream, which sends its cursor every 15 s.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
+/// Maximum bytes of one event: 4 MiB.
+const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Forwards the events of a stream, one after the other.
 pub(super) struct Follower {
@@ -29,7 +29,7 @@ pub(super) struct Follower {
     pub(super) forwarder: Forwarder,
     pub(super) backoff: Backoff,
     pub(super) ids: SharedIdSource,
-    /// Where the stream is opened again: after what was handled last. None until the service has told a cursor.
+    /// Cursor after the last handled event, for the next stream. `None` until the service has sent one.
     pub(super) cursor: Option<String>,
 }
 
@@ -51,21 +51,21 @@ impl Follower {
         }
     }
 
-    /// Takes events until the stream breaks off; gives the reason.
+    /// Handles events until the stream breaks off; returns the reason.
     async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
-        let mut parser = Parser::new(MOST);
+        let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {
-            let piece = match timeout(SILENCE, stream.chunk()).await {
+            let piece = match timeout(SILENCE_TIMEOUT, stream.chunk()).await {
                 Ok(Ok(Some(piece))) => piece,
                 Ok(Ok(None)) => return Ok("the stream ended".to_owned()),
                 Ok(Err(error)) => return Ok(whole(error)),
-                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE.as_secs())),
+                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE_TIMEOUT.as_secs())),
             };
-            for told in parser.read(&piece) {
-                match told {
-                    Told::Retry(first_ms) => self.backoff.take(first_ms),
-                    Told::Event(event) => self.handle(event).await?,
-                    Told::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
+            for text in parser.read(&piece) {
+                match text {
+                    StreamItem::Retry(first_ms) => self.backoff.set_first(first_ms),
+                    StreamItem::Event(event) => self.handle(event).await?,
+                    StreamItem::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Follower {
         self.backoff.reset();
         match event.kind.as_str() {
             "stream.gap" => note(&gap(&event.data, &self.api.base)),
-            // Where the stream stands.
+            // The stream's cursor.
             kind if kind.starts_with("stream.") => {}
             _ => say(&self.forwarder.forward(&event).await)?,
         }
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_gap_tells_how_many_and_where() {
-        let told = gap(br#"{"first_cursor":"a","last_cursor":"b","skipped":7,"path":"/v1/events?x=1"}"#, "http://a");
-        assert_eq!(told, "7 missed events are not forwarded; http://a/v1/events?x=1 lists them");
-        let told = gap(br#"{"skipped":null,"path":"/v1/events"}"#, "http://a");
-        assert_eq!(told, "more than 10000 missed events are not forwarded; http://a/v1/events lists them");
+        let text = gap(br#"{"first_cursor":"a","last_cursor":"b","skipped":7,"path":"/v1/events?x=1"}"#, "http://a");
+        assert_eq!(text, "7 missed events are not forwarded; http://a/v1/events?x=1 lists them");
+        let text = gap(br#"{"skipped":null,"path":"/v1/events"}"#, "http://a");
+        assert_eq!(text, "more than 10000 missed events are not forwarded; http://a/v1/events lists them");
     }
 }

@@ -14,8 +14,8 @@ use thesis_proto::{time::format_millis, v1::ClaimResponse, webhook::EVENT_TYPE};
 use tokio::time::timeout;
 use url::Url;
 
-/// Longest wait for the endpoint's answer, as for a webhook's.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for the endpoint's response, as for a webhook's.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// POSTs events to an endpoint.
 pub(super) struct Forwarder {
@@ -35,11 +35,11 @@ struct Named {
 }
 
 impl Forwarder {
-    /// POSTs an event once; tells how that ended, in one line.
+    /// POSTs an event once; returns the outcome in one line.
     pub(super) async fn forward(&self, event: &Event) -> String {
         let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
         let began = self.clock.now_ms();
-        let posted = timeout(PATIENCE, self.post(&id, event, began)).await;
+        let posted = timeout(ENDPOINT_TIMEOUT, self.post(&id, event, began)).await;
         let took = (self.clock.now_ms() - began).max(0);
         let ended = match posted {
             Ok(Ok(status)) => status.as_u16().to_string(),
@@ -58,16 +58,16 @@ impl Forwarder {
             secrets: vec![self.secret.clone()],
             ..ClaimResponse::default()
         };
-        let told = headers(&claim, now_ms.div_euclid(1_000)).zip(HeaderValue::from_str(&event.kind).ok());
-        let (mut headers, kind) = told.ok_or("request not sendable")?;
-        // As it is named on the stream: this version may not know it.
+        let parts = headers(&claim, now_ms.div_euclid(1_000)).zip(HeaderValue::from_str(&event.kind).ok());
+        let (mut headers, kind) = parts.ok_or("request not sendable")?;
+        // The stream's name of the type: this version may not know it.
         headers.insert(EVENT_TYPE, kind);
         let sent = self.http.post(self.to.clone()).headers(headers).body(claim.body).send().await;
-        sent.map(|answer| answer.status()).map_err(|error| why(&error))
+        sent.map(|response| response.status()).map_err(|error| why(&error))
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 fn why(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         "timeout"

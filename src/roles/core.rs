@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Settings that were found usable.
-pub(super) struct Prepared {
+pub(super) struct PreparedCore {
     plans: Plans,
     upstream: Option<UpstreamSettings>,
     features: Features,
@@ -46,18 +46,18 @@ pub(super) struct Prepared {
 }
 
 /// A core that runs.
-pub(super) struct Started {
+pub(super) struct StartedCore {
     pub(super) core: Arc<Core>,
     pub(super) first_key: Option<FirstKey>,
     /// While there is no administrator, on the embedded store.
     pub(super) set_up: Option<SetUpLink>,
-    /// Whether the store was made with another secret key, and goes on with this one from now.
+    /// True if the store was created with another secret key, and uses this one from now on.
     is_key_replaced: bool,
 }
 
-impl Started {
-    /// Logs what the start has changed for good, once there are logs.
-    pub(super) fn tell(&self) {
+impl StartedCore {
+    /// Logs the permanent changes of the start, once logging has begun.
+    pub(super) fn log_changes(&self) {
         if self.is_key_replaced {
             tracing::warn!(
                 "SVC_REPLACE_SECRET_KEY: the store goes on with another secret key, and all API keys, webhook secrets \
@@ -68,7 +68,7 @@ impl Started {
 }
 
 /// Checks the settings, and makes the files of a first start.
-pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
+pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
     let features = settings.features.features()?;
     let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
@@ -94,19 +94,19 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     if let Some(first) = &first_key {
         bootstrap.test_key = Some(first.key.clone());
     }
-    Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
+    Ok(PreparedCore { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
 }
 
-/// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where REST
-/// does.
+/// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where
+/// REST does.
 pub(super) async fn start(
     settings: &Settings,
-    prepared: Prepared,
+    prepared: PreparedCore,
     internal: SocketAddr,
     http: SocketAddr,
     clock: &SharedClock,
     ids: &SharedIdSource,
-) -> Result<Started, Failure> {
+) -> Result<StartedCore, Failure> {
     let store: SharedBackend = match prepared.cluster {
         Some(options) => {
             let store = ScyllaStore::connect(options, Arc::clone(clock)).await;
@@ -151,5 +151,5 @@ pub(super) async fn start(
         StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
         StoreKind::Scylla => None,
     };
-    Ok(Started { core, first_key: prepared.first_key, set_up, is_key_replaced: fit == Fit::Replaced })
+    Ok(StartedCore { core, first_key: prepared.first_key, set_up, is_key_replaced: fit == Fit::Replaced })
 }

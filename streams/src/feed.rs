@@ -7,7 +7,7 @@ use thesis_proto::filter::CompiledFilter;
 
 use crate::{
     interest::{Listener, Listeners},
-    ring::{Behind, Entry, MissingEvents, Page, Ring},
+    ring::{Entry, MissingEvents, Page, PositionTooOld, Ring},
     signal::Signal,
 };
 
@@ -31,7 +31,7 @@ impl Feed {
         Self { dataset: dataset.to_owned(), state: RwLock::new(state) }
     }
 
-    /// The position up to which it has read the log.
+    /// The position up to which the feed has read the log.
     pub(crate) fn position(&self) -> u64 {
         self.state.read().ring.position()
     }
@@ -41,17 +41,18 @@ impl Feed {
         self.state.read().ring.count(after, filter)
     }
 
-    /// Bytes of memory that its events take, about.
+    /// Approximate bytes of memory that its events take.
     pub(crate) fn bytes(&self) -> usize {
         self.state.read().ring.bytes()
     }
 
-    /// Adds the next events, and wakes whom they may concern. Refuses a page before which events are missing.
+    /// Adds the next events, and wakes the connections that they may concern. Refuses a page before which events are
+    /// missing.
     pub(crate) fn push(&self, page: Page) -> Result<(), MissingEvents> {
         let mut woken = Vec::new();
         let mut state = self.state.write();
         let State { ring, listeners } = &mut *state;
-        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken))?;
+        ring.push(page, |entry| listeners.note_event(&entry.keys, entry.position, &mut woken))?;
         drop(state);
         for listener in woken {
             listener.signal.wake();
@@ -64,7 +65,7 @@ impl Feed {
         self.state.write().ring.trim(max_bytes);
     }
 
-    /// Begins to listen after a position, if every event after it is still here.
+    /// Adds a listener after a position, if the feed still has every event after it.
     pub(crate) fn join(
         self: &Arc<Self>,
         after: u64,
@@ -82,7 +83,7 @@ impl Feed {
     }
 }
 
-/// A connection's place among a feed's listeners; given up when dropped.
+/// A connection's registration among a feed's listeners. Its drop removes the listener.
 #[derive(Debug)]
 pub(crate) struct Listening {
     feed: Arc<Feed>,
@@ -92,16 +93,16 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Whether an event waits that may pass the filter.
-    pub(crate) fn has_news(&self) -> bool {
+    /// True if an unread event may pass the filter.
+    pub(crate) fn has_events(&self) -> bool {
         self.listener.first().is_some()
     }
 
-    /// Shows the events after a position that pass the filter, until `show` says to stop, and tells the position
+    /// Shows the events after a position that pass the filter, until `show` returns false. Returns the position
     /// reached.
-    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, Behind> {
+    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, PositionTooOld> {
         let state = self.feed.state.read();
-        // Nothing before the first that it heard of concerns it.
+        // No event before the first noted one concerns it.
         let Some(first) = self.listener.first() else { return Ok(after.max(state.ring.position())) };
         let passes = |entry: &Entry| !self.filter.matches_keys(&entry.keys) || show(entry);
         let reached = state.ring.read(after.max(first - 1), passes)?;

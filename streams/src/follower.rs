@@ -5,19 +5,19 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use thesis_net::figures::UnderWay;
+use thesis_net::metric::InProgress;
 use thesis_proto::filter::CompiledFilter;
 use tonic::Status;
 
 use crate::{
     feed::{Feed, Listening},
-    figures::LAGGING,
+    metrics::LAGGING,
     pages::{Fetching, Pages, Wanted},
     ring::{Entry, Page},
     signal::Signal,
 };
 
-/// What the followers of one subscription share.
+/// The parts that the followers of one subscription share.
 pub(crate) struct Shared {
     pub(crate) pages: Arc<Pages>,
     pub(crate) filter: Arc<CompiledFilter>,
@@ -25,8 +25,8 @@ pub(crate) struct Shared {
     pub(crate) signal: Arc<Signal>,
 }
 
-/// A position in a dataset's log, and the reading from there on: of the shared feed, or of pages while the feed begins
-/// after the position.
+/// A position in a dataset's log. It reads the shared feed, or pages of the log while the feed begins after the
+/// position.
 pub(crate) struct Follower {
     feed: Arc<Feed>,
     position: u64,
@@ -39,16 +39,16 @@ enum Reading {
 }
 
 struct PageReading {
-    /// A page, and how many of its entries were read.
+    /// A page, and the number of its entries that were read.
     page: Option<(Arc<Page>, usize)>,
     fetching: Option<Fetching>,
-    /// Counts it in `streams_lagging`.
-    _lags: UnderWay,
+    /// Counts this follower in `streams_lagging`.
+    _lags: InProgress,
 }
 
 impl PageReading {
     fn new() -> Self {
-        Self { page: None, fetching: None, _lags: UnderWay::begin(LAGGING.one()) }
+        Self { page: None, fetching: None, _lags: InProgress::begin(LAGGING.one()) }
     }
 }
 
@@ -58,19 +58,19 @@ impl Follower {
         Self { feed, position, reading: Reading::Behind(PageReading::new()) }
     }
 
-    /// Everything up to here has been read.
+    /// The position up to which it has read.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Counts the events that pass the filter and were not read. If the feed no longer has all of them, all entries of the
-    /// log count.
+    /// Counts the events that pass the filter and were not read. If the feed no longer has all of them, all entries of
+    /// the log count.
     pub(crate) fn behind(&self, filter: &CompiledFilter) -> u64 {
         let entries = || self.feed.position().saturating_sub(self.position);
         self.feed.count(self.position, filter).unwrap_or_else(entries)
     }
 
-    /// Shows the events that are there and pass the filter, in order and each once, until `show` says to stop.
+    /// Shows the events that are there and pass the filter, in order and each once, until `show` returns false.
     pub(crate) fn read(&mut self, shared: &Shared, mut show: impl FnMut(&Entry) -> bool) {
         loop {
             match &mut self.reading {
@@ -112,7 +112,7 @@ impl Follower {
     /// Ready when there may be more to read; fails when a page cannot be read.
     pub(crate) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match &mut self.reading {
-            Reading::Live(listening) if listening.has_news() => Poll::Ready(Ok(())),
+            Reading::Live(listening) if listening.has_events() => Poll::Ready(Ok(())),
             Reading::Live(_) => Poll::Pending,
             Reading::Behind(reading) => {
                 if let Some(fetching) = &mut reading.fetching {

@@ -1,4 +1,4 @@
-//! The way in: opens streams, and gives them what they read.
+//! The entry point: opens streams, and adds their subscriptions.
 
 use std::{
     sync::{
@@ -16,19 +16,19 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, metadata::MetadataMap};
 
 use crate::{
-    figures::GAPS,
     follower::{Follower, Shared},
     link::{Link, OpenStream},
+    metrics::GAPS,
     pages::{Pages, Wanted},
     ring::{MAX_ENTRIES, Render},
     subscription::Subscription,
     tails::Tails,
 };
 
-/// Longest wait for a core at which a stream can be opened.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout for a core at which a stream can be opened.
+const LINK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Everything that open streams share.
+/// The parts that all open streams share.
 pub struct Hub {
     links: Vec<Arc<Link>>,
     tails: Arc<Tails>,
@@ -38,17 +38,17 @@ pub struct Hub {
     shutdown: CancellationToken,
 }
 
-/// What core told about an opening.
-pub struct Opened {
-    /// The metadata of the answer.
+/// Core's response to an opening.
+pub struct OpenedStream {
+    /// The metadata of the response.
     pub metadata: MetadataMap,
-    /// Where it begins.
+    /// The positions at which the stream begins.
     pub begin: v1::OpenResponse,
 }
 
 impl Hub {
-    /// A hub over cores: streams are opened at each in turn, the logs are read from any. `render` makes an event's body.
-    /// It works from its first stream on until `shutdown`; then its streams end.
+    /// A hub over cores: streams are opened at each in turn, the logs are read from any. `render` makes an event's
+    /// body. It works from its first stream on until `shutdown`; then its streams end.
     #[must_use]
     pub fn new(
         cores: &[Arc<Streams>],
@@ -84,16 +84,16 @@ impl Hub {
         self.shutdown.clone()
     }
 
-    /// Opens a stream with the credentials of `request`. `transport` is how its client is reached: `sse`, `websocket` or
-    /// `grpc`.
+    /// Opens a stream with the credentials of `request`. `transport` names its client's protocol: `sse`, `websocket`
+    /// or `grpc`.
     ///
     /// # Errors
-    /// Core's, or when no core can be reached.
+    /// Core's error, or `UNAVAILABLE` when no core can be reached.
     pub async fn open(
         &self,
         transport: &'static str,
         request: Request<v1::OpenRequest>,
-    ) -> Result<(Opened, OpenStream), Status> {
+    ) -> Result<(OpenedStream, OpenStream), Status> {
         self.started.call_once(|| {
             for link in &self.links {
                 tokio::spawn(Arc::clone(link).run(self.shutdown.clone()));
@@ -102,13 +102,13 @@ impl Hub {
         });
         let (metadata, extensions, message) = request.into_parts();
         let mut last = Status::unavailable("no core is there for streams");
-        // A core may be up and yet unable to serve; then another may.
+        // A core may run and yet be unable to serve; then the next core is tried.
         for link in self.links_up().await {
             let request = Request::from_parts(metadata.clone(), extensions.clone(), message.clone());
             match link.open(request).await {
                 Ok((answer, stream)) => {
                     let (metadata, begin, _) = answer.into_parts();
-                    return Ok((Opened { metadata, begin }, stream.counted(transport)));
+                    return Ok((OpenedStream { metadata, begin }, stream.counted(transport)));
                 }
                 Err(status) if status.code() == Code::Unavailable => last = status,
                 Err(status) => return Err(status),
@@ -120,16 +120,20 @@ impl Hub {
     /// Adds a subscription to an open stream.
     ///
     /// # Errors
-    /// Core's.
-    pub async fn subscribe(&self, stream: &OpenStream, request: Request<v1::OpenRequest>) -> Result<Opened, Status> {
+    /// Core's error.
+    pub async fn subscribe(
+        &self,
+        stream: &OpenStream,
+        request: Request<v1::OpenRequest>,
+    ) -> Result<OpenedStream, Status> {
         let (metadata, begin, _) = stream.subscribe(request).await?.into_parts();
-        Ok(Opened { metadata, begin })
+        Ok(OpenedStream { metadata, begin })
     }
 
     /// The events of a subscription that core has accepted.
     ///
     /// # Errors
-    /// What is wrong with the filter; core refuses it too.
+    /// The errors in the filter; core refuses it too.
     pub fn follow(
         &self,
         stream: &OpenStream,
@@ -154,7 +158,7 @@ impl Hub {
         Ok(Subscription::new(shared, followers.collect(), &begin.positions, stream.transport))
     }
 
-    /// The links at which streams can be opened, each time another first; without any, the next one after a wait.
+    /// The links at which streams can be opened, in rotating order; if there is none, the first one to come up.
     async fn links_up(&self) -> Vec<&Arc<Link>> {
         let start = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
         let (late, early) = self.links.split_at(start);
@@ -170,7 +174,7 @@ impl Hub {
                 drop(up.wait_for(|up| *up).await);
             })
         });
-        let first = timeout(PATIENCE, select_all(waiting)).await;
+        let first = timeout(LINK_TIMEOUT, select_all(waiting)).await;
         first.ok().and_then(|((), index, _)| order.get(index).copied()).into_iter().collect()
     }
 }

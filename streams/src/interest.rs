@@ -1,4 +1,4 @@
-//! Finds the connections that an event may concern, so that the others sleep on.
+//! Finds the connections that an event may concern, so that the others stay asleep.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use crate::signal::Signal;
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) signal: Arc<Signal>,
-    /// The position of the first event since it last read that may concern it; 0 for none.
+    /// The position of the first unread event that may concern it; 0 for none.
     first: AtomicU64,
 }
 
@@ -25,23 +25,23 @@ impl Listener {
         Arc::new(Self { signal, first: AtomicU64::new(first) })
     }
 
-    /// The position of the first event that waits; none if there is none.
+    /// The position of the first unread event; `None` if there is none.
     pub(crate) fn first(&self) -> Option<u64> {
         Some(self.first.load(Ordering::Acquire)).filter(|first| *first > 0)
     }
 
-    /// Everything before this position was read; 0 if nothing waits. No event may arrive meanwhile.
+    /// Sets the first unread position; 0 if there is none. No event may arrive during the call.
     pub(crate) fn read_up_to(&self, first: u64) {
         self.first.store(first, Ordering::Release);
     }
 
-    /// Notes an event that may concern it; tells whether it is the first.
-    fn hears(&self, position: u64) -> bool {
+    /// Notes an event that may concern it; returns true if it is the first unread one.
+    fn note(&self, position: u64) -> bool {
         self.first.compare_exchange(0, position, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
-/// The listeners of one dataset, by what they wait for.
+/// The listeners of one dataset, by the events that they wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     /// In the order of their numbers. Most properties have one listener, or all.
@@ -50,7 +50,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Adds a listener; its number removes it.
+    /// Adds a listener; returns the number that removes it.
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
         for interest in filter.interests() {
@@ -73,11 +73,11 @@ impl Listeners {
         }
     }
 
-    /// Notes an event at those whom it may concern, and collects those who must be woken for it.
-    pub(crate) fn hear(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
+    /// Notes an event at the listeners that it may concern, and collects those to wake.
+    pub(crate) fn note_event(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
         for interest in keys.interests() {
             for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
-                if listener.hears(position) {
+                if listener.note(position) {
                     woken.push(Arc::clone(listener));
                 }
             }
@@ -133,11 +133,11 @@ mod tests {
             let listener = Listener::new(Arc::default(), 0);
             let number = listeners.add(&filter, &listener);
             let mut woken = Vec::new();
-            listeners.hear(&keys, 7, &mut woken);
+            listeners.note_event(&keys, 7, &mut woken);
             if filter.matches_keys(&keys) {
                 prop_assert_eq!((listener.first(), woken.len()), (Some(7), 1));
             }
-            listeners.hear(&keys, 8, &mut woken);
+            listeners.note_event(&keys, 8, &mut woken);
             prop_assert!(woken.len() <= 1, "woken once until it reads");
             listeners.remove(&filter, number);
             prop_assert!(listeners.by_interest.is_empty());
@@ -156,7 +156,7 @@ mod tests {
         listeners.add(&filter("$SEEK"), &other);
         let token = TokenRef { symbol: "$RUN".to_owned(), ..TokenRef::default() };
         let keys = EventKeys { token: Some(token), ..EventKeys::default() };
-        listeners.hear(&keys, 3, &mut Vec::new());
+        listeners.note_event(&keys, 3, &mut Vec::new());
         assert_eq!((mine.first(), other.first()), (Some(3), None));
     }
 }

@@ -1,17 +1,17 @@
-//! The stream engine. It knows `StreamService` and no transport: Server-Sent Events, WebSocket and gRPC write what it
-//! reads.
+//! The stream engine. It knows `StreamService` and no transport: Server-Sent Events, WebSocket and gRPC write the
+//! events that it reads.
 //!
-//! A connection is a set of positions with a filter, not a queue. `hub` is the way in. `link` opens streams at one core
-//! and hears of their ends. `feed` keeps each followed dataset's newest events in a `ring`, read once for all by
+//! A connection is a set of positions with a filter, not a queue. `hub` is the entry point. `link` opens streams at one
+//! core and receives their ends. `feed` keeps each followed dataset's newest events in a `ring`, read once for all by
 //! `tails`, and wakes the connections that `interest` finds. `follower` is one connection's place in one dataset: it
 //! reads the ring or, from further back, `pages` of the log. `subscription` joins the followers of one filter.
 
 mod feed;
-pub mod figures;
 mod follower;
 mod hub;
 mod interest;
 mod link;
+pub mod metrics;
 mod pages;
 mod ring;
 mod signal;
@@ -21,9 +21,9 @@ mod tails;
 mod tests;
 
 pub use self::{
-    hub::{Hub, Opened},
-    link::{HEARTBEAT, OpenStream, Step},
+    hub::{Hub, OpenedStream},
+    link::{HEARTBEAT, OpenStream, StreamStep},
     ring::{Entry, Render},
-    signal::End,
+    signal::EndReason,
     subscription::Subscription,
 };

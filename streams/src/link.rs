@@ -24,26 +24,26 @@ use tonic::{Request, Response, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
-    figures::{ENDED, OPEN, OPENED},
-    signal::{End, Signal},
+    metrics::{ENDED, OPEN, OPENED},
+    signal::{EndReason, Signal},
     subscription::Subscription,
 };
 
-/// The first and the longest pause before a broken session is begun again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// Longest time that a closed stream waits for others that close, so that they are told together.
-const GATHER: Duration = Duration::from_millis(5);
-/// Pause before streams that could not be closed are told again.
-const CLOSE_AGAIN: Duration = Duration::from_millis(200);
+/// The first and the maximum pause before a broken session is restarted.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Time in which closed streams gather, so that one call reports them together.
+const BATCH_WAIT: Duration = Duration::from_millis(5);
+/// Pause before streams that could not be closed are reported again.
+const CLOSE_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Number of steps in which streams end when this process stops, and the time between them.
 const DRAINING: (usize, Duration) = (16, Duration::from_millis(125));
 
-/// The way to one core, and the streams that are open there.
+/// The connection to one core, and the streams that are open there.
 pub(crate) struct Link {
     core: Arc<Streams>,
     ids: SharedIdSource,
     state: Mutex<State>,
-    /// Whether streams can be opened.
+    /// True while streams can be opened.
     up: watch::Sender<bool>,
     closes: Notify,
 }
@@ -63,20 +63,20 @@ impl Link {
         Arc::new(Self { core, ids, state: Mutex::default(), up: watch::Sender::new(false), closes: Notify::new() })
     }
 
-    /// Whether streams can be opened, now and later.
+    /// Watches whether streams can be opened.
     pub(crate) fn up(&self) -> watch::Receiver<bool> {
         self.up.subscribe()
     }
 
     /// Keeps a session at the core until `shutdown`, then ends its streams.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut pause = PAUSES.0;
+        let mut pause = RETRY_PAUSES.0;
         while !shutdown.is_cancelled() {
             let mut session = pin!(self.session());
             let (ended, was_up) = tokio::select! {
                 ended = &mut session => ended,
                 () = shutdown.cancelled() => {
-                    // The ends that core tells are heard until all have ended.
+                    // The session still receives core's ends until all streams have ended.
                     tokio::select! {
                         () = self.drain() => {}
                         _ = session => {}
@@ -87,27 +87,27 @@ impl Link {
             tracing::warn!(status = %ended, "the session of streams broke; its streams end");
             self.forget();
             if was_up {
-                pause = PAUSES.0;
+                pause = RETRY_PAUSES.0;
             }
             if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
                 break;
             }
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(RETRY_PAUSES.1);
         }
         self.forget();
     }
 
-    /// Ends the streams, not all at once, so that their clients do not come back all at once.
+    /// Ends the streams in steps, so that their clients do not come back all at once.
     async fn drain(&self) {
         self.up.send_replace(false);
         let leaving: Vec<Arc<Signal>> = self.state.lock().streams.values().cloned().collect();
         for some in leaving.chunks(leaving.len().div_ceil(DRAINING.0).max(64)) {
-            some.iter().for_each(|signal| signal.end(End::Reconnect));
+            some.iter().for_each(|signal| signal.end(EndReason::Reconnect));
             sleep(DRAINING.1).await;
         }
     }
 
-    /// Leaves no stream open.
+    /// Ends all streams.
     fn forget(&self) {
         self.up.send_replace(false);
         let mut state = self.state.lock();
@@ -115,10 +115,10 @@ impl Link {
         state.closed.clear();
         let streams = std::mem::take(&mut state.streams);
         drop(state);
-        streams.values().for_each(|signal| signal.end(End::Reconnect));
+        streams.values().for_each(|signal| signal.end(EndReason::Reconnect));
     }
 
-    /// One session, until it breaks; tells whether it had begun.
+    /// Runs one session until it breaks; returns true if it had begun.
     async fn session(&self) -> (Status, bool) {
         let mut random = [0; 16];
         self.ids.fill(&mut random);
@@ -127,29 +127,29 @@ impl Link {
             Ok(ends) => ends.into_inner(),
             Err(status) => return (status, false),
         };
-        let hearing = async {
-            while let Some(told) = ends.next().await {
-                match told {
-                    Ok(told) => self.hear(&session, told),
+        let receiving = async {
+            while let Some(message) = ends.next().await {
+                match message {
+                    Ok(message) => self.apply_ends(&session, message),
                     Err(status) => return status,
                 }
             }
             Status::unavailable("the core ended the session")
         };
         tokio::select! {
-            status = hearing => (status, *self.up.borrow()),
-            () = self.tell_closed() => unreachable!("it never ends"),
+            status = receiving => (status, *self.up.borrow()),
+            () = self.report_closed() => unreachable!("it never ends"),
         }
     }
 
-    fn hear(&self, session: &str, told: v1::EndingsResponse) {
+    fn apply_ends(&self, session: &str, message: v1::EndingsResponse) {
         let mut state = self.state.lock();
         let begins = state.session.is_empty();
         if begins {
             session.clone_into(&mut state.session);
         }
-        for end in told.ends {
-            // Core has nothing left to close.
+        for end in message.ends {
+            // Core has already closed these streams.
             if let Some(signal) = state.streams.remove(&end.stream) {
                 signal.end(end.reason().into());
             }
@@ -160,11 +160,11 @@ impl Link {
         }
     }
 
-    /// Tells core which streams were closed, many at once.
-    async fn tell_closed(&self) {
+    /// Reports closed streams to core, many at once.
+    async fn report_closed(&self) {
         loop {
             self.closes.notified().await;
-            sleep(GATHER).await;
+            sleep(BATCH_WAIT).await;
             loop {
                 let (session, streams) = {
                     let mut state = self.state.lock();
@@ -176,13 +176,13 @@ impl Link {
                 let request = v1::CloseRequest { session, streams: streams.clone() };
                 if self.core.close(trusted(request)).await.is_err() {
                     self.state.lock().closed.extend(streams);
-                    sleep(CLOSE_AGAIN).await;
+                    sleep(CLOSE_RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    /// Opens a stream. Given up, it is closed again.
+    /// Opens a stream. If the caller cancels the call, the stream is closed again.
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut request: Request<v1::OpenRequest>,
@@ -211,7 +211,7 @@ impl Link {
             Ok(answer) => Ok((answer, stream)),
             Err(status) => {
                 if status.get_error_details().error_info().is_some() {
-                    // Core itself refused it, and has nothing to close.
+                    // Core itself refused the stream, and has nothing to close.
                     self.state.lock().streams.remove(&stream.id);
                 }
                 Err(status)
@@ -221,7 +221,7 @@ impl Link {
 
     fn close(&self, session: &str, id: u64) {
         let mut state = self.state.lock();
-        // In a later session core does not know the stream any more.
+        // A later session of core does not know the stream.
         if state.session == session && state.streams.remove(&id).is_some() {
             state.closed.push(id);
             self.closes.notify_one();
@@ -229,41 +229,41 @@ impl Link {
     }
 }
 
-/// A request of this process itself.
+/// A request from this process itself.
 fn trusted<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.extensions_mut().insert(Trusted::default());
     request
 }
 
-/// How often a stream gives a sign of life.
+/// Interval of a stream's heartbeats.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What happens next on a stream with one subscription.
+/// The next step of a stream with one subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// There may be something to read.
+pub enum StreamStep {
+    /// There may be events to read.
     More,
-    /// It is time for a sign of life.
+    /// A heartbeat is due.
     Heartbeat,
-    /// It ends.
-    End(End),
+    /// The stream ends.
+    End(EndReason),
 }
 
-/// An open stream and its place. Dropped, it is closed.
+/// An open stream. Its drop closes it.
 pub struct OpenStream {
     link: Arc<Link>,
     session: String,
     id: u64,
     pub(crate) signal: Arc<Signal>,
-    /// How the client is reached; empty until the stream is open.
+    /// The client's protocol; empty until the stream is open.
     pub(crate) transport: &'static str,
-    /// This side's reason to end it; core's reasons are in `signal`.
+    /// This process's reason to end the stream; core's reasons are in `signal`.
     why_ended: OnceLock<&'static str>,
 }
 
 impl OpenStream {
-    /// Counts it as open.
+    /// Counts the stream as open.
     pub(crate) fn counted(mut self, transport: &'static str) -> Self {
         self.transport = transport;
         OPENED.at(transport).increment(1);
@@ -271,40 +271,40 @@ impl OpenStream {
         self
     }
 
-    /// Notes why this side ends it: `too_slow`, `no_pong` or `protocol`.
+    /// Notes the reason why this process ends the stream: `too_slow`, `no_pong` or `protocol`.
     pub fn ends_for(&self, reason: &'static str) {
         let _first = self.why_ended.set(reason);
     }
 
-    /// Why the stream ends, once it has to. Ask before each piece that is written.
+    /// The reason why the stream ends, once it must. Check before each write.
     #[must_use]
-    pub fn ended(&self) -> Option<End> {
+    pub fn ended(&self) -> Option<EndReason> {
         self.signal.ended()
     }
 
-    /// Wakes this task when the stream ends, or one of its subscriptions may have something to read. Ask for either
-    /// only after this.
+    /// Wakes this task when the stream ends, or one of its subscriptions may have events. Check for either only after
+    /// this.
     pub fn register(&self, context: &Context<'_>) {
         self.signal.register(context.waker());
     }
 
-    /// What happens next on a stream with one subscription. Giving up the wait loses nothing.
+    /// The next step of a stream with one subscription. A cancelled wait loses nothing.
     pub fn poll_step(
         &self,
         subscription: &mut Subscription,
         heartbeats: &mut Interval,
         context: &mut Context<'_>,
-    ) -> Poll<Step> {
+    ) -> Poll<StreamStep> {
         self.register(context);
         if let Some(end) = self.ended() {
-            return Poll::Ready(Step::End(end));
+            return Poll::Ready(StreamStep::End(end));
         }
         match subscription.poll_more(context) {
-            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
-            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
+            Poll::Ready(Ok(())) => return Poll::Ready(StreamStep::More),
+            Poll::Ready(Err(_)) => return Poll::Ready(StreamStep::End(EndReason::Reconnect)),
             Poll::Pending => {}
         }
-        heartbeats.poll_tick(context).map(|_| Step::Heartbeat)
+        heartbeats.poll_tick(context).map(|_| StreamStep::Heartbeat)
     }
 
     /// Adds a subscription.
@@ -326,9 +326,9 @@ impl Drop for OpenStream {
             return;
         }
         let why = match self.ended() {
-            Some(End::Revoked) => "revoked",
-            Some(End::Reconnect) => "reconnect",
-            Some(End::Replaced) => "replaced",
+            Some(EndReason::Revoked) => "revoked",
+            Some(EndReason::Reconnect) => "reconnect",
+            Some(EndReason::Replaced) => "replaced",
             None => self.why_ended.get().copied().unwrap_or("client"),
         };
         OPEN.at(self.transport).decrement(1.0);

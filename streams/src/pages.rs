@@ -1,4 +1,4 @@
-//! Pages of past events, read once for all connections that are behind at the same place.
+//! Pages of past events, read once for all connections that are at the same past position.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use tonic::{Request, Status};
 
 use crate::ring::{Page, Render};
 
-/// Most rendered bytes of pages kept.
+/// Maximum rendered bytes of cached pages.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// Number of pages that are expected to be kept.
+/// Expected number of cached pages.
 const PAGES: usize = 512;
-/// Bytes that a page takes beside its events.
+/// Bytes that a page takes in addition to its events.
 const PAGE: u64 = 256;
 
-/// The events that a connection wants to be read: those of its filter where core has an index for it, or all, so that
+/// The events that a connection reads: the events of its filter where core has an index for it, or all events, so that
 /// connections with other filters share the pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wanted {
@@ -56,7 +56,7 @@ impl Weighter<Place, Arc<Page>> for Weight {
     }
 }
 
-/// A page on its way.
+/// A page that is being read.
 pub(crate) type Fetching = BoxFuture<'static, Result<Arc<Page>, Status>>;
 
 /// Reads pages of the logs.
@@ -75,7 +75,7 @@ impl Pages {
     pub(crate) fn fetch(self: &Arc<Self>, dataset: &str, after: u64, wanted: &Arc<Wanted>) -> Fetching {
         let pages = Arc::clone(self);
         let place = Place { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
-        // In a task of its own: the others who wait for the page must not wait for a connection that is not polled.
+        // A separate task reads the page: other waiting connections must not depend on one that is not polled.
         let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&place, pages.read(&place)).await });
         async move { reading.await.map_err(|error| Status::internal(error.to_string()))? }.boxed()
     }
@@ -88,7 +88,7 @@ impl Pages {
         request.extensions_mut().insert(Trusted::default());
         let v1::ReadResponse { events, position } = self.core.read(request).await?.into_inner();
         if position <= after {
-            // The core that was asked has not yet seen what another has; such a page must not be kept.
+            // The called core lags behind another core; such a page must not be cached.
             return Err(Status::unavailable("the log's reading stands still"));
         }
         Ok(Arc::new(Page::new(after, events, position, self.render)))

@@ -7,35 +7,35 @@ use thesis_proto::{
     v1,
 };
 
-/// Most events kept for a dataset.
+/// Maximum events kept for a dataset.
 pub(crate) const MAX_ENTRIES: usize = 4_096;
-/// Most bytes kept for a dataset.
+/// Maximum bytes kept for a dataset.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes that an event takes beside its body.
-const ENTRY: usize = 256;
+/// Bytes that an event takes in addition to its body.
+const ENTRY_OVERHEAD: usize = 256;
 
-/// Makes the bytes of an event that every connection gets.
+/// Renders the bytes of an event that every connection gets.
 pub type Render = fn(&v1::Event) -> Vec<u8>;
 
 /// An event, rendered once for all connections.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its place in the dataset's log.
+    /// Its position in the dataset's log.
     pub position: u64,
-    /// The parts that filters look at.
+    /// The properties that filters match.
     pub keys: EventKeys,
     /// The event as its hub renders it.
     pub body: Box<[u8]>,
 }
 
 impl Entry {
-    /// Bytes of memory, about.
+    /// Approximate bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        ENTRY + self.body.len()
+        ENTRY_OVERHEAD + self.body.len()
     }
 }
 
-/// The next events of a log after a position, and the position up to which there is no other.
+/// The next events of a log after a position, and the position up to which they are complete.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) after: u64,
@@ -45,9 +45,10 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(after: u64, events: Vec<v1::TailEvent>, position: u64, render: Render) -> Self {
-        let entry = |told: v1::TailEvent| {
-            let event = told.event?;
-            Some(Entry { position: told.position, keys: EventKeys::from(&event), body: render(&event).into() })
+        let entry = |event: v1::TailEvent| {
+            let position = event.position;
+            let event = event.event?;
+            Some(Entry { position, keys: EventKeys::from(&event), body: render(&event).into() })
         };
         let entries: Vec<Entry> = events.into_iter().filter_map(entry).collect();
         let last = entries.last().map_or(0, |entry| entry.position);
@@ -57,7 +58,7 @@ impl Page {
 
 /// The requested position is older than the events that are kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Behind;
+pub(crate) struct PositionTooOld;
 
 /// A page begins after the end of the ring, so the events between them would be missing.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,18 +85,18 @@ impl Ring {
         self.position
     }
 
-    /// Whether it has every event after a position.
+    /// True if the ring has every event after a position.
     pub(crate) fn covers(&self, after: u64) -> bool {
         after >= self.floor
     }
 
-    /// Bytes of memory, about.
+    /// Approximate bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds the next events and shows each that is new; those that it has already are dropped. Refuses a page that
-    /// does not begin where the ring ends, or before.
+    /// Adds the next events and shows each new one; known events are dropped. Refuses a page that begins after the end
+    /// of the ring.
     pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) -> Result<(), MissingEvents> {
         if page.after > self.position {
             return Err(MissingEvents);
@@ -132,10 +133,10 @@ impl Ring {
         self.covers(after).then(|| passing.count() as u64)
     }
 
-    /// Shows the entries after a position until `show` says to stop, and tells the position reached.
-    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, Behind> {
+    /// Shows the entries after a position until `show` returns false. Returns the position reached.
+    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, PositionTooOld> {
         if !self.covers(after) {
-            return Err(Behind);
+            return Err(PositionTooOld);
         }
         let from = self.entries.partition_point(|entry| entry.position <= after);
         for entry in self.entries.range(from..) {
@@ -165,7 +166,7 @@ mod tests {
         new
     }
 
-    fn read(ring: &Ring, after: u64) -> Result<(Vec<u64>, u64), Behind> {
+    fn read(ring: &Ring, after: u64) -> Result<(Vec<u64>, u64), PositionTooOld> {
         let mut seen = Vec::new();
         let reached = ring.read(after, |entry| {
             seen.push(entry.position);
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(read(&ring, 12), Ok((vec![14], 15)));
         assert_eq!(read(&ring, 15), Ok((vec![], 15)));
         assert_eq!(read(&ring, 99), Ok((vec![], 99)));
-        assert_eq!(read(&ring, 9), Err(Behind));
+        assert_eq!(read(&ring, 9), Err(PositionTooOld));
     }
 
     #[test]
@@ -228,12 +229,12 @@ mod tests {
         let mut ring = Ring::new(0, 8);
         let events = (1..=6).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
         ring.push(Page::new(0, events.collect(), 6, |_| vec![0; 10]), |_| {}).unwrap();
-        assert_eq!(ring.bytes(), 6 * (ENTRY + 10));
-        ring.trim(4 * (ENTRY + 10));
-        assert_eq!(read(&ring, 1), Err(Behind));
+        assert_eq!(ring.bytes(), 6 * (ENTRY_OVERHEAD + 10));
+        ring.trim(4 * (ENTRY_OVERHEAD + 10));
+        assert_eq!(read(&ring, 1), Err(PositionTooOld));
         assert_eq!(read(&ring, 2), Ok((vec![3, 4, 5, 6], 6)));
-        ring.trim(2 * (ENTRY + 10) - 1);
-        assert_eq!(read(&ring, 4), Err(Behind));
+        ring.trim(2 * (ENTRY_OVERHEAD + 10) - 1);
+        assert_eq!(read(&ring, 4), Err(PositionTooOld));
         assert_eq!(read(&ring, 5), Ok((vec![6], 6)));
     }
 
@@ -241,7 +242,7 @@ mod tests {
     fn the_oldest_leave_first() {
         let mut ring = Ring::new(0, 8);
         push(&mut ring, 1..=13, 0);
-        assert_eq!(read(&ring, 4), Err(Behind));
+        assert_eq!(read(&ring, 4), Err(PositionTooOld));
         assert_eq!(read(&ring, 5), Ok(((6..=13).collect(), 13)));
     }
 }

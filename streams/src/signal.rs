@@ -1,4 +1,4 @@
-//! What wakes a connection.
+//! Wakes a connection, or ends it.
 
 use std::{
     sync::atomic::{AtomicU8, Ordering},
@@ -8,18 +8,18 @@ use std::{
 use futures::task::AtomicWaker;
 use thesis_proto::v1::StreamEndReason;
 
-/// Why a stream ends.
+/// The reason why a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// The key has lost its rights; the client should not come back.
     Revoked,
-    /// A replica stops or the way to it broke; the client should open the stream again.
+    /// A replica stops or the connection to it broke; the client should open the stream again.
     Reconnect,
     /// Another connection uses the stream's ticket.
     Replaced,
 }
 
-impl From<StreamEndReason> for End {
+impl From<StreamEndReason> for EndReason {
     fn from(reason: StreamEndReason) -> Self {
         match reason {
             StreamEndReason::Revoked => Self::Revoked,
@@ -29,7 +29,7 @@ impl From<StreamEndReason> for End {
     }
 }
 
-/// One connection's waker, and its end once it has come.
+/// One connection's waker, and its end reason once it must end.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     waker: AtomicWaker,
@@ -41,28 +41,28 @@ impl Signal {
         self.waker.wake();
     }
 
-    /// The task to wake; look for news only after this.
+    /// Registers the task to wake; check for events only after this.
     pub(crate) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
     /// Ends the stream. The first end counts.
-    pub(crate) fn end(&self, end: End) {
+    pub(crate) fn end(&self, end: EndReason) {
         let number = match end {
-            End::Revoked => 1,
-            End::Reconnect => 2,
-            End::Replaced => 3,
+            EndReason::Revoked => 1,
+            EndReason::Reconnect => 2,
+            EndReason::Replaced => 3,
         };
         let _first = self.end.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
         self.wake();
     }
 
-    pub(crate) fn ended(&self) -> Option<End> {
+    pub(crate) fn ended(&self) -> Option<EndReason> {
         match self.end.load(Ordering::Acquire) {
             0 => None,
-            1 => Some(End::Revoked),
-            2 => Some(End::Reconnect),
-            _ => Some(End::Replaced),
+            1 => Some(EndReason::Revoked),
+            2 => Some(EndReason::Reconnect),
+            _ => Some(EndReason::Replaced),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one filter lets through, from all datasets of a view.
+//! The events of all datasets of a view that pass one filter.
 
 use std::task::{Context, Poll};
 
@@ -6,12 +6,12 @@ use thesis_proto::{cursor::CursorEncoder, v1};
 use tonic::Status;
 
 use crate::{
-    figures::EVENTS,
     follower::{Follower, Shared},
+    metrics::EVENTS,
     ring::Entry,
 };
 
-/// The events of a view that pass a filter, from the positions that core gives.
+/// The events of a view that pass a filter, from the positions that core returns.
 pub struct Subscription {
     shared: Shared,
     followers: Box<[Follower]>,
@@ -37,25 +37,25 @@ impl Subscription {
         }
     }
 
-    /// The cursor that resumes after everything that was shown or does not match.
+    /// The cursor after all events that were shown or do not match.
     #[must_use]
     pub fn cursor(&self) -> String {
         self.cursors.encode(&self.positions)
     }
 
-    /// The cursor that resumes after everything that all of these subscriptions of one view have shown; none if there
-    /// are none.
+    /// The cursor after the events that all of these subscriptions of one view have shown; `None` without
+    /// subscriptions.
     #[must_use]
     pub fn common_cursor<'a>(subscriptions: impl IntoIterator<Item = &'a Self>) -> Option<String> {
         let mut subscriptions = subscriptions.into_iter();
         let first = subscriptions.next()?;
-        let mut least = first.positions.clone();
+        let mut lowest = first.positions.clone();
         for subscription in subscriptions {
-            for (least, position) in least.iter_mut().zip(&subscription.positions) {
-                *least = (*least).min(*position);
+            for (lowest, position) in lowest.iter_mut().zip(&subscription.positions) {
+                *lowest = (*lowest).min(*position);
             }
         }
-        Some(first.cursors.encode(&least))
+        Some(first.cursors.encode(&lowest))
     }
 
     /// Counts the events that pass its filter and were not read. It may count more while it reads events that memory no
@@ -65,7 +65,7 @@ impl Subscription {
         self.followers.iter().map(|follower| follower.behind(&self.shared.filter)).sum()
     }
 
-    /// Shows the events that are there, each with its cursor, until `show` says to stop with this dataset.
+    /// Shows the events that are there, each with its cursor, until `show` returns false for this dataset.
     pub fn read(&mut self, mut show: impl FnMut(&str, &Entry) -> bool) {
         let Self { shared, followers, positions, cursors, transport } = self;
         let (mut cursor, mut shown) = (String::new(), 0);
@@ -84,8 +84,8 @@ impl Subscription {
         }
     }
 
-    /// Ready when there may be more to read. Fails when the log cannot be read; then the stream should end, to be
-    /// opened again. Giving up the wait loses nothing.
+    /// Ready when there may be more to read. Fails when the log cannot be read; then the stream should end, so that the
+    /// client opens it again. A cancelled wait loses nothing.
     pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let mut more = Poll::Pending;
         for follower in &mut self.followers {

@@ -30,23 +30,23 @@ use crate::{
     ring::{Page, Render},
 };
 
-/// Longest time that a feed lives on while nobody follows it.
-const LINGER: Duration = Duration::from_secs(30);
-/// How often feeds that nobody follows are looked for.
+/// Time for which a feed is kept without followers.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval of the scan for feeds without followers.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
-/// Most bytes of events kept in memory for all datasets together, as of each look.
+/// Maximum bytes of events kept in memory for all datasets together, enforced at each scan.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
-/// Most calls of some datasets each. With one more, all datasets are called anew.
+/// Maximum calls of some datasets each. Beyond it, new calls for all datasets replace them.
 const MAX_CALLS: usize = 16;
-/// Most datasets of one call: requests have a limit.
+/// Maximum datasets of one call: requests have a limit.
 const MAX_DATASETS: usize = 1_000;
-/// Most forgotten feeds beyond the number of living ones: their datasets are read in vain. With one more, all datasets
-/// are called anew.
+/// Maximum forgotten feeds beyond the number of kept ones: calls still read their datasets. Beyond it, new calls for
+/// all datasets replace them.
 const MAX_FORGOTTEN: usize = 100;
-/// Time in which datasets gather that a new call follows.
-const GATHER: Duration = Duration::from_millis(2);
-/// The first and the longest pause before broken calls are made again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Time in which datasets gather before a new call follows them.
+const BATCH_WAIT: Duration = Duration::from_millis(2);
+/// The first and the maximum pause before broken calls are repeated.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Pages that a call reads, each with the feed for which the call was made.
 type Messages = BoxStream<'static, Result<(Weak<Feed>, v1::TailResponse), Status>>;
@@ -71,7 +71,7 @@ struct State {
 
 struct Followed {
     feed: Arc<Feed>,
-    /// Since when nobody follows it.
+    /// Time since which the feed has no follower.
     idle_since: Option<Instant>,
 }
 
@@ -99,12 +99,12 @@ impl Tails {
         let mut shutdown = pin!(shutdown.cancelled());
         let mut looks = interval(POLL_INTERVAL);
         let mut calls: SelectAll<Messages> = SelectAll::new();
-        let mut pause = PAUSES.0;
+        let mut pause = RETRY_PAUSES.0;
         loop {
             tokio::select! {
                 () = &mut shutdown => return,
                 () = self.added.notified() => {
-                    sleep(GATHER).await;
+                    sleep(BATCH_WAIT).await;
                     let new = std::mem::take(&mut self.state.lock().new);
                     if calls.len() < MAX_CALLS {
                         calls.extend(self.calls(&new));
@@ -113,13 +113,13 @@ impl Tails {
                     }
                 }
                 Some(read) = calls.next() => match read.and_then(|(feed, message)| self.push(&feed, message)) {
-                    Ok(()) => pause = PAUSES.0,
+                    Ok(()) => pause = RETRY_PAUSES.0,
                     Err(status) => {
                         tracing::warn!(%status, "reading the logs broke; reading on from where it was");
                         calls.clear();
                         tokio::select! {
                             () = &mut shutdown => return,
-                            () = sleep(pause) => pause = (pause * 2).min(PAUSES.1),
+                            () = sleep(pause) => pause = (pause * 2).min(RETRY_PAUSES.1),
                         }
                         calls = self.all_calls();
                     }
@@ -166,7 +166,7 @@ impl Tails {
             let feed = by_dataset.get(&message.dataset).cloned().unwrap_or_default();
             (feed, message)
         });
-        // In one process core's part is polled here. Its panic must not end the reading for all.
+        // In one process core's part is polled here. Its panic must not stop the feeds of all connections.
         let caught = AssertUnwindSafe(messages).catch_unwind();
         caught
             .map(|message| message.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref())))))
@@ -181,25 +181,25 @@ impl Tails {
         pushed.map_err(|_| Status::data_loss(format!("the core left out events of {}", feed.dataset)))
     }
 
-    /// Forgets feeds that nobody has followed for a while. Tells whether all datasets should be called anew, since too
-    /// many are read in vain.
+    /// Forgets feeds that had no follower for a while. Returns true if new calls should replace all calls, because too
+    /// many forgotten datasets are read.
     fn forget_unfollowed(&self) -> bool {
         let now = Instant::now();
         let mut state = self.state.lock();
         let before = state.feeds.len();
         state.feeds.retain(|_, followed| {
-            // One more than here is a follower, or a feed that no call follows yet.
+            // A second reference is a follower, or a feed that no call follows yet.
             if Arc::strong_count(&followed.feed) > 1 {
                 followed.idle_since = None;
                 return true;
             }
-            now - *followed.idle_since.get_or_insert(now) < LINGER
+            now - *followed.idle_since.get_or_insert(now) < IDLE_TIMEOUT
         });
         state.forgotten += before - state.feeds.len();
         state.forgotten > state.feeds.len() + MAX_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
     }
 
-    /// Takes events from the largest feeds, while all take more than their room.
+    /// Drops events of the largest feeds, while all feeds together exceed their limit.
     fn trim(&self) {
         let feeds: Vec<Arc<Feed>> =
             self.state.lock().feeds.values().map(|followed| Arc::clone(&followed.feed)).collect();
@@ -208,7 +208,8 @@ impl Tails {
     }
 }
 
-/// The most that each may keep, so that all keep at most `room`: who has less keeps it, and the largest share the rest.
+/// The limit for each feed, so that all feeds together keep at most `room`: smaller feeds keep all their events, and
+/// the largest share the rest.
 fn share(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     for (place, size) in sizes.iter().enumerate() {

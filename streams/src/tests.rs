@@ -80,8 +80,8 @@ impl Log {
         passing.filter(|(_, event)| filter.matches(event)).map(|(position, _)| position).collect()
     }
 
-    fn page(&self, after: u64, most: u64, filter: &CompiledFilter) -> (Vec<v1::TailEvent>, u64) {
-        let upto = self.head().min(after + most);
+    fn page(&self, after: u64, max: u64, filter: &CompiledFilter) -> (Vec<v1::TailEvent>, u64) {
+        let upto = self.head().min(after + max);
         let entries = self.entries.lock();
         let symbol = |position: u64| entries[usize::try_from(position).unwrap() - 1];
         let events = (after + 1..=upto).filter_map(|position| Some((position, event(position, symbol(position)?))));
@@ -93,7 +93,7 @@ impl Log {
 /// A core whose streams are in the hands of a test.
 pub(super) struct FakeCore {
     logs: HashMap<String, Arc<Log>>,
-    /// Most entries of a page.
+    /// Maximum entries of a page.
     page: u64,
     /// Number of messages after which a call of `Tail` breaks.
     breaks_after: usize,

@@ -9,9 +9,9 @@ use axum::{
 use secrecy::ExposeSecret as _;
 use subtle::ConstantTimeEq as _;
 
-use crate::{answer::Refused, shared::Sim};
+use crate::{response::Refused, shared::Sim};
 
-/// Lets a request pass that brings the token.
+/// Lets a request with the token pass.
 pub(crate) async fn check(State(sim): State<Sim>, request: Request, next: Next) -> Response {
     let expected = sim.token.expose_secret().as_bytes();
     let sent = bearer(request.headers()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `/sim`: what a test reads and does.
+//! `/sim`: the routes by which a test reads and changes the simulator.
 
 mod frames;
 mod profiles;

@@ -9,7 +9,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Other numbers for a part of its own, so that its rolls do not change those of the others.
+    /// Separate numbers for one part, so that its rolls do not change the rolls of other parts.
     pub(crate) fn part(seed: u64, part: u64) -> Self {
         let mut dice = Self(seed ^ part.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Self(dice.roll())
@@ -50,8 +50,8 @@ impl Dice {
         (place as usize).saturating_sub(1).min(length.saturating_sub(1))
     }
 
-    /// A text of these letters.
-    pub(crate) fn letters(&mut self, alphabet: &[u8], length: usize) -> String {
+    /// A random text of these letters.
+    pub(crate) fn text(&mut self, alphabet: &[u8], length: usize) -> String {
         (0..length).map(|_| char::from(self.pick(alphabet))).collect()
     }
 }

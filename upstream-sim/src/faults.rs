@@ -1,4 +1,4 @@
-//! What the simulator does wrong, on demand.
+//! The simulator's faults, on demand.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

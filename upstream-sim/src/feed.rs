@@ -21,7 +21,7 @@ use serde_json::json;
 pub(crate) use self::log::Log;
 use self::{log::render, reader::Reader};
 use crate::{
-    answer::{Answer, Refused, bytes_of, json_of},
+    response::{HandlerResult, Refused, bytes_of, json_of},
     shared::Sim,
     time,
 };
@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Router<Sim> {
     Router::new().route("/feed", get(open))
 }
 
-async fn open(State(sim): State<Sim>, Query(query): Query<FeedQuery>) -> Answer {
+async fn open(State(sim): State<Sim>, Query(query): Query<FeedQuery>) -> HandlerResult {
     let faults = sim.faults();
     if faults.refuse_feed {
         let mut refused = Refused::new(StatusCode::SERVICE_UNAVAILABLE, "the feed is down").into_response();
@@ -57,7 +57,7 @@ async fn open(State(sim): State<Sim>, Query(query): Query<FeedQuery>) -> Answer 
     Ok(response(body))
 }
 
-/// The number behind which a connection begins, and its position; none when the position is not known.
+/// The number after which a connection begins, and its position; `None` when the position is unknown.
 fn start(sim: &Sim, after: Option<&str>, loses_positions: bool) -> Option<(u64, String)> {
     let log = sim.log();
     let number = match after {

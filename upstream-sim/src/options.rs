@@ -1,4 +1,4 @@
-//! How a simulator starts.
+//! The options of a simulator.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use crate::Faults;
 
-/// How a simulator starts.
+/// The options of a simulator.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where it listens; port 0 takes a free one.

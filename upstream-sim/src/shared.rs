@@ -1,4 +1,4 @@
-//! What all requests share: the world, the feed's log, the faults, and what was counted.
+//! The state that all requests share: the world, the feed's log, the faults and the counters.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -12,33 +12,33 @@ use crate::{
     Faults, Options,
     dice::Dice,
     feed::Log,
-    look_ups::LOOKUPS,
-    teller::Teller,
-    world::{Beginning, Tell, Told, World},
+    lookups::LOOKUPS,
+    publisher::Publisher,
+    world::{FeedEvent, InitialWorld, Publish, World},
 };
 
-/// What all requests share.
+/// The shared state, as handlers hold it.
 pub(crate) type Sim = Arc<Shared>;
 
-/// The world, and who tells the feed of it.
+/// The world, and the publisher of its changes.
 struct Stage {
     world: World,
-    teller: Teller,
+    publisher: Publisher,
 }
 
-/// What was counted.
+/// The counters of requests.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) look_ups: [AtomicU64; LOOKUPS],
-    /// Look-ups that were answered with a fault.
-    pub(crate) refused_look_ups: AtomicU64,
+    pub(crate) lookups: [AtomicU64; LOOKUPS],
+    /// Lookups that got a fault.
+    pub(crate) refused_lookups: AtomicU64,
     /// Connections to the feed now.
     pub(crate) feed_connections: AtomicU64,
     /// Connections to the feed ever.
     pub(crate) feed_opened: AtomicU64,
 }
 
-/// What all requests share. Whoever takes several locks takes `stage` first, then `log`, then another one.
+/// The state that all requests share. Lock order: `stage`, then `log`, then any other lock.
 pub(crate) struct Shared {
     pub(crate) token: SecretString,
     pub(crate) seed: u64,
@@ -50,16 +50,16 @@ pub(crate) struct Shared {
     log: Mutex<Log>,
     faults: Mutex<Faults>,
     rate: Mutex<f64>,
-    /// Decides about the faults of look-ups.
+    /// Decides about the faults of lookups.
     lookup_dice: Mutex<Dice>,
-    /// Tells readers of the feed that there are frames, or other faults.
-    news: watch::Sender<()>,
+    /// Notifies readers of the feed of new frames, or of changed faults.
+    notifications: watch::Sender<()>,
 }
 
 impl Shared {
     pub(crate) fn new(options: &Options, clock: SharedClock, stop: CancellationToken) -> Self {
         let (seed, now) = (options.seed, clock.now_ms());
-        let beginning = Beginning {
+        let beginning = InitialWorld {
             seed,
             profiles: options.profiles,
             tokens: options.tokens,
@@ -71,50 +71,52 @@ impl Shared {
             seed,
             counters: Counters::default(),
             stop,
-            stage: Mutex::new(Stage { world: World::new(beginning, now), teller: Teller::new(seed) }),
+            stage: Mutex::new(Stage { world: World::new(beginning, now), publisher: Publisher::new(seed) }),
             log: Mutex::new(Log::new(seed, now)),
             faults: Mutex::new(options.faults),
             rate: Mutex::new(options.rate),
             lookup_dice: Mutex::new(Dice::part(seed, 2)),
-            news: watch::Sender::new(()),
+            notifications: watch::Sender::new(()),
             clock,
         }
     }
 
-    /// Changes the world at the present time. What the change tells is in the log when this returns.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut World, i64, Tell<'_>) -> T) -> T {
+    /// Changes the world at the present time. The log holds the change's events when this returns.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut World, i64, Publish<'_>) -> T) -> T {
         let faults = self.faults();
         let mut stage = self.stage.lock();
         // Read under the lock, so that times grow with the log.
         let now = self.clock.now_ms();
-        let Stage { world, teller } = &mut *stage;
+        let Stage { world, publisher } = &mut *stage;
         let mut log = self.log.lock();
         let log = &mut *log;
-        let outcome = change(world, now, &mut |world: &World, told: Told| teller.tell(log, &faults, world, told, now));
-        self.news.send_replace(());
+        let outcome = change(world, now, &mut |world: &World, event: FeedEvent| {
+            publisher.publish(log, &faults, world, event, now);
+        });
+        self.notifications.send_replace(());
         outcome
     }
 
-    /// Tells what waited long enough.
+    /// Publishes the delayed frames that are due.
     pub(crate) fn release(&self) {
         let mut stage = self.stage.lock();
-        if stage.teller.holds() {
-            stage.teller.release(&mut self.log.lock(), self.clock.now_ms(), 0);
-            self.news.send_replace(());
+        if stage.publisher.holds() {
+            stage.publisher.release(&mut self.log.lock(), self.clock.now_ms(), 0);
+            self.notifications.send_replace(());
         }
     }
 
-    /// Tells a frame that nothing in the world stands behind, and gives its position.
-    pub(crate) fn tell_raw(&self, event: &str, data: &[u8]) -> String {
+    /// Publishes a frame without a change in the world, and returns its position.
+    pub(crate) fn publish_raw(&self, event: &str, data: &[u8]) -> String {
         let mut log = self.log();
         log.append(event, data, self.clock.now_ms());
-        self.news.send_replace(());
+        self.notifications.send_replace(());
         log.position(log.newest())
     }
 
-    /// Looks at the world.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&World) -> T) -> T {
-        look(&self.stage.lock().world)
+    /// Reads the world.
+    pub(crate) fn read_world<T>(&self, read: impl FnOnce(&World) -> T) -> T {
+        read(&self.stage.lock().world)
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
@@ -127,7 +129,7 @@ impl Shared {
 
     pub(crate) fn set_faults(&self, faults: Faults) {
         *self.faults.lock() = faults;
-        self.news.send_replace(());
+        self.notifications.send_replace(());
     }
 
     /// New theses a second.
@@ -139,14 +141,14 @@ impl Shared {
         *self.rate.lock() = rate;
     }
 
-    /// Whether a look-up is refused, and whether its answer is cut.
+    /// Decides if a lookup is refused, and if its response is cut.
     pub(crate) fn fate_of_lookup(&self, faults: &Faults) -> (bool, bool) {
         let mut dice = self.lookup_dice.lock();
         (dice.chance(faults.error_share), dice.chance(faults.cut_share))
     }
 
-    /// Wakes up whenever something is told.
-    pub(crate) fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
+    /// Receives a notification for each publication.
+    pub(crate) fn notifications(&self) -> watch::Receiver<()> {
+        self.notifications.subscribe()
     }
 }

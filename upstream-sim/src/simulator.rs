@@ -8,13 +8,13 @@ use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Options, auth, control, feed, look_ups,
+    Options, auth, control, feed, lookups,
     shared::{Shared, Sim},
     ticker,
 };
 
-/// Longest time at the end for requests to finish.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Timeout for open requests at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running simulator. It stops when it is dropped.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Makes the world and listens.
+    /// Creates the world and listens.
     ///
     /// # Errors
     ///
-    /// The address cannot be listened at.
+    /// Fails when the address cannot be used.
     pub async fn start(options: Options, clock: SharedClock) -> io::Result<Self> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
@@ -43,16 +43,16 @@ impl Simulator {
         Ok(Self { address, stop, serving })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes the feed, lets look-ups finish, and ends.
+    /// Closes the feed, lets lookups finish, and ends.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        if timeout(DRAIN, &mut self.serving).await.is_err() {
+        if timeout(DRAIN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
     }
@@ -66,7 +66,7 @@ impl Drop for Simulator {
 
 fn routes(sim: Sim) -> Router {
     Router::new()
-        .merge(look_ups::routes())
+        .merge(lookups::routes())
         .merge(feed::routes())
         .nest("/sim", control::routes())
         .layer(from_fn_with_state(Arc::clone(&sim), auth::check))

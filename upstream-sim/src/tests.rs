@@ -43,20 +43,20 @@ async fn send(simulator: &Simulator, token: &str, method: &str, path: &str, body
 /// The status and the whole answer as text.
 async fn call(simulator: &Simulator, method: &str, path: &str, body: &str) -> (u16, String) {
     let mut socket = send(simulator, TOKEN, method, path, body).await;
-    let mut answer = Vec::new();
-    socket.read_to_end(&mut answer).await.unwrap();
-    let answer = String::from_utf8_lossy(&answer);
-    (status(&answer), answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    let mut response = Vec::new();
+    socket.read_to_end(&mut response).await.unwrap();
+    let response = String::from_utf8_lossy(&response);
+    (status(&response), response.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+fn status(response: &str) -> u16 {
+    response.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 async fn json(simulator: &Simulator, method: &str, path: &str, body: &str) -> Value {
-    let (status, answer) = call(simulator, method, path, body).await;
-    assert_eq!(status, 200, "{path}: {answer}");
-    serde_json::from_str(&answer).unwrap()
+    let (status, response) = call(simulator, method, path, body).await;
+    assert_eq!(status, 200, "{path}: {response}");
+    serde_json::from_str(&response).unwrap()
 }
 
 /// Reads a feed until it holds a text.
@@ -85,9 +85,9 @@ async fn the_feed_tells_what_is_posted_and_goes_on_from_a_position() {
     let mut feed = send(&simulator, TOKEN, "GET", "/feed", "").await;
     let open = read_until(&mut feed, "\n\n").await;
     assert!(open.contains("event: open\n") && open.contains("{\"now\":\""), "{open}");
-    let made = json(&simulator, "POST", "/sim/theses", r#"{"text":"Hello there"}"#).await;
-    let told = read_until(&mut feed, "Hello there").await;
-    assert!(told.contains("event: thesis.created\n"), "{told}");
+    let created = json(&simulator, "POST", "/sim/theses", r#"{"text":"Hello there"}"#).await;
+    let event = read_until(&mut feed, "Hello there").await;
+    assert!(event.contains("event: thesis.created\n"), "{event}");
     drop(feed);
 
     let path = format!("/feed?after={}", first_position(&open));
@@ -96,9 +96,9 @@ async fn the_feed_tells_what_is_posted_and_goes_on_from_a_position() {
     let state = json(&simulator, "GET", "/sim/state", "").await;
     assert_eq!((&state["theses"], &state["frames"], &state["feed_opened"]), (&51.into(), &1.into(), &2.into()));
 
-    let seen = json(&simulator, "GET", &format!("/theses/{}", made["id"].as_str().unwrap()), "").await;
+    let seen = json(&simulator, "GET", &format!("/theses/{}", created["id"].as_str().unwrap()), "").await;
     assert_eq!(seen["text"], "Hello there");
-    assert!(seen["profile"]["email"].is_string() && made["profile"]["email"].is_null());
+    assert!(seen["profile"]["email"].is_string() && created["profile"]["email"].is_null());
     simulator.stop().await;
 }
 
@@ -108,9 +108,9 @@ async fn unknown_positions_and_strangers_are_refused() {
     let (status, gone) = call(&simulator, "GET", "/feed?after=p000000000001-00000000", "").await;
     assert!(status == 410 && gone.contains("oldest_at"), "{status} {gone}");
     let mut socket = send(&simulator, "another-token", "GET", "/sim/state", "").await;
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     simulator.stop().await;
 }
 

@@ -6,16 +6,16 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::shared::{Shared, Sim};
 
-/// How often something happens.
-const TICK: Duration = Duration::from_millis(10);
-/// Most theses that are made while requests wait.
-const SLICE: usize = 200;
-/// Longest time that is caught up after a pause of the machine.
+/// Interval of the world's changes.
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum theses that are made while requests wait.
+const MAX_SLICE: usize = 200;
+/// Maximum time that is caught up after a pause of the machine.
 const MAX_PAUSE_MS: i64 = 2_000;
 
 /// Lives until the simulator stops.
 pub(crate) async fn run(sim: Sim) {
-    let mut every = interval(TICK);
+    let mut every = interval(TICK_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = sim.clock.now_ms();
     let mut due = 0.0;
@@ -37,10 +37,10 @@ pub(crate) async fn run(sim: Sim) {
 async fn live(sim: &Shared, theses: usize) {
     let mut left = theses;
     while left > 0 {
-        let slice = left.min(SLICE);
-        sim.change(|world, now, tell| {
+        let slice = left.min(MAX_SLICE);
+        sim.change(|world, now, publish| {
             for _ in 0..slice {
-                world.live(now, tell);
+                world.live(now, publish);
             }
         });
         left -= slice;

@@ -2,6 +2,7 @@
 //! world; only times come from outside.
 
 mod coins;
+mod feed_event;
 mod life;
 mod order;
 mod people;
@@ -11,28 +12,27 @@ mod tests;
 mod texts;
 mod thesis;
 mod token;
-mod told;
 
 use std::sync::Arc;
 
 pub(crate) use self::{
+    feed_event::{FeedEvent, FrameContent, Publish},
     order::{Order, cursor, parse_cursor},
     profile::{Profile, ProfileChange, Profiles},
     thesis::{Listed, Theses, Thesis},
     token::{Token, TokenChange, Tokens},
-    told::{Content, Tell, Told},
 };
 use crate::dice::Dice;
 
-/// What a world begins with.
+/// The initial state of a world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct InitialWorld {
     pub(crate) seed: u64,
     pub(crate) profiles: usize,
     pub(crate) tokens: usize,
-    /// Theses that are already there.
+    /// Number of existing theses.
     pub(crate) theses: usize,
-    /// Milliseconds over which those are spread.
+    /// Milliseconds over which these theses are spread.
     pub(crate) history_ms: i64,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(beginning: Beginning, now: i64) -> Self {
-        let Beginning { seed, profiles, tokens, theses, history_ms } = beginning;
+    pub(crate) fn new(beginning: InitialWorld, now: i64) -> Self {
+        let InitialWorld { seed, profiles, tokens, theses, history_ms } = beginning;
         let start = now - history_ms;
         let mut world = Self {
             dice: Dice::new(seed),
@@ -66,7 +66,7 @@ impl World {
         }
         for number in 0..theses {
             let at = start + (history_ms as f64 * (number as f64 / theses as f64)) as i64;
-            world.live(at, &mut |_: &World, _: Told| {});
+            world.live(at, &mut |_: &World, _: FeedEvent| {});
         }
         world
     }

@@ -15,9 +15,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
+    failure_log::FailureLog,
     services::MemberSession,
     trace::Trace,
-    trouble::Trouble,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 
@@ -128,7 +128,7 @@ pub struct Gate {
     clock: SharedClock,
     ids: SharedIdSource,
     /// Limits how often the log reports wrong service tokens.
-    wrong_tokens: Mutex<Trouble>,
+    wrong_tokens: Mutex<FailureLog>,
     /// The counts of calls and failures.
     pub limits: Limits,
 }

@@ -12,7 +12,7 @@ use axum::{
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
 use thesis_net::server::{
-    Bodies, BodyError, ConnectionCalls, Ready, Refused, Unattended, begin_refused, count_refused,
+    Bodies, BodyError, ConnectionCalls, ReadyResponse, RefusedRequest, UnattendedResponse, begin_refused, count_refused,
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -130,7 +130,7 @@ impl Entrance {
         let ended = "the call was open for as long as it may be; begin another one";
         let late = move || guard::late(ended, &core.gate.new_request_id());
         let mut answer = answer.map(|body| Body::new(DeadlineBody::new(body, until, late)));
-        answer.extensions_mut().insert(Unattended);
+        answer.extensions_mut().insert(UnattendedResponse);
         holding(answer, slot)
     }
 
@@ -159,7 +159,7 @@ impl Entrance {
             return Ok(self.ending(answer, until, (watch, of_connection)));
         }
         if is_unary {
-            answer.extensions_mut().insert(Ready);
+            answer.extensions_mut().insert(ReadyResponse);
         }
         Ok(match of_connection {
             Some(slot) => holding(answer, slot),
@@ -192,7 +192,7 @@ pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, ne
         Err(status) if is_service => status.into_http(),
         Err(status) => {
             let mut refusal: Response = status.into_http();
-            refusal.extensions_mut().insert(Refused);
+            refusal.extensions_mut().insert(RefusedRequest);
             refusal
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use thesis_net::figures::{UnderWay, describe};
+use thesis_net::metric::{InProgress, describe};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
@@ -76,7 +76,7 @@ struct Counting {
     method: &'static MethodCounts,
     began: Instant,
     code: Code,
-    _under_way: UnderWay,
+    _in_progress: InProgress,
 }
 
 impl Drop for Counting {
@@ -89,8 +89,8 @@ impl Drop for Counting {
 /// Answers a call, and counts it.
 pub(super) async fn measure(request: Request, next: Next) -> Response {
     let method = METHODS.known.get(request.uri().path()).unwrap_or(&METHODS.other);
-    let _under_way = UnderWay::begin(&METHODS.in_progress);
-    let mut counting = Counting { method, began: Instant::now(), code: Code::Cancelled, _under_way };
+    let _in_progress = InProgress::begin(&METHODS.in_progress);
+    let mut counting = Counting { method, began: Instant::now(), code: Code::Cancelled, _in_progress };
     let response = next.run(request).await;
     // Headers without a status mean success.
     let status = response.headers().get(Status::GRPC_STATUS);

@@ -12,7 +12,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{self, subscribe_response::Message},
 };
-use thesis_streams::{End, HEARTBEAT, Hub, OpenStream, Step, Subscription};
+use thesis_streams::{EndReason, HEARTBEAT, Hub, OpenStream, StreamStep, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::{Request, Response, Status};
 
@@ -113,21 +113,21 @@ impl SubscribeCall {
                 continue;
             }
             match poll_fn(|context| stream.poll_step(subscription, heartbeats, context)).await {
-                Step::More => {}
-                Step::Heartbeat => {
+                StreamStep::More => {}
+                StreamStep::Heartbeat => {
                     let cursor = self.subscription.cursor();
                     return Some(Ok(Message::Heartbeat(v1::StreamHeartbeat { cursor })));
                 }
-                Step::End(end) => return Some(Err(self.end(end))),
+                StreamStep::End(end) => return Some(Err(self.end(end))),
             }
         }
     }
 
-    fn end(&mut self, end: End) -> Status {
+    fn end(&mut self, end: EndReason) -> Status {
         self.stream = None;
         match end {
-            End::Revoked => (self.why_ended)(),
-            End::Reconnect | End::Replaced => error_status(&ApiError::unavailable(), &self.request_id),
+            EndReason::Revoked => (self.why_ended)(),
+            EndReason::Reconnect | EndReason::Replaced => error_status(&ApiError::unavailable(), &self.request_id),
         }
     }
 }

@@ -108,7 +108,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
         lag: Duration::MAX,
         drain: Duration::ZERO,
     };
-    let called = ServiceAnswers { service, refusal: || Status::unavailable("").into_http(), calls: 1 };
+    let called = ServiceHandler { service, refusal: || Status::unavailable("").into_http(), calls: 1 };
     tokio::spawn(thesis_net::server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()));
     for _ in 0..2 {
         let head = format!(

@@ -4,7 +4,7 @@
 mod tests;
 
 use serde_json::Value;
-use thesis_net::sse::{Event, Told};
+use thesis_net::sse::{Event, StreamItem};
 
 use super::objects::{self, Refusal};
 use crate::domain::observation::{Observation, ObservedThing};
@@ -60,11 +60,11 @@ pub struct Frame {
 
 /// Reads a frame; none for other parts of the stream.
 #[must_use]
-pub fn read(told: Told, now_ms: i64) -> Option<Frame> {
-    let (id, kind, content) = match told {
-        Told::Retry(_) => return None,
-        Told::TooLong { id } => (id, UNKNOWN, Err(Refusal::TooLarge)),
-        Told::Event(Event { id, kind, data }) => {
+pub fn read(item: StreamItem, now_ms: i64) -> Option<Frame> {
+    let (id, kind, content) = match item {
+        StreamItem::Retry(_) => return None,
+        StreamItem::TooLong { id } => (id, UNKNOWN, Err(Refusal::TooLarge)),
+        StreamItem::Event(Event { id, kind, data }) => {
             let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or(UNKNOWN);
             (id, kind, read_content(kind, &data, now_ms))
         }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use thesis_net::figures::seconds;
+use thesis_net::metric::seconds;
 
 use crate::{domain::window::MINUTE_MS, metrics::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 

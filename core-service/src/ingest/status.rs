@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use thesis_net::figures::seconds;
+use thesis_net::metric::seconds;
 use thesis_proto::{time::from_millis, v1};
 
 use super::{objects::Refusal, pace::Breaker};

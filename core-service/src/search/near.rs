@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
-use thesis_proto::near::{MIN_BEGUN, MOST};
+use thesis_proto::near::{MAX_SLIPS, MIN_PREFIX};
 use tokio::time::Instant;
 
 use super::{
@@ -32,7 +32,7 @@ enum MatchRule {
 }
 
 /// The rules, nearest first.
-const RULES: [MatchRule; 3] = [MatchRule::Slips(1), MatchRule::Slips(MOST), MatchRule::Begins];
+const RULES: [MatchRule; 3] = [MatchRule::Slips(1), MatchRule::Slips(MAX_SLIPS), MatchRule::Begins];
 
 impl MatchRule {
     /// The lengths of searched names that the rule suits.
@@ -40,7 +40,7 @@ impl MatchRule {
         match self {
             // At most every third character of the longer name may differ.
             Self::Slips(slips) => 2 * slips..=MAX_NAME_LENGTH,
-            Self::Begins => MIN_BEGUN..=MAX_NAME_LENGTH,
+            Self::Begins => MIN_PREFIX..=MAX_NAME_LENGTH,
         }
     }
 

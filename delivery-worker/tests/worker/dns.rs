@@ -115,10 +115,10 @@ async fn connects_only_to_the_address_that_was_judged() {
     // Another allowed address with the same port.
     let elsewhere = TcpListener::bind(("127.0.0.2", endpoint.address.port())).unwrap();
     elsewhere.set_nonblocking(true).unwrap();
-    let mut asked = 0;
+    let mut queries = 0;
     let server = name_server::start(move |_, kind| {
-        asked += usize::from(kind == RecordType::A);
-        let now = if asked <= 1 { "127.0.0.1" } else { "127.0.0.2" };
+        queries += usize::from(kind == RecordType::A);
+        let now = if queries <= 1 { "127.0.0.1" } else { "127.0.0.2" };
         Reply::Records(vec![(HOST, address(now))])
     })
     .await;

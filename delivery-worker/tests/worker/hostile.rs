@@ -19,7 +19,7 @@ use crate::{
 /// Longest time of an attempt.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest time of a test: of two attempts, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_TIME: Duration = Duration::from_secs(10);
 /// Most bytes that a receiver gets rid of: those that the worker reads, and what both systems keep.
 const MAX_WRITTEN: usize = 4 * 1024 * 1024;
 
@@ -45,7 +45,7 @@ async fn attempt(receiver: &mut Receiver, scheme: &str, config: WorkerConfig) ->
         receiver.ended().await;
         outcome
     };
-    let outcome = timeout(LONGEST, attempts).await.expect("an attempt or its connection has no end");
+    let outcome = timeout(MAX_TIME, attempts).await.expect("an attempt or its connection has no end");
     assert_eq!(receiver.connections(), 1);
     outcome
 }
@@ -218,7 +218,7 @@ async fn a_connection_that_no_attempt_waits_for() {
         first.flush().await?;
         second.read_to_end(&mut Vec::new()).await
     };
-    let (outcome, ended) = tokio::join!(harness.outcome(&stream, claim(&url)), timeout(LONGEST, receiver));
+    let (outcome, ended) = tokio::join!(harness.outcome(&stream, claim(&url)), timeout(MAX_TIME, receiver));
     assert_eq!(outcome, Ok(200));
     ended.expect("the second connection has no end").unwrap();
 }

@@ -97,10 +97,10 @@ fn message(query: &[u8], reply: impl FnOnce(RecordType) -> Reply) -> Option<Vec<
     let mut message = Message::from_vec(query).unwrap();
     message.metadata.message_type = MessageType::Response;
     message.metadata.response_code = ResponseCode::NoError;
-    let asked = message.queries[0].clone();
-    match reply(asked.query_type()) {
+    let query = message.queries[0].clone();
+    match reply(query.query_type()) {
         Reply::Records(records) => {
-            let mut name = asked.name().clone();
+            let mut name = query.name().clone();
             for (owner, data) in records {
                 let record = Record::from_rdata(full_name(owner), 3600, data);
                 if record.name != name {
@@ -108,7 +108,7 @@ fn message(query: &[u8], reply: impl FnOnce(RecordType) -> Reply) -> Option<Vec<
                 }
                 if let RData::CNAME(alias) = &record.data {
                     name = alias.0.clone();
-                } else if record.record_type() != asked.query_type() {
+                } else if record.record_type() != query.query_type() {
                     continue;
                 }
                 message.add_answer(record);

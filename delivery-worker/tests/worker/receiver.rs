@@ -188,14 +188,14 @@ async fn write<S: AsyncWrite + Unpin>(socket: &mut S, mut bytes: &[u8], counts: 
 
 /// A certificate for this name, and the root to trust for it.
 pub(crate) fn certificate(host: &str) -> (TlsAcceptor, Vec<u8>) {
-    let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let generated = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![generated.cert.der().clone()], key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    (TlsAcceptor::from(Arc::new(config)), made.cert.pem().into_bytes())
+    (TlsAcceptor::from(Arc::new(config)), generated.cert.pem().into_bytes())
 }

@@ -1,22 +1,22 @@
-//! What to do about a core that is not reached because of TLS.
+//! Remedies for TLS errors between this process and core.
 
 use std::{error::Error, io, iter::successors, sync::Arc};
 
 use rustls::CertificateError;
 use tonic::Status;
 
-/// What to do about a failed call, as the source of its error.
+/// The remedy for a failed call, carried as the source of its error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Remedy(&'static str);
 
-/// What to do about a call that reached no core because of TLS; none when the error does not tell it.
+/// The remedy for a call that reached no core because of TLS; `None` when the error suggests none.
 #[must_use]
 pub fn remedy(status: &Status) -> Option<&'static str> {
     status.source()?.downcast_ref::<Remedy>().map(|remedy| remedy.0)
 }
 
-/// The error of a call that no core answered.
+/// The error of a call that reached no core.
 pub(super) fn unavailable(reason: String, remedy: Option<&'static str>) -> Status {
     let mut status = Status::unavailable(reason);
     if let Some(remedy) = remedy {
@@ -25,15 +25,15 @@ pub(super) fn unavailable(reason: String, remedy: Option<&'static str>) -> Statu
     status
 }
 
-/// What to do about an error of a core at an address.
-pub(super) fn of(error: &(dyn Error + 'static), address: &str) -> Option<&'static str> {
+/// The remedy for an error of a core at an address.
+pub(super) fn remedy_for(error: &(dyn Error + 'static), address: &str) -> Option<&'static str> {
     match tls_error(error) {
-        Some(rustls::Error::InvalidCertificate(error)) => Some(of_certificate(error)),
+        Some(rustls::Error::InvalidCertificate(error)) => Some(remedy_for_certificate(error)),
         Some(rustls::Error::InvalidMessage(_)) => Some(
             "name the core by http:// if it has no SVC_TLS_CERT: in SVC_CORE_URL, between cores in its \
              SVC_ADVERTISE_URL",
         ),
-        // A listener of TLS ends what begins otherwise.
+        // A TLS listener closes a connection that begins without a handshake.
         None if !address.starts_with("https://") && is_broken_off(error) => {
             Some("name the core by https:// in SVC_CORE_URL if it has SVC_TLS_CERT; otherwise look at its log")
         }
@@ -41,7 +41,7 @@ pub(super) fn of(error: &(dyn Error + 'static), address: &str) -> Option<&'stati
     }
 }
 
-fn of_certificate(error: &CertificateError) -> &'static str {
+fn remedy_for_certificate(error: &CertificateError) -> &'static str {
     match error {
         // Two authorities may have the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -63,7 +63,7 @@ fn of_certificate(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The error of TLS that an error comes from, such as a certificate that is not trusted.
+/// The TLS error that caused an error, such as an untrusted certificate.
 pub(super) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
 }
@@ -76,7 +76,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// Whether a connection was made and then ended by the other side.
+/// True if the other side accepted the connection and then closed it.
 fn is_broken_off(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(|error| !error.is_timeout()))
 }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_error_of_tls_tells_what_to_do() {
-        let of = |error: rustls::Error| of(&io::Error::other(error), "https://core-1:50051");
+        let remedy_for = |error: rustls::Error| remedy_for(&io::Error::other(error), "https://core-1:50051");
         for (error, todo) in [
             (CertificateError::UnknownIssuer, "set SVC_CORE_CA_FILE"),
             (CertificateError::BadSignature, "set SVC_CORE_CA_FILE"),
@@ -98,11 +98,11 @@ mod tests {
             (CertificateError::NotValidYet, "clock"),
             (CertificateError::InvalidPurpose, "CA:FALSE"),
         ] {
-            let told = of(error.clone().into()).unwrap();
-            assert!(told.contains(todo), "{error:?}: {told}");
+            let text = remedy_for(error.clone().into()).unwrap();
+            assert!(text.contains(todo), "{error:?}: {text}");
         }
-        assert!(of(InvalidMessage::InvalidContentType.into()).unwrap().contains("by http://"));
-        assert_eq!(of(rustls::Error::DecryptError), None);
+        assert!(remedy_for(InvalidMessage::InvalidContentType.into()).unwrap().contains("by http://"));
+        assert_eq!(remedy_for(rustls::Error::DecryptError), None);
     }
 
     #[test]

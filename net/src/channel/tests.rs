@@ -32,7 +32,7 @@ struct Counting {
 }
 
 impl Counting {
-    fn answer<T: Default>(&self) -> Result<Response<T>, Status> {
+    fn respond<T: Default>(&self) -> Result<Response<T>, Status> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.unavailable { Err(Status::unavailable("no store")) } else { Ok(Response::new(T::default())) }
     }
@@ -57,11 +57,11 @@ impl Counting {
 #[tonic::async_trait]
 impl MetaService for Counting {
     async fn get_me(&self, _: Request<v1::GetMeRequest>) -> Result<Response<v1::GetMeResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn get_usage(&self, _: Request<v1::GetUsageRequest>) -> Result<Response<v1::GetUsageResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 }
 
@@ -71,19 +71,19 @@ impl StreamService for Counting {
     type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
 
     async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<v1::OpenResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn endings(&self, _: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
-        self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
+        self.respond::<()>().map(|_| Response::new(stream::pending().boxed()))
     }
 
     async fn close(&self, _: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     async fn read(&self, _: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 
     /// Sends as much as its reader takes.
@@ -91,7 +91,7 @@ impl StreamService for Counting {
         let id = "x".repeat(64 * 1024);
         let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
         let page = Ok(v1::TailResponse { events: vec![event], position: 1, ..v1::TailResponse::default() });
-        self.answer::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
+        self.respond::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
     }
 }
 
@@ -101,7 +101,7 @@ impl TestDataService for Counting {
         &self,
         _: Request<v1::CreateTestThesisRequest>,
     ) -> Result<Response<v1::CreateTestThesisResponse>, Status> {
-        self.answer()
+        self.respond()
     }
 }
 
@@ -179,7 +179,7 @@ async fn tls_that_fails_is_told_whatever_failed_before() {
     let channel = channel(&[nobody().await]);
     let core = &channel.0.cores[0];
     let (refused, untrusted) = (std::io::Error::other("refused"), std::io::Error::other(rustls::Error::DecryptError));
-    let (minute, now) = (TELL_AGAIN_MS, 1_764_000_000_000);
+    let (minute, now) = (TLS_ERROR_LOG_INTERVAL_MS, 1_764_000_000_000);
     assert!(!core.failed(&refused, now));
     assert!(core.failed(&untrusted, now + 1));
     assert!(!core.failed(&untrusted, now + 2));
@@ -190,8 +190,8 @@ async fn tls_that_fails_is_told_whatever_failed_before() {
 #[tokio::test]
 async fn a_plain_call_that_breaks_off_was_perhaps_for_a_listener_of_tls() {
     let (address, _) = dying().await;
-    let told = remedy(&read(&channel(&[address])).await.unwrap_err());
-    assert!(told.is_some_and(|told| told.contains("by https://")), "{told:?}");
+    let text = remedy(&read(&channel(&[address])).await.unwrap_err());
+    assert!(text.is_some_and(|text| text.contains("by https://")), "{text:?}");
     assert_eq!(remedy(&read(&channel(&[nobody().await])).await.unwrap_err()), None);
 }
 

@@ -65,7 +65,7 @@ const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 /// Judges an address to connect to, and each IPv4 address inside it. Each of them passes in an allowed network.
 ///
 /// # Errors
-/// Why the address is refused.
+/// The reason why the address is refused.
 pub fn judge_address(address: IpAddr, allow: &[IpNet]) -> Result<(), Refusal> {
     let refusal = match address {
         IpAddr::V4(address) => V4.iter().find(|(net, _)| net.contains(&address)).map(|(_, refusal)| *refusal),

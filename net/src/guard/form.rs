@@ -39,7 +39,7 @@ pub fn judge_form(url: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a text has only unreserved characters, sub-delimiters, percent-encoded bytes and these others.
+/// True if a text has only unreserved characters, sub-delimiters, percent-encoded bytes and these others.
 fn consists_of(text: &str, others: &[u8]) -> bool {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

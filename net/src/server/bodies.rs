@@ -10,13 +10,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Longest time in which a body must arrive.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for a whole body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest time that a body may be arriving when there is no room for others; then it gives way.
-const GIVES_WAY: Duration = Duration::from_secs(1);
+/// Age from which an unfinished body is dropped when there is no room for others.
+const DROP_AGE: Duration = Duration::from_secs(1);
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// It is too large.
@@ -49,10 +49,10 @@ impl Bodies {
     }
 
     /// Reads a whole body of at most `limit` bytes. Up to `taken` bytes of a larger one are read too, so that its
-    /// sender gets to read the answer.
+    /// sender can read the response.
     ///
     /// # Errors
-    /// When it is too large, late or broken, or there is no room for it.
+    /// Fails when the body is too large, late or broken, or there is no room for it.
     pub async fn read<B>(&self, mut body: B, limit: usize, taken: usize) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes, Error: Debug> + Unpin,
@@ -60,7 +60,7 @@ impl Bodies {
         if body.size_hint().lower() > taken as u64 {
             return Err(BodyError::TooLarge);
         }
-        let mut kept = Kept { bytes: Vec::new(), room: None };
+        let mut received = BodyBytes { bytes: Vec::new(), room: None };
         let reading = async {
             let mut length = 0;
             while let Some(frame) = body.frame().await {
@@ -70,38 +70,38 @@ impl Bodies {
                     break;
                 }
                 if length <= limit {
-                    kept.add(&data, &self.room).inspect_err(|_| self.crowded.notify_waiters())?;
+                    received.add(&data, &self.room).inspect_err(|_| self.crowded.notify_waiters())?;
                 }
             }
             if length > limit { Err(BodyError::TooLarge) } else { Ok(()) }
         };
         tokio::select! {
             biased;
-            read = timeout(PATIENCE, reading) => read.unwrap_or(Err(BodyError::Late))?,
-            () = self.gives_way() => return Err(BodyError::NoRoom),
+            read = timeout(BODY_TIMEOUT, reading) => read.unwrap_or(Err(BodyError::Late))?,
+            () = self.until_dropped() => return Err(BodyError::NoRoom),
         }
-        Ok(Bytes::from_owner(kept))
+        Ok(Bytes::from_owner(received))
     }
 
-    /// Waits until a body that begins to arrive now has to give way.
-    async fn gives_way(&self) {
+    /// Waits until a body that begins to arrive now must be dropped.
+    async fn until_dropped(&self) {
         let began = Instant::now();
         loop {
             self.crowded.notified().await;
-            if began.elapsed() > GIVES_WAY {
+            if began.elapsed() > DROP_AGE {
                 return;
             }
         }
     }
 }
 
-/// A body, and the room that it takes.
-struct Kept {
+/// The received bytes of a body, and the room that they take.
+struct BodyBytes {
     bytes: Vec<u8>,
     room: Option<OwnedSemaphorePermit>,
 }
 
-impl Kept {
+impl BodyBytes {
     fn add(&mut self, data: &[u8], room: &Arc<Semaphore>) -> Result<(), BodyError> {
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let more = Arc::clone(room).try_acquire_many_owned(size).map_err(|_| BodyError::NoRoom)?;
@@ -114,7 +114,7 @@ impl Kept {
     }
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for BodyBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1 or HTTP/2 by its first bytes, watched for peers that do not ask or take.
+//! One connection: HTTP/1.1 or HTTP/2 by its first bytes, closed when its peer sends no request or reads no response.
 
 use std::{
     convert::Infallible,
@@ -32,21 +32,20 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answers, Limits, Metered, Metering, Socket, Takeover, Wire,
-    answering::{Begun, Place},
-    count_refused,
+    Limits, Metered, MeteredBody, RequestHandler, Socket, Takeover, Wire, count_refused,
     lag::Lag,
     meter::Meter,
+    open_request::{ConnectionEntry, OpenRequest},
 };
 use crate::tls::Acceptor;
 
-/// Most bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. A stream that
-/// has left HTTP gets less.
+/// Maximum unread bytes in the system's buffer for a peer; Linux doubles the value, for its own use. A stream that has
+/// left HTTP gets less.
 const SEND_BUFFER: usize = 256 * 1024;
-/// How often a connection is checked for answers that it does not take.
+/// Interval between two checks for responses that a peer does not read.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
-pub(super) const VANISHED_MS: u32 = 60_000;
+/// Timeout, in milliseconds, for the acknowledgement of sent bytes.
+pub(super) const ACKNOWLEDGEMENT_TIMEOUT_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 /// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.
@@ -77,10 +76,10 @@ impl Protocols {
 }
 
 /// The parts that all connections of a server share.
-pub(super) struct Served<A> {
+pub(super) struct ServerContext<A> {
     /// The server's name in metrics.
     pub(super) name: &'static str,
-    pub(super) answers: Arc<A>,
+    pub(super) handler: Arc<A>,
     pub(super) tls: Option<Acceptor>,
     pub(super) lag: Arc<Lag>,
     pub(super) protocols: Protocols,
@@ -88,39 +87,44 @@ pub(super) struct Served<A> {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stream: TcpStream, address: SocketAddr) {
-    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent. Otherwise
+pub(super) async fn serve<A: RequestHandler>(
+    served: Arc<ServerContext<A>>,
+    place: ConnectionEntry,
+    stream: TcpStream,
+    address: SocketAddr,
+) {
+    // A frame of a stream should leave at once. A vanished peer does not acknowledge sent bytes. Otherwise
     // the system keeps up to megabytes for a peer that reads slowly.
     let set = stream.set_nodelay(true).is_ok()
-        && set_tcp_user_timeout(&stream, VANISHED_MS).is_ok()
+        && set_tcp_user_timeout(&stream, ACKNOWLEDGEMENT_TIMEOUT_MS).is_ok()
         && set_socket_send_buffer_size(&stream, SEND_BUFFER).is_ok();
     if !set {
         return;
     }
     let meter = Arc::clone(&place.meter);
     let mut serving = pin!(async {
-        // In a box, so that nothing of it is left once the connection is no HTTP any more.
+        // The box frees all memory of HTTP once the connection has left HTTP.
         let taken = Box::pin(http(served, place, stream, address)).await?;
         if let Some((takeover, socket)) = taken {
             takeover.serve(socket).await;
         }
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     });
-    let mut look = pin!(sleep(Duration::ZERO));
+    let mut check_timer = pin!(sleep(Duration::ZERO));
     // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
     let watching = poll_fn(|context| {
         loop {
             let at = meter.closes_at().unwrap_or_else(|| Instant::now() + POLL_INTERVAL);
-            if at < look.deadline() {
-                look.as_mut().reset(at);
+            if at < check_timer.deadline() {
+                check_timer.as_mut().reset(at);
             }
-            ready!(look.as_mut().poll(context));
+            ready!(check_timer.as_mut().poll(context));
             let now = Instant::now();
             let at = meter.closes_at();
             if meter.is_stuck() || at.is_some_and(|at| at <= now) {
                 return Poll::Ready(());
             }
-            look.as_mut().reset(at.unwrap_or(now + POLL_INTERVAL));
+            check_timer.as_mut().reset(at.unwrap_or(now + POLL_INTERVAL));
         }
     });
     tokio::select! {
@@ -135,55 +139,59 @@ pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stre
     }
 }
 
-/// A connection as its requests see it.
-struct Asking<A: Answers> {
-    served: Arc<Served<A>>,
+/// The requests of one connection.
+struct ConnectionRequests<A: RequestHandler> {
+    served: Arc<ServerContext<A>>,
     peer: A::Peer,
-    place: Place,
-    /// What the connection goes on as, once an answer's head is written.
+    place: ConnectionEntry,
+    /// The protocol after HTTP, once a response's head is written.
     takeover: Mutex<Option<Takeover>>,
 }
 
-impl<A: Answers> Asking<A> {
-    /// Answers a request that `begun` counts.
-    async fn answer(self: Arc<Self>, begun: Begun, request: Request<Incoming>) -> Response<Metering<A::Body>> {
-        let Served { name, answers, lag, .. } = &*self.served;
+impl<A: RequestHandler> ConnectionRequests<A> {
+    /// Responds to a request that `begun` counts.
+    async fn respond(
+        self: Arc<Self>,
+        begun: OpenRequest,
+        request: Request<Incoming>,
+    ) -> Response<MeteredBody<A::Body>> {
+        let ServerContext { name, handler, lag, .. } = &*self.served;
         let version = request.version();
-        let mut answer = if lag.is_overload() {
+        let mut response = if lag.is_overload() {
             count_refused(name, "lag");
-            answers.refusal()
+            handler.refusal()
         } else {
             // hyper keeps the room of this future as long as the connection.
-            Box::pin(answers.answer(&self.peer, request)).await
+            Box::pin(handler.handle(&self.peer, request)).await
         };
-        if let Some(takeover) = answer.extensions_mut().remove() {
-            if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        if let Some(takeover) = response.extensions_mut().remove() {
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 // Otherwise hyper adds `keep-alive` for a client of HTTP/1.0 that wants it.
-                *answer.version_mut() = version;
+                *response.version_mut() = version;
             }
             *self.takeover.lock() = Some(takeover);
             // The head, which hyper writes next.
             self.place.meter.waits_for_flush();
         }
-        begun.answered(answer, || answers.refusal())
+        begun.respond(response, || handler.refusal())
     }
 
-    /// What the connection goes on as, now that nothing of HTTP is left to write.
+    /// The protocol after HTTP, if all bytes of HTTP are written.
     fn taken(&self) -> Option<Takeover> {
         let mut takeover = self.takeover.lock();
         if takeover.is_some() && self.place.meter.is_flushed() { takeover.take() } else { None }
     }
 }
 
-/// Speaks HTTP until the connection ends or goes on as something else.
-async fn http<A: Answers>(
-    served: Arc<Served<A>>,
-    place: Place,
+/// Speaks HTTP until the connection ends or leaves HTTP.
+async fn http<A: RequestHandler>(
+    served: Arc<ServerContext<A>>,
+    place: ConnectionEntry,
     stream: TcpStream,
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
-    let Served { name, answers, tls, lag, protocols, shutdown } = &*served;
+    let ServerContext { name, handler, tls, lag, protocols, shutdown } = &*served;
     if tls.is_some() && lag.is_overload() {
         // The handshake would cost more than the request that is refused after it.
         count_refused(name, "lag");
@@ -199,13 +207,13 @@ async fn http<A: Answers>(
         () = shutdown.cancelled() => return Ok(None),
         opened = opening => opened?,
     };
-    let io = TokioIo::new(answers.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
-    let (served, peer) = (Arc::clone(&served), answers.peer(address));
-    let asking = Arc::new(Asking { served, peer, place, takeover: Mutex::default() });
+    let io = TokioIo::new(handler.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
+    let (served, peer) = (Arc::clone(&served), handler.peer(address));
+    let asking = Arc::new(ConnectionRequests { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
         let begun = asking.place.begin(request.version());
-        let answering = Arc::clone(&asking).answer(begun, request);
-        async { Ok::<_, Infallible>(answering.await) }
+        let responding = Arc::clone(&asking).respond(begun, request);
+        async { Ok::<_, Infallible>(responding.await) }
     });
     if first == PREFACE {
         drained(pin!(protocols.http2.serve_connection(io, service)), shutdown).await?;
@@ -231,7 +239,7 @@ async fn http<A: Answers>(
     }))
 }
 
-/// Reads the first bytes of a connection, until they tell HTTP/2 from HTTP/1.
+/// Reads the first bytes of a connection, until they show HTTP/2 or HTTP/1.
 async fn first_bytes(wire: &mut Wire, meter: &Meter) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(PREFACE.len());
     while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {

@@ -1,4 +1,4 @@
-//! How long a task that is ready waits for its turn.
+//! Measures the time that a ready task waits for its turn.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -12,56 +12,56 @@ use tokio::{
 };
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Longest time that late looks in a row may take together; a longer time shows a queue. A machine that stood still for
-/// a moment is late once and soon done with everything.
+/// Maximum total time of late probes in a row; more shows a queue. A machine that paused for a moment is late once and
+/// soon has no queue.
 const MOMENT_MS: u64 = 1_000;
 const NOTHING: u64 = u64::MAX;
 
-/// How long a task that is ready waits for its turn, which shows overload before anything else does.
+/// The time that a ready task waits for its turn, which is the first sign of overload.
 #[derive(Debug)]
 pub(super) struct Lag {
     began: Instant,
-    /// Longest wait that is not late.
+    /// Maximum wait that is not late.
     limit_ms: u64,
-    /// Time that the late looks since the last one in time took, in milliseconds.
+    /// Total time of the late probes since the last punctual one, in milliseconds.
     late_for: AtomicU64,
-    /// When the current look began, in milliseconds since `began`.
-    looking_since: AtomicU64,
+    /// Start of the current probe, in milliseconds since `began`.
+    probe_since: AtomicU64,
 }
 
 impl Lag {
     pub(super) fn new(limit: Duration) -> Self {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(NOTHING);
-        let (late_for, looking_since) = (AtomicU64::new(0), AtomicU64::new(NOTHING));
-        Self { began: Instant::now(), limit_ms, late_for, looking_since }
+        let (late_for, probe_since) = (AtomicU64::new(0), AtomicU64::new(NOTHING));
+        Self { began: Instant::now(), limit_ms, late_for, probe_since }
     }
 
     fn now_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOTHING)
     }
 
-    /// Whether tasks are late for more than a moment.
+    /// True while tasks are late for longer than [`MOMENT_MS`].
     pub(super) fn is_overload(&self) -> bool {
         self.is_overload_at(self.now_ms())
     }
 
     fn is_overload_at(&self, now_ms: u64) -> bool {
-        let looking = now_ms.saturating_sub(self.looking_since.load(Relaxed));
-        let late = if looking > self.limit_ms { looking } else { 0 };
+        let probe_ms = now_ms.saturating_sub(self.probe_since.load(Relaxed));
+        let late = if probe_ms > self.limit_ms { probe_ms } else { 0 };
         self.late_for.load(Relaxed).saturating_add(late) > MOMENT_MS
     }
 
     fn begin(&self, now_ms: u64) {
-        self.looking_since.store(now_ms, Relaxed);
+        self.probe_since.store(now_ms, Relaxed);
     }
 
     fn end(&self, now_ms: u64) {
-        let looked = now_ms.saturating_sub(self.looking_since.swap(NOTHING, Relaxed));
-        let late = looked > self.limit_ms;
-        self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(looked) } else { 0 }, Relaxed);
+        let probe_ms = now_ms.saturating_sub(self.probe_since.swap(NOTHING, Relaxed));
+        let late = probe_ms > self.limit_ms;
+        self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(probe_ms) } else { 0 }, Relaxed);
     }
 
-    /// Looks how long an empty task waits, again and again.
+    /// Probes repeatedly how long an empty task waits.
     pub(super) async fn watch(&self) {
         let mut every = interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -70,8 +70,8 @@ impl Lag {
             self.begin(self.now_ms());
             // A task from a blocking thread queues behind all that are ready; one from here would not.
             let runtime = Handle::current();
-            if let Ok(looking) = spawn_blocking(move || runtime.spawn(async {})).await {
-                let _ = looking.await;
+            if let Ok(probe) = spawn_blocking(move || runtime.spawn(async {})).await {
+                let _ = probe.await;
             }
             self.end(self.now_ms());
         }
@@ -85,12 +85,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_late_for_more_than_a_moment_is_overload() {
         let lag = Lag::new(Duration::from_millis(300));
-        // One late look.
+        // One late probe.
         lag.begin(0);
         assert!(!lag.is_overload_at(600));
         lag.end(600);
         assert!(!lag.is_overload_at(5_000));
-        // A second late look passes the moment before it ends; a third follows.
+        // A second late probe passes the moment before it ends; a third follows.
         lag.begin(5_000);
         assert!(!lag.is_overload_at(5_400));
         assert!(lag.is_overload_at(5_401));
@@ -100,7 +100,7 @@ mod tests {
         assert!(lag.is_overload_at(5_451));
         lag.end(5_750);
         assert!(!lag.is_overload_at(5_751), "that one was in time");
-        // A look that does not end.
+        // A probe that does not end.
         lag.begin(5_800);
         assert!(!lag.is_overload_at(6_800));
         assert!(lag.is_overload_at(6_801));

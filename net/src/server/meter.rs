@@ -1,4 +1,4 @@
-//! Counts the requests, answers and bytes of a connection.
+//! Counts the requests, responses and bytes of a connection.
 
 use std::{
     io,
@@ -12,45 +12,47 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but no floods of control frames.
+/// Maximum bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but no floods of control
+/// frames.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 const READ_WINDOW: Duration = Duration::from_secs(60);
-/// Longest time in which a connection takes none of its whole answers.
-const TAKEN_WITHIN: Duration = Duration::from_secs(120);
-/// Longest wait for a connection's first byte, and then for the rest of each head.
+/// Timeout for the peer to read a whole response.
+const RESPONSE_READ_TIMEOUT: Duration = Duration::from_secs(120);
+/// Timeout for a connection's first byte, and then for the rest of each head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
-/// request that meets a closing connection is lost.
+/// Timeout of an idle HTTP/1 connection between two requests. Proxies keep theirs for 60 seconds, and a request that
+/// meets a closing connection is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
-/// reads no more, and everything that it holds, such as a stream's place, is freed.
-const TAKES_NOTHING: Duration = Duration::from_secs(60);
-/// Longest time, in milliseconds, in which the reader of a stream that has left HTTP takes no byte. The stream itself ends
-/// sooner when its reader is also far behind.
-pub(super) const STREAM_TAKES_NOTHING_MS: u32 = 600_000;
+/// Timeout of a peer that reads none of its waiting bytes. After that it has vanished or stopped reading, and
+/// everything that it holds, such as a stream's slot, is freed.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout, in milliseconds, of a stream's reader that reads no byte, once the stream has left HTTP. The stream itself
+/// ends sooner when its reader is also far behind.
+pub(super) const STREAM_READ_TIMEOUT_MS: u32 = 600_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
-/// connection is read only as fast as one refusal each [`REFUSED_EVERY`].
+/// connection is read only as fast as one refusal each [`REFUSAL_INTERVAL`].
 const MAX_REFUSED: u64 = 1_000;
-const REFUSED_EVERY: Duration = Duration::from_millis(5);
-/// The value of a time that has not come: no head has begun, no write waits.
+const REFUSAL_INTERVAL: Duration = Duration::from_millis(5);
+/// The value of an unset time: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
 /// The counts and times of one connection.
 #[derive(Debug)]
 pub(super) struct Meter {
     began: Instant,
-    /// Requests whose answer is not yet taken, streams included.
+    /// Requests whose response is not read yet, streams included.
     open: AtomicU32,
-    /// Whole answers that are ready and not yet taken.
+    /// Whole responses that are ready and not read yet.
     untaken: AtomicU32,
-    /// When the last request ended, or an answer was taken, in milliseconds since the connection began.
+    /// Time of the last request's end or of the last response that the peer read, in milliseconds since the connection
+    /// began.
     last_ms: AtomicU64,
-    /// When the first byte of an incomplete head came, in milliseconds since the connection began.
+    /// Time of the first byte of an incomplete head, in milliseconds since the connection began.
     head_ms: AtomicU64,
-    /// Since when a write waits, in milliseconds since the connection began.
+    /// Start of a waiting write, in milliseconds since the connection began.
     blocked_ms: AtomicU64,
-    asked: AtomicBool,
-    /// Nothing that was to be written still waits.
+    had_request: AtomicBool,
+    /// True if no bytes wait to be written.
     flushed: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
     is_http2: AtomicBool,
@@ -61,7 +63,7 @@ pub(super) struct Meter {
     read_ms: AtomicU64,
     given_up: AtomicU32,
     may_give_up: u32,
-    /// When all refusals are paid for at their rate, in milliseconds since the connection began.
+    /// Time at which the rate limit has absorbed all refusals, in milliseconds since the connection began.
     refused_ms: AtomicU64,
     holding: Mutex<Holding>,
     close: CancellationToken,
@@ -78,7 +80,7 @@ impl Meter {
             blocked_ms: AtomicU64::new(NEVER),
             is_http2: AtomicBool::new(false),
             is_stream: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
+            had_request: AtomicBool::new(false),
             flushed: AtomicBool::new(true),
             read: AtomicU64::new(0),
             read_ms: AtomicU64::new(0),
@@ -94,48 +96,50 @@ impl Meter {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Since when the connection is idle: no request is open but those whose answers only the peer keeps waiting.
+    /// Time since which the connection is idle: no request is open, except requests whose response waits only for the
+    /// peer.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let idle = self.open.load(Relaxed) <= self.untaken.load(Relaxed) && !self.close.is_cancelled();
         idle.then(|| self.began + Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 
-    /// When the connection closes unless bytes come; none while a request is open, or over HTTP/2 after the first.
+    /// Time at which the connection closes unless bytes arrive; `None` while a request is open, or over HTTP/2 after
+    /// the first.
     pub(super) fn closes_at(&self) -> Option<Instant> {
         if self.open.load(Relaxed) > 0 || self.is_http2.load(Relaxed) {
             return None;
         }
-        let (since_ms, patience) = match self.head_ms.load(Relaxed) {
-            NEVER if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_TIMEOUT),
+        let (since_ms, timeout) = match self.head_ms.load(Relaxed) {
+            NEVER if self.had_request.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_TIMEOUT),
             NEVER => (0, HEAD_TIMEOUT),
             head_ms => (head_ms, HEAD_TIMEOUT),
         };
-        Some(self.began + Duration::from_millis(since_ms) + patience)
+        Some(self.began + Duration::from_millis(since_ms) + timeout)
     }
 
-    /// Whether the peer takes no whole answer, or no bytes at all, for too long.
+    /// True if the peer has read no whole response, or no bytes at all, for too long.
     pub(super) fn is_stuck(&self) -> bool {
-        let takes_nothing = if self.is_stream.load(Relaxed) {
-            Duration::from_millis(STREAM_TAKES_NOTHING_MS.into())
+        let read_timeout = if self.is_stream.load(Relaxed) {
+            Duration::from_millis(STREAM_READ_TIMEOUT_MS.into())
         } else {
-            TAKES_NOTHING
+            READ_TIMEOUT
         };
-        (self.untaken.load(Relaxed) > 0 && self.is_longer(&self.last_ms, TAKEN_WITHIN))
-            || self.is_blocked_for(takes_nothing)
+        (self.untaken.load(Relaxed) > 0 && self.is_longer(&self.last_ms, RESPONSE_READ_TIMEOUT))
+            || self.is_blocked_for(read_timeout)
     }
 
-    /// Notes that the connection goes on as a stream, without HTTP.
+    /// Notes that the connection becomes a stream, without HTTP.
     pub(super) fn becomes_stream(&self) {
         self.is_stream.store(true, Relaxed);
     }
 
-    /// Since when a write has waited; none if none waits.
+    /// Time since which a write has waited; `None` if none waits.
     pub(super) fn blocked_since(&self) -> Option<Instant> {
         let blocked_ms = self.blocked_ms.load(Relaxed);
         (blocked_ms != NEVER).then(|| self.began + Duration::from_millis(blocked_ms))
     }
 
-    /// Whether a write has waited for longer than this.
+    /// True if a write has waited for longer than this.
     pub(super) fn is_blocked_for(&self, time: Duration) -> bool {
         self.is_longer(&self.blocked_ms, time)
     }
@@ -144,18 +148,18 @@ impl Meter {
         Duration::from_millis(self.now_ms().saturating_sub(since_ms.load(Relaxed))) > time
     }
 
-    /// Whether nothing that was to be written still waits.
+    /// True if no bytes wait to be written.
     pub(super) fn is_flushed(&self) -> bool {
         self.flushed.load(Relaxed)
     }
 
-    /// Notes that something is to be written.
+    /// Notes that bytes wait to be written.
     pub(super) fn waits_for_flush(&self) {
         self.flushed.store(false, Relaxed);
     }
 
-    /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined answers.
-    /// Over TLS a flush may have to wait.
+    /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined
+    /// answers. Over TLS a flush may have to wait.
     pub(super) fn flushed(&self, flushed: &Poll<io::Result<()>>) {
         self.flushed.store(flushed.is_ready(), Relaxed);
         self.waits(flushed.is_pending());
@@ -181,14 +185,14 @@ impl Meter {
         }
     }
 
-    /// Bytes that wait to be taken, if taking as many takes longer than this.
+    /// The unread bytes, if reading them takes longer than this.
     pub(super) fn held_longer_than(&self, time: Duration) -> Option<usize> {
         let holding = self.holding.lock();
         let since = self.now_ms().saturating_sub(holding.since_ms);
         (holding.bytes > 0 && Duration::from_millis(since) > time).then_some(holding.bytes)
     }
 
-    /// Counts bytes that wait to be taken.
+    /// Counts bytes that wait for the peer.
     pub(super) fn holds(&self, bytes: usize) {
         let mut holding = self.holding.lock();
         holding.bytes += bytes;
@@ -217,14 +221,14 @@ impl Meter {
 
     /// Counts a request, whose head is complete.
     pub(super) fn begin(&self, version: Version) {
-        self.asked.store(true, Relaxed);
+        self.had_request.store(true, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
         self.head_ms.store(NEVER, Relaxed);
         self.open.fetch_add(1, Relaxed);
         self.read.store(0, Relaxed);
     }
 
-    /// Counts a request that was given up before its answer was ready; one that gives up too many is closed.
+    /// Counts a request that was cancelled before its response was ready; a connection with too many of them is closed.
     pub(super) fn gave_up(&self) {
         self.ended();
         if self.given_up.fetch_add(1, Relaxed) >= self.may_give_up {
@@ -234,18 +238,18 @@ impl Meter {
 
     /// Counts a request that a limit refused.
     pub(super) fn was_refused(&self) {
-        let (now_ms, every_ms) = (self.now_ms(), REFUSED_EVERY.as_millis() as u64);
+        let (now_ms, every_ms) = (self.now_ms(), REFUSAL_INTERVAL.as_millis() as u64);
         self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + every_ms);
     }
 
-    /// When the connection may be read again, unless that is now.
+    /// Time at which the connection may be read again; `None` if it may be read now.
     pub(super) fn reads_at(&self) -> Option<Instant> {
-        let ahead_ms = REFUSED_EVERY.as_millis() as u64 * MAX_REFUSED;
+        let ahead_ms = REFUSAL_INTERVAL.as_millis() as u64 * MAX_REFUSED;
         let at_ms = self.refused_ms.load(Relaxed).saturating_sub(ahead_ms);
         (at_ms > self.now_ms()).then(|| self.began + Duration::from_millis(at_ms))
     }
 
-    /// Counts an answer that is ready, as a whole or as a stream.
+    /// Counts a ready response, whole or as a stream.
     pub(super) fn is_ready(&self, whole: bool) {
         self.given_up.store(self.given_up.load(Relaxed).saturating_sub(1), Relaxed);
         if whole && self.untaken.fetch_add(1, Relaxed) == 0 {
@@ -253,7 +257,7 @@ impl Meter {
         }
     }
 
-    /// Counts an answer that was taken, or whose connection ended.
+    /// Counts a response that was read, or whose connection ended.
     pub(super) fn was_taken(&self, whole: bool) {
         if whole {
             self.untaken.fetch_sub(1, Relaxed);
@@ -261,7 +265,7 @@ impl Meter {
         self.ended();
     }
 
-    /// Counts bytes that have arrived; tells whether more may.
+    /// Counts bytes that have arrived; returns false if no more may arrive.
     pub(super) fn may_read(&self, bytes: usize) -> bool {
         if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NEVER {
             self.head_ms.store(self.now_ms(), Relaxed);
@@ -285,11 +289,11 @@ impl Meter {
     }
 }
 
-/// Bytes that a connection has not yet taken, and how fast it takes them.
+/// Bytes that a peer has not read yet, and its reading speed.
 #[derive(Debug, Default)]
 struct Holding {
     bytes: usize,
-    /// Bytes still to be taken until as many are taken as waited at `since_ms`.
+    /// Bytes left to read of those that waited at `since_ms`.
     left: usize,
     since_ms: u64,
 }

@@ -16,13 +16,13 @@ use tokio::{
 
 use super::{
     Wire,
-    answering::Taking,
-    connection::VANISHED_MS,
+    connection::ACKNOWLEDGEMENT_TIMEOUT_MS,
     connections::Room,
-    meter::{Meter, STREAM_TAKES_NOTHING_MS},
+    meter::{Meter, STREAM_READ_TIMEOUT_MS},
+    open_request::OpenResponse,
 };
 
-/// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
+/// Unread bytes in the system's buffer for a peer; Linux doubles the value, for its own use. Enough for hundreds of
 /// events a second to a peer that is a fifth of a second away.
 const SEND_BUFFER: usize = 64 * 1024;
 
@@ -33,9 +33,9 @@ pub struct Metered<T> {
     meter: Arc<Meter>,
     /// Bytes that were read and counted already, and come before all others.
     first: Bytes,
-    /// The answer that goes on without HTTP.
-    taking: Option<Taking>,
-    /// The end of a pause in reading, after many refused requests.
+    /// The response that continues without HTTP.
+    taking: Option<OpenResponse>,
+    /// The end of a read pause, after many refused requests.
     pause: Option<Pin<Box<Sleep>>>,
     /// Prepares the stream for its end.
     before_close: Option<fn(&T)>,
@@ -47,28 +47,28 @@ impl<T> Metered<T> {
         Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None, pause: None, before_close: None }
     }
 
-    /// Since when the peer has taken none of the bytes that wait for it; none if none wait.
+    /// Time since which the peer has read none of its waiting bytes; `None` if none wait.
     pub fn blocked_since(&self) -> Option<Instant> {
         self.meter.blocked_since()
     }
 
-    /// Takes room for bytes that the peer does not take at once, which all connections share; none while HTTP has the
-    /// connection. Without room a slow peer is cut off, and others go on.
+    /// Takes room for bytes that the peer does not read at once, which all connections share; `None` while HTTP has the
+    /// connection. Without room a slow peer is cut off, and others continue.
     pub fn hold(&self, bytes: usize) -> Option<Room> {
         self.taking.as_ref()?.place.hold_part(bytes)
     }
 }
 
 impl Metered<Wire> {
-    /// Goes on without HTTP, which had read some bytes too many.
-    pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
-        // A server has many streams, and a frame is far smaller than an answer.
+    /// Continues without HTTP, which had read some bytes too many.
+    pub(super) fn taken_over(mut self, unused: &[u8], taking: OpenResponse) -> Self {
+        // A server has many streams, and a frame is far smaller than a response.
         let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
-        // Linux also gives up a peer that answers and keeps its window closed for this time. A reader may pause.
-        let _best_effort = set_tcp_user_timeout(self.stream.tcp(), STREAM_TAKES_NOTHING_MS);
+        // Linux also gives up a peer that acknowledges and keeps its window closed for this time. A reader may pause.
+        let _best_effort = set_tcp_user_timeout(self.stream.tcp(), STREAM_READ_TIMEOUT_MS);
         // Once it is closed, a reader that takes nothing is no longer worth the memory of the system.
         self.before_close = Some(|wire| {
-            let _best_effort = set_tcp_user_timeout(wire.tcp(), VANISHED_MS);
+            let _best_effort = set_tcp_user_timeout(wire.tcp(), ACKNOWLEDGEMENT_TIMEOUT_MS);
         });
         self.meter.becomes_stream();
         self.first = [unused, &self.first].concat().into();
@@ -156,7 +156,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::server::{answering::Place, connections::Connections};
+    use crate::server::{connections::Connections, open_request::ConnectionEntry};
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_many_refused_requests_is_read_slowly() {
@@ -204,7 +204,7 @@ mod tests {
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let connections = Connections::new("tests", 0);
-        let place = Place { meter: connections.add(0, 0), connections };
+        let place = ConnectionEntry { meter: connections.add(0, 0), connections };
         let meter = Arc::clone(&place.meter);
         let taking = place.begin(Version::HTTP_11).taken_over();
         let mut server = Metered::new(Wire::Plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);

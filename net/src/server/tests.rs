@@ -51,8 +51,8 @@ fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
     Full::new(bytes.into()).boxed()
 }
 
-/// A server that answers `/wait` when told, `/large` with many bytes, `/stream` with as many and no end, and `/unattended`
-/// with nothing and no end.
+/// A server that answers `/wait` when told, `/large` with many bytes, `/stream` with as many and no end, and
+/// `/unattended` with nothing and no end.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
     start_with(limits, None).await
 }
@@ -74,21 +74,21 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                 }
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
                 "/refused" => {
-                    let mut answer = Response::new(text("hello"));
-                    answer.extensions_mut().insert(Refused);
-                    return Ok(answer);
+                    let mut response = Response::new(text("hello"));
+                    response.extensions_mut().insert(RefusedRequest);
+                    return Ok(response);
                 }
                 "/ready" => {
                     let frame = Ok(Frame::data(Bytes::from_static(b"hello")));
-                    let mut answer = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
-                    answer.extensions_mut().insert(Ready);
-                    return Ok(answer);
+                    let mut response = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
+                    response.extensions_mut().insert(ReadyResponse);
+                    return Ok(response);
                 }
                 "/unattended" => {
                     let frames = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
-                    let mut answer = Response::new(BoxBody::new(StreamBody::new(frames)));
-                    answer.extensions_mut().insert(Unattended);
-                    return Ok(answer);
+                    let mut response = Response::new(BoxBody::new(StreamBody::new(frames)));
+                    response.extensions_mut().insert(UnattendedResponse);
+                    return Ok(response);
                 }
                 "/stream" => {
                     let frame = Ok(Frame::data(Bytes::from(vec![b'x'; LARGE])));
@@ -112,7 +112,7 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
     tokio::spawn(serve(
         listener,
         tls,
-        Arc::new(ServiceAnswers { service, refusal, calls: 0 }),
+        Arc::new(ServiceHandler { service, refusal, calls: 0 }),
         limits,
         CancellationToken::new(),
     ));
@@ -343,13 +343,13 @@ async fn seconds_until_closed(mut stream: TcpStream) -> u64 {
 async fn an_idle_connection_lives_longer_than_a_head_may_take() {
     // A jump of paused time is no lag.
     let (address, gate) = start(Limits { lag: Duration::MAX, ..LIMITS }).await;
-    let asked = async || {
+    let open_request = async || {
         let mut stream = send(address, get("/")).await;
         assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
         stream
     };
     // A proxy sends a request after a minute, and once more.
-    let mut stream = asked().await;
+    let mut stream = open_request().await;
     for _ in 0..2 {
         sleep(Duration::from_secs(70)).await;
         stream.write_all(b"GET / HT").await.unwrap();
@@ -359,7 +359,7 @@ async fn an_idle_connection_lives_longer_than_a_head_may_take() {
     }
     assert!((74..=76).contains(&seconds_until_closed(stream).await));
     // A head that has begun has less time, whatever came before.
-    let mut begun = asked().await;
+    let mut begun = open_request().await;
     sleep(Duration::from_secs(60)).await;
     begun.write_all(b"GET / HT").await.unwrap();
     assert!((9..=11).contains(&seconds_until_closed(begun).await));

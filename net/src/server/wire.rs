@@ -16,7 +16,7 @@ use crate::tls::Acceptor;
 
 /// The first byte of every TLS connection: a record of its handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 22;
-/// The answer to a request without TLS.
+/// The response to a request without TLS.
 const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
     content-length: 48\r\n\r\nThis port speaks TLS; take https:// in the URL.\n";
 
@@ -38,7 +38,7 @@ impl Wire {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if first[0] != HANDSHAKE {
-            // Best effort: the connection is closed either way. Unread bytes would make the system drop the answer.
+            // Best effort: the connection is closed either way. Unread bytes would make the system drop the response.
             let _answered = (stream.try_read(&mut [0; 4096]), stream.try_write(SPEAK_TLS));
             return Err(io::Error::other("it does not speak TLS"));
         }

@@ -33,7 +33,7 @@ use tonic::{
 use super::{MemberSession, Stream, Trusted};
 use crate::trace::TRACEPARENT;
 
-/// Most bytes of an answer of core: a full page of the longest theses takes some megabytes.
+/// Maximum bytes of a response of core: a full page of the longest theses takes some megabytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
 /// A way to a core that the generated clients can use.
@@ -70,7 +70,7 @@ pub(super) struct Remote<C> {
 }
 
 impl<C> Remote<C> {
-    /// The request as it travels: its `Trusted` facts become metadata beside the credential.
+    /// Turns the request's `Trusted` facts into metadata beside the credential.
     fn outward<T>(&self, request: Request<T>) -> Request<T> {
         let (metadata, mut extensions, message) = request.into_parts();
         let trusted = extensions.remove::<Trusted>().unwrap_or_default();
@@ -91,7 +91,7 @@ impl<C> Remote<C> {
             headers.insert(MALFORMED, HeaderValue::from_static("true"));
         }
         if let Some(MemberSession { token, project_id, live }) = trusted.member {
-            // What cannot travel in a header is no token and no project either.
+            // A text that cannot travel in a header is no valid token or project.
             let value = |text: &str| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
             let mut token = value(token.expose_secret());
             token.set_sensitive(true);
@@ -103,7 +103,7 @@ impl<C> Remote<C> {
     }
 }
 
-/// Implements a service by its client: methods with one answer, then methods that answer with several messages.
+/// Implements a service by its client: first the unary methods, then the server-streaming ones.
 macro_rules! remote {
     ($service:ident by $client:ident {
         $($method:ident: $request:ident -> $response:ident;)*
@@ -125,8 +125,8 @@ macro_rules! remote {
                 request: Request<v1::$first>,
             ) -> Result<Response<Self::$stream>, Status> {
                 let mut client = $client::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER);
-                let answer = client.$streaming(self.outward(request)).await?;
-                Ok(answer.map(|messages| messages.boxed()))
+                let response = client.$streaming(self.outward(request)).await?;
+                Ok(response.map(|messages| messages.boxed()))
             })*)?
         }
     };

@@ -1,13 +1,13 @@
 use super::*;
 
-fn event(id: Option<&str>, kind: &str, data: &str) -> Told {
-    Told::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
+fn event(id: Option<&str>, kind: &str, data: &str) -> StreamItem {
+    StreamItem::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
 }
 
-const MOST: usize = 1_000;
+const MAX_BYTES: usize = 1_000;
 
-fn read(stream: &[u8]) -> Vec<Told> {
-    Parser::new(MOST).read(stream)
+fn read(stream: &[u8]) -> Vec<StreamItem> {
+    Parser::new(MAX_BYTES).read(stream)
 }
 
 const STREAM: &str = "id: a1\nevent: stream.cursor\ndata: {\"cursor\":\"a1\"}\nretry: 1200\n\n\
@@ -15,9 +15,9 @@ const STREAM: &str = "id: a1\nevent: stream.cursor\ndata: {\"cursor\":\"a1\"}\nr
     id: a2\nevent: thesis.created\ndata: {\"text\":\"ünï 🚀\"}\n\n\
     data: one\ndata:two\ndata\n\n";
 
-fn told() -> Vec<Told> {
+fn items() -> Vec<StreamItem> {
     vec![
-        Told::Retry(1_200),
+        StreamItem::Retry(1_200),
         event(Some("a1"), "stream.cursor", "{\"cursor\":\"a1\"}"),
         event(Some("a2"), "thesis.created", "{\"text\":\"ünï 🚀\"}"),
         event(Some("a2"), "", "one\ntwo\n"),
@@ -28,17 +28,17 @@ fn told() -> Vec<Told> {
 fn lines_may_end_in_each_way_and_pieces_anywhere() {
     for end in ["\n", "\r\n", "\r"] {
         let stream = STREAM.replace('\n', end);
-        assert_eq!(read(stream.as_bytes()), told(), "{end:?}");
+        assert_eq!(read(stream.as_bytes()), items(), "{end:?}");
         for at in 0..=stream.len() {
             let (first, second) = stream.as_bytes().split_at(at);
-            let mut parser = Parser::new(MOST);
+            let mut parser = Parser::new(MAX_BYTES);
             let mut found = parser.read(first);
             found.extend(parser.read(second));
-            assert_eq!(found, told(), "{end:?} {at}");
+            assert_eq!(found, items(), "{end:?} {at}");
         }
-        let mut parser = Parser::new(MOST);
-        let found: Vec<Told> = stream.bytes().flat_map(|byte| parser.read(&[byte])).collect();
-        assert_eq!(found, told(), "{end:?}");
+        let mut parser = Parser::new(MAX_BYTES);
+        let found: Vec<StreamItem> = stream.bytes().flat_map(|byte| parser.read(&[byte])).collect();
+        assert_eq!(found, items(), "{end:?}");
     }
 }
 
@@ -58,17 +58,17 @@ fn what_is_no_field_is_skipped() {
     assert_eq!(read(b":data: 0\nother: 1\nDATA: 2\n data: 3\ndata:  4: \n\n"), [event(None, "", " 4: ")]);
     assert_eq!(read(b"id: 1\nid: 2\x003\ndata:\n\n"), [event(Some("1"), "", "")]);
     assert_eq!(read(b"id: 1\nid\ndata:\n\n"), [event(Some(""), "", "")]);
-    assert_eq!(read(b"retry: 5s\nretry:\nretry: -1\nretry: 99999999999999999999\nretry:7\n"), [Told::Retry(7)]);
+    assert_eq!(read(b"retry: 5s\nretry:\nretry: -1\nretry: 99999999999999999999\nretry:7\n"), [StreamItem::Retry(7)]);
 }
 
-fn too_long(id: Option<&str>) -> Told {
-    Told::TooLong { id: id.map(str::to_owned) }
+fn too_long(id: Option<&str>) -> StreamItem {
+    StreamItem::TooLong { id: id.map(str::to_owned) }
 }
 
 #[test]
 fn an_event_that_is_too_long_is_told_at_its_end_and_the_next_is_whole() {
-    let half = format!("data: {}\n", "x".repeat(MOST / 2));
-    let whole = format!("data: {}\n", "x".repeat(MOST));
+    let half = format!("data: {}\n", "x".repeat(MAX_BYTES / 2));
+    let whole = format!("data: {}\n", "x".repeat(MAX_BYTES));
     let next = "id: 8\ndata: 1\n\n";
     for (stream, id) in [
         (format!("id: 7\n{half}{half}\n{next}"), Some("7")),
@@ -76,16 +76,16 @@ fn an_event_that_is_too_long_is_told_at_its_end_and_the_next_is_whole() {
         (format!("id: 7\n{whole}\n{next}"), Some("7")),
         (format!("{whole}data: y\nevent: x\nid: 7\n\n{next}"), Some("7")),
         (format!("{whole}{whole}\n{next}"), None),
-        (format!("id: {}\ndata: 1\n\n{next}", "x".repeat(MOST)), None),
-        (format!(":{}\n\n{next}", "x".repeat(MOST)), None),
+        (format!("id: {}\ndata: 1\n\n{next}", "x".repeat(MAX_BYTES)), None),
+        (format!(":{}\n\n{next}", "x".repeat(MAX_BYTES)), None),
     ] {
         let expected = [too_long(id), event(Some("8"), "", "1")];
         assert_eq!(read(stream.as_bytes()), expected);
-        let mut parser = Parser::new(MOST);
+        let mut parser = Parser::new(MAX_BYTES);
         let mut found = Vec::new();
         for byte in stream.bytes() {
             found.extend(parser.read(&[byte]));
-            assert!(parser.line.len() + parser.data.as_ref().map_or(0, Vec::len) <= MOST);
+            assert!(parser.line.len() + parser.data.as_ref().map_or(0, Vec::len) <= MAX_BYTES);
         }
         assert_eq!(found, expected);
     }
@@ -93,9 +93,9 @@ fn an_event_that_is_too_long_is_told_at_its_end_and_the_next_is_whole() {
 
 #[test]
 fn an_event_may_have_the_most_bytes() {
-    let data = "x".repeat(MOST - "data:".len());
+    let data = "x".repeat(MAX_BYTES - "data:".len());
     assert_eq!(read(format!("data:{data}\n\n").as_bytes()), [event(None, "", &data)]);
     assert_eq!(read(format!("data:{data}y\n\n").as_bytes()), [too_long(None)]);
     // One without an end is never told.
-    assert!(read("x".repeat(MOST * 9).as_bytes()).is_empty());
+    assert!(read("x".repeat(MAX_BYTES * 9).as_bytes()).is_empty());
 }

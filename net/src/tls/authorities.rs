@@ -8,8 +8,8 @@ use rustls::{
 };
 use tonic::transport::{Certificate, ClientTlsConfig};
 
-/// Longest wait for a core's part of a handshake.
-const HANDSHAKE: Duration = Duration::from_secs(2);
+/// Timeout for a core's part of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The authorities whose certificates cores may show: the public ones unless others are given.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Authorities {
     /// These root certificates (PEM), in place of the public ones.
     ///
     /// # Errors
-    /// When there is none, or one that cannot be used.
+    /// Fails when there is none, or one that cannot be used.
     pub fn own(pem: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -32,9 +32,9 @@ impl Authorities {
         Ok(Self(Some(Certificate::from_pem(pem))))
     }
 
-    /// How a client judges certificates.
+    /// The client's TLS configuration.
     pub(crate) fn client(&self) -> ClientTlsConfig {
-        let config = ClientTlsConfig::new().timeout(HANDSHAKE);
+        let config = ClientTlsConfig::new().timeout(HANDSHAKE_TIMEOUT);
         match &self.0 {
             Some(roots) => config.ca_certificate(roots.clone()),
             None => config.with_enabled_roots(),

@@ -21,10 +21,10 @@ use url::Url;
 
 use super::provider;
 
-/// Most bytes of a file. A chain of certificates has a few thousand.
+/// Maximum bytes of a file. A chain of certificates has a few thousand.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// The time, in milliseconds, in which a certificate should have been renewed before it expires.
-const SOON_MS: i64 = 86_400_000;
+const RENEWAL_WARNING_MS: i64 = 86_400_000;
 /// The settings that name the files.
 const CERTIFICATE: &str = "SVC_TLS_CERT";
 const KEY: &str = "SVC_TLS_KEY";
@@ -48,7 +48,7 @@ pub struct Unusable {
     pub setting: &'static str,
     /// Its value and the reason.
     pub reason: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -59,26 +59,26 @@ impl Unusable {
 }
 
 /// The texts of both files.
-pub(super) struct Texts {
+pub(super) struct PairTexts {
     certificate: Vec<u8>,
     key: SecretSlice<u8>,
 }
 
-impl PartialEq for Texts {
+impl PartialEq for PairTexts {
     fn eq(&self, other: &Self) -> bool {
         self.certificate == other.certificate && self.key.expose_secret() == other.key.expose_secret()
     }
 }
 
 impl PairFiles {
-    pub(super) fn read(&self) -> Result<Texts, Unusable> {
+    pub(super) fn read(&self) -> Result<PairTexts, Unusable> {
         let certificate = read(&self.certificate).map_err(|error| self.wrong_certificate(error))?;
         let key = read(&self.key).map_err(|error| self.wrong_key(error))?;
-        Ok(Texts { certificate, key: key.into() })
+        Ok(PairTexts { certificate, key: key.into() })
     }
 
     /// The certificate with its key, if they belong together and it is valid now.
-    pub(super) fn certified(&self, texts: &Texts, now_ms: i64) -> Result<CertifiedKey, Unusable> {
+    pub(super) fn certified(&self, texts: &PairTexts, now_ms: i64) -> Result<CertifiedKey, Unusable> {
         let chain = CertificateDer::pem_slice_iter(&texts.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| self.wrong_certificate(error))?;
         let Some(own) = chain.first().cloned() else {
@@ -100,11 +100,11 @@ impl PairFiles {
         Ok(certified)
     }
 
-    /// Why others refuse a certificate that can be used, or will refuse it soon. `advertised` is the URL at which other
-    /// cores find the process.
+    /// The reasons why others refuse a usable certificate, or will refuse it soon. `advertised` is the URL at which
+    /// other cores find the process.
     pub(super) fn doubts(&self, certified: &CertifiedKey, now_ms: i64, advertised: Option<&str>) -> Vec<Unusable> {
         let own = certified.end_entity_cert().and_then(ParsedCertificate::try_from);
-        // One that is used could be read.
+        // A certificate in use was readable.
         let Ok(own) = own else { return Vec::new() };
         let doubt =
             |(reason, remedy): (String, &'static str)| Unusable::new(CERTIFICATE, &self.certificate, reason, remedy);
@@ -136,7 +136,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a certificate is valid at a time. Whether its issuer is trusted is for the clients to judge.
+/// Checks that a certificate is valid at a time. The clients judge its issuer.
 fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (String, &'static str)> {
     match judge(certificate, moment(now_ms)) {
         Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
@@ -149,7 +149,7 @@ fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (S
     }
 }
 
-/// Why clients refuse a certificate that is valid at a time, whoever its issuer is.
+/// The reason why clients refuse a certificate that is valid at a time, whoever its issuer is.
 fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, &'static str)> {
     match judge(certificate, moment(now_ms)) {
         // No issuer is known here.
@@ -161,13 +161,13 @@ fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, 
     }
 }
 
-/// Tells that a certificate expires soon.
+/// The warning that a certificate expires soon.
 fn ends_soon(expires_at: Option<i64>, now_ms: i64) -> Option<(String, &'static str)> {
-    let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < SOON_MS)?;
+    let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < RENEWAL_WARNING_MS)?;
     Some((format!("the certificate expires at {}", format_millis(expires_at)), "renew it"))
 }
 
-/// Tells that a certificate does not name the host of a URL.
+/// The warning that a certificate does not name the host of a URL.
 fn other_host(certificate: &ParsedCertificate<'_>, url: &str) -> Option<Unusable> {
     let parsed = Url::parse(url).ok()?;
     let host = ServerName::try_from(parsed.host_str()?.trim_matches(['[', ']'])).ok()?;
@@ -176,7 +176,7 @@ fn other_host(certificate: &ParsedCertificate<'_>, url: &str) -> Option<Unusable
     Some(Unusable { setting: ADVERTISED, reason: format!("`{url}`: other cores refuse it: {error}"), remedy })
 }
 
-/// When a certificate expires, in milliseconds; none if it cannot be read.
+/// Expiry time of a certificate in milliseconds; `None` if it cannot be read.
 pub(super) fn expires_at(certified: &CertifiedKey) -> Option<i64> {
     let certificate = ParsedCertificate::try_from(certified.end_entity_cert().ok()?).ok()?;
     // At the end of time every certificate has expired, and the error names when.

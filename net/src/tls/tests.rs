@@ -24,11 +24,11 @@ impl Clock for FixedClock {
 }
 
 /// A certificate and its key in PEM, valid in 2029 and 2030.
-fn made(host: &str) -> (String, String) {
-    made_as(host, IsCa::NoCa)
+fn new_pair(host: &str) -> (String, String) {
+    new_pair_as(host, IsCa::NoCa)
 }
 
-fn made_as(host: &str, is_ca: IsCa) -> (String, String) {
+fn new_pair_as(host: &str, is_ca: IsCa) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([host.to_owned()]).unwrap();
     params.is_ca = is_ca;
@@ -45,7 +45,7 @@ fn put(dir: &Path, (certificate, key): &(String, String)) -> PairFiles {
 
 /// A certificate for `localhost`, with the authority that issued it.
 pub(crate) fn identity(dir: &Path) -> (Arc<Identity>, String) {
-    let pair = made("localhost");
+    let pair = new_pair("localhost");
     let identity = Identity::load(put(dir, &pair), Arc::new(FixedClock::default())).unwrap();
     (identity, pair.0)
 }
@@ -58,7 +58,7 @@ fn load(dir: &Path, certificate: &str, key: &str, now_ms: i64) -> Result<Arc<Ide
 #[test]
 fn what_cannot_be_used_is_refused_with_setting_file_and_reason() {
     let dir = TempDir::new().unwrap();
-    let ((certificate, key), (other, other_key)) = (made("a"), made("b"));
+    let ((certificate, key), (other, other_key)) = (new_pair("a"), new_pair("b"));
     assert!(load(dir.path(), &certificate, &key, NOW_MS).is_ok());
     // Its issuers may follow.
     assert!(load(dir.path(), &format!("{certificate}{other}"), &key, NOW_MS).is_ok());
@@ -89,82 +89,85 @@ fn what_cannot_be_used_is_refused_with_setting_file_and_reason() {
 #[test]
 fn a_renewal_is_taken_up_and_a_broken_one_told_once() {
     let dir = TempDir::new().unwrap();
-    let (first, second, late) = (made("a"), made("a"), made("a"));
+    let (first, second, late) = (new_pair("a"), new_pair("a"), new_pair("a"));
     let clock = Arc::new(FixedClock::default());
     let identity = Identity::load(put(dir.path(), &first), Arc::clone(&clock) as SharedClock).unwrap();
     let shown = || identity.shown.read().cert.clone();
     let before = shown();
-    assert_eq!(identity.look(), Look::Same);
+    assert_eq!(identity.reload(), ReloadOutcome::Unchanged);
     // Half of a renewal is an error only if the other half does not come.
     put(dir.path(), &(second.0.clone(), first.1.clone()));
-    assert_eq!(identity.look(), Look::Kept(None));
+    assert_eq!(identity.reload(), ReloadOutcome::Kept(None));
     assert_eq!(shown(), before);
     put(dir.path(), &second);
-    assert_eq!(identity.look(), Look::Renewed);
+    assert_eq!(identity.reload(), ReloadOutcome::Renewed);
     let renewed = shown();
-    assert!(renewed != before && identity.look() == Look::Same);
+    assert!(renewed != before && identity.reload() == ReloadOutcome::Unchanged);
     // A lasting error is told once.
     fs::write(dir.path().join("cert.pem"), "nonsense").unwrap();
-    assert_eq!(identity.look(), Look::Kept(None));
-    assert!(matches!(identity.look(), Look::Kept(Some(told)) if told.setting == "SVC_TLS_CERT"));
-    assert_eq!(identity.look(), Look::Kept(None));
+    assert_eq!(identity.reload(), ReloadOutcome::Kept(None));
+    assert!(matches!(identity.reload(), ReloadOutcome::Kept(Some(doubts)) if doubts.setting == "SVC_TLS_CERT"));
+    assert_eq!(identity.reload(), ReloadOutcome::Kept(None));
     fs::remove_file(dir.path().join("cert.pem")).unwrap();
-    assert_eq!(identity.look(), Look::Kept(None));
-    assert!(matches!(identity.look(), Look::Kept(Some(_))));
+    assert_eq!(identity.reload(), ReloadOutcome::Kept(None));
+    assert!(matches!(identity.reload(), ReloadOutcome::Kept(Some(_))));
     assert_eq!(shown(), renewed);
     put(dir.path(), &second);
-    assert_eq!(identity.look(), Look::Same);
+    assert_eq!(identity.reload(), ReloadOutcome::Unchanged);
     // One that has expired is not taken up; the one that is shown stays, however old.
     clock.0.store(YEAR_MS, Ordering::Relaxed);
-    assert_eq!(identity.look(), Look::Same);
+    assert_eq!(identity.reload(), ReloadOutcome::Unchanged);
     put(dir.path(), &late);
-    assert_eq!(identity.look(), Look::Kept(None));
-    assert!(matches!(identity.look(), Look::Kept(Some(told)) if told.reason.contains("expired at")));
+    assert_eq!(identity.reload(), ReloadOutcome::Kept(None));
+    assert!(matches!(identity.reload(), ReloadOutcome::Kept(Some(doubts)) if doubts.reason.contains("expired at")));
     assert_eq!(shown(), renewed);
 }
 
 #[test]
 fn a_certificate_that_expires_while_it_is_shown_is_told_once() {
     let (dir, clock) = (TempDir::new().unwrap(), Arc::new(FixedClock::default()));
-    let identity = Identity::load(put(dir.path(), &made("a")), Arc::clone(&clock) as SharedClock).unwrap();
+    let identity = Identity::load(put(dir.path(), &new_pair("a")), Arc::clone(&clock) as SharedClock).unwrap();
     let expires_at = expires_at(&identity.shown.read());
     // 2030-12-31
     assert_eq!(expires_at, Some(1_924_905_600_000));
-    let is_told = || identity.has_just_expired(expires_at);
+    let is_logged = || identity.has_just_expired(expires_at);
     clock.0.store(1_924_905_600_000 - NOW_MS, Ordering::Relaxed);
-    assert!(!is_told());
+    assert!(!is_logged());
     clock.0.store(1_924_905_601_000 - NOW_MS, Ordering::Relaxed);
-    assert!(is_told() && !is_told());
+    assert!(is_logged() && !is_logged());
 }
 
 #[test]
 fn what_others_refuse_is_told() {
     let dir = TempDir::new().unwrap();
-    let told = |(certificate, key): &(String, String), now_ms: i64, advertised: Option<&str>| {
+    let doubts = |(certificate, key): &(String, String), now_ms: i64, advertised: Option<&str>| {
         let doubts = load(dir.path(), certificate, key, now_ms).unwrap().doubts(advertised);
         doubts.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let (pair, by_ip) = (made("core-1"), made("::1"));
+    let (pair, by_ip) = (new_pair("core-1"), new_pair("::1"));
     let none = Vec::<String>::new();
-    assert_eq!(told(&pair, NOW_MS, None), none);
-    assert_eq!(told(&pair, NOW_MS, Some("https://core-1:50051")), none);
-    assert_eq!(told(&by_ip, NOW_MS, Some("https://[::1]:50051")), none);
-    let other = told(&pair, NOW_MS, Some("https://core-2:50051"));
-    assert!(matches!(&*other, [told] if told.starts_with("SVC_ADVERTISE_URL: `https://core-2:50051`: ")), "{other:?}");
-    let authority = told(&made_as("core-1", IsCa::Ca(BasicConstraints::Unconstrained)), NOW_MS, None);
-    assert!(matches!(&*authority, [told] if told.contains("CaUsedAsEndEntity")), "{authority:?}");
+    assert_eq!(doubts(&pair, NOW_MS, None), none);
+    assert_eq!(doubts(&pair, NOW_MS, Some("https://core-1:50051")), none);
+    assert_eq!(doubts(&by_ip, NOW_MS, Some("https://[::1]:50051")), none);
+    let other = doubts(&pair, NOW_MS, Some("https://core-2:50051"));
+    assert!(
+        matches!(&*other, [doubts] if doubts.starts_with("SVC_ADVERTISE_URL: `https://core-2:50051`: ")),
+        "{other:?}"
+    );
+    let authority = doubts(&new_pair_as("core-1", IsCa::Ca(BasicConstraints::Unconstrained)), NOW_MS, None);
+    assert!(matches!(&*authority, [doubts] if doubts.contains("CaUsedAsEndEntity")), "{authority:?}");
     // 2030-12-31
     let expires_at = 1_924_905_600_000;
-    assert_eq!(told(&pair, expires_at - 86_400_000, None), none);
-    let late = told(&pair, expires_at - 86_399_000, None);
-    assert!(matches!(&*late, [told] if told.contains("expires at 2030-12-31T00:00:00")), "{late:?}");
+    assert_eq!(doubts(&pair, expires_at - 86_400_000, None), none);
+    let late = doubts(&pair, expires_at - 86_399_000, None);
+    assert!(matches!(&*late, [doubts] if doubts.contains("expires at 2030-12-31T00:00:00")), "{late:?}");
 }
 
 #[test]
 fn own_authorities_are_certificates() {
-    assert!(Authorities::own(made("a").0.as_bytes()).is_ok());
+    assert!(Authorities::own(new_pair("a").0.as_bytes()).is_ok());
     assert!(Authorities::own(b"").unwrap_err().contains("holds no certificate"));
-    assert!(Authorities::own(made("a").1.as_bytes()).unwrap_err().contains("holds no certificate"));
+    assert!(Authorities::own(new_pair("a").1.as_bytes()).unwrap_err().contains("holds no certificate"));
     let broken = "-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n";
     assert!(Authorities::own(broken.as_bytes()).is_err());
 }

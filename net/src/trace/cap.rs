@@ -1,8 +1,8 @@
-//! The cap on traces that callers ask to be sampled.
+//! The cap on traces whose sampling callers request.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Most sampled traces that callers can begin in a second.
+/// Maximum sampled traces that callers can begin in a second.
 pub(super) const MAX_FORCED: u64 = 20;
 /// Bits of the count beside the second.
 const COUNT_BITS: u32 = 16;
@@ -12,7 +12,7 @@ const COUNT_BITS: u32 = 16;
 pub(super) struct Cap(AtomicU64);
 
 impl Cap {
-    /// A cap with the whole of it left.
+    /// An unused cap.
     pub(super) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }

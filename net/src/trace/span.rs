@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use super::{SpanId, Trace, cap::Cap};
 use crate::clock::SharedIdSource;
 
-/// Most spans that wait to be exported; more are dropped and counted.
+/// Maximum spans that wait to be exported; more are dropped and counted.
 const MAX_WAITING: usize = 4_096;
 
-/// Where spans of this process go; empty where none are exported.
+/// The span exporter's state; empty if this process exports none.
 static SPANS: OnceLock<Spans> = OnceLock::new();
 /// The traces that callers have forced on this process.
 static FORCED: Cap = Cap::new();
@@ -54,14 +54,14 @@ impl Sampling {
         Self((share * u64::MAX as f64) as u64)
     }
 
-    /// Whether a new trace is sampled. Its id decides, so that every role decides the same.
+    /// True if a new trace is sampled. Its id decides, so that every role decides the same.
     pub(super) fn takes(self, trace: &Trace) -> bool {
         let number = u64::from_be_bytes(*trace.id.last_chunk().expect("8 of 16"));
         self.0 == u64::MAX || number < self.0
     }
 }
 
-/// Lets spans of this process be exported. Gives the queue of them; a second call gives none.
+/// Starts the export of this process's spans. Returns their queue; a second call returns `None`.
 #[must_use]
 pub fn install(sampling: Sampling, ids: SharedIdSource) -> Option<mpsc::Receiver<SpanData>> {
     let (queue, waiting) = mpsc::channel(MAX_WAITING);
@@ -90,7 +90,7 @@ pub fn of_delivery(traceparent: &str, delivery_id: &str) -> (Trace, bool) {
     of_event.unwrap_or_else(|| (sampled_by_share(Trace::of_delivery(delivery_id)), false))
 }
 
-/// Whether this process exports spans.
+/// True if this process exports spans.
 #[must_use]
 pub fn is_exported() -> bool {
     SPANS.get().is_some()
@@ -107,7 +107,7 @@ pub fn current() -> Option<Trace> {
     CURRENT.try_with(|trace| *trace).ok()
 }
 
-/// Does work as part of a span, if it is sampled.
+/// Runs work as part of a span, if it is sampled.
 pub fn within<F: Future>(trace: Option<Trace>, work: F) -> impl Future<Output = F::Output> {
     // It is not `async`: such a future would hold `work` twice.
     match trace {
@@ -161,19 +161,19 @@ pub struct SpanData {
     pub trace: Trace,
     /// Its parent; none for the first one of a trace.
     pub parent: Option<SpanId>,
-    /// Whether the parent is another process's.
+    /// True if the parent belongs to another process.
     pub is_remote: bool,
     /// Its role towards the parent.
     pub kind: Kind,
     /// Its name: never anything that a caller chose.
     pub name: Cow<'static, str>,
-    /// When it began.
+    /// Start time.
     pub start: SystemTime,
-    /// When it ended.
+    /// End time.
     pub end: SystemTime,
     /// Facts about it, by the names of OpenTelemetry's conventions or of this service.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Why it failed, if it did.
+    /// The reason of a failure.
     pub error: Option<Cow<'static, str>>,
 }
 
@@ -205,7 +205,7 @@ impl Span {
         Some(Self(Some(Box::new(SpanData { trace, parent, is_remote, kind, name, start, end, attributes, error }))))
     }
 
-    /// Where the work in this span stands.
+    /// The trace of the work in this span.
     #[must_use]
     pub fn trace(&self) -> Trace {
         self.0.as_ref().map(|span| span.trace).unwrap_or_default()

@@ -1,15 +1,15 @@
-//! Fits an error into the header in which it travels over gRPC: HTTP proxies refuse answers with larger headers.
+//! Fits an error into the header in which it travels over gRPC: HTTP proxies refuse responses with larger headers.
 
 use serde_json::Value;
 use tonic::Status;
 
 use super::ApiError;
 
-/// Most bytes of a status's details. In base64, as they travel, they stay under 4 KiB.
+/// Maximum bytes of a status's details. In base64, as they travel, they stay under 4 KiB.
 const MAX_DETAILS: usize = 3_060;
-/// Most bytes of one text: a message, a field's name, a repeated part of a request.
+/// Maximum bytes of one text: a message, a field's name, a repeated part of a request.
 const MAX_TEXT: usize = 400;
-/// Most bytes that a list's item adds to its texts as it travels, and that the list itself adds.
+/// Maximum bytes that a list's item adds to its encoded texts, and that the list itself adds.
 const ITEM: usize = 8;
 const LIST: usize = 64;
 
@@ -100,12 +100,12 @@ mod tests {
         let error = ApiError::new(ErrorCode::AmbiguousToken, "x".repeat(9_000)).with_details(details);
         let status = error.to_status("req_0123456789abcdef01234567");
         assert!((3_500..4_096).contains(&header(&status)), "{}", header(&status));
-        let told = ApiError::from_status(&status);
-        let details = told.details.unwrap();
+        let error = ApiError::from_status(&status);
+        let details = error.details.unwrap();
         let kept = details["candidates"].as_array().unwrap();
         assert!(kept.len() > 10 && kept[..] == candidates[..kept.len()]);
         assert_eq!(details["limit"], 7);
-        assert!(told.message.ends_with("x…") && told.message.len() <= MAX_TEXT);
+        assert!(error.message.ends_with("x…") && error.message.len() <= MAX_TEXT);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What filters wait for, so that an event finds those that it may concern without a look at the others.
+//! The properties that filters wait for, so that an event finds the filters that it may concern without a scan.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::{
     v1::EventType,
 };
 
-/// One property of events by which a filter can be found. A filter stands under the values of one dimension.
+/// One property of events by which a filter is indexed. A filter is indexed by the values of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
     /// Every event.
@@ -30,7 +30,7 @@ pub enum Interest {
 }
 
 impl CompiledFilter {
-    /// What the filter waits for: an event that passes it has one of these properties.
+    /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
         if !self.handles.is_empty() {

@@ -1,7 +1,7 @@
 //! The reasons for which the edge closes a WebSocket.
 
 use thesis_proto::error::ErrorCode;
-use thesis_streams::End;
+use thesis_streams::EndReason;
 use tungstenite::{
     Error, Utf8Bytes,
     error::ProtocolError,
@@ -87,12 +87,12 @@ impl Closing {
     }
 }
 
-impl From<End> for Closing {
-    fn from(end: End) -> Self {
+impl From<EndReason> for Closing {
+    fn from(end: EndReason) -> Self {
         match end {
-            End::Revoked => Self::Revoked,
-            End::Reconnect => Self::ShuttingDown,
-            End::Replaced => Self::Replaced,
+            EndReason::Revoked => Self::Revoked,
+            EndReason::Reconnect => Self::ShuttingDown,
+            EndReason::Replaced => Self::Replaced,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::task::{Context as Task, Poll, ready};
 
 use thesis_proto::{cursor::CursorEncoder, json, names::event_type_name, v1};
-use thesis_streams::{End, HEARTBEAT, OpenStream, Step, Subscription};
+use thesis_streams::{EndReason, HEARTBEAT, OpenStream, StreamStep, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{FAR_BEHIND, SLOW_READER_TIMEOUT};
@@ -38,12 +38,12 @@ impl EventPieces {
         loop {
             let Some(stream) = &self.stream else { return Poll::Ready(false) };
             let step = stream.poll_step(&mut self.subscription, &mut self.ping, task);
-            if let Poll::Ready(Step::End(end)) = step {
+            if let Poll::Ready(StreamStep::End(end)) = step {
                 self.stream = None;
-                if end == End::Reconnect {
+                if end == EndReason::Reconnect {
                     piece.extend_from_slice(format!("retry: {}\n\n", self.reconnect_ms).as_bytes());
                 }
-                return Poll::Ready(end == End::Reconnect);
+                return Poll::Ready(end == EndReason::Reconnect);
             }
             if let Some(first) = self.first.take() {
                 piece.extend_from_slice(&first);
@@ -56,7 +56,7 @@ impl EventPieces {
                 write_event(piece, cursor, event_type_name(entry.keys.event_type), &entry.body);
                 piece.len() < PIECE
             });
-            if step == Step::Heartbeat {
+            if step == StreamStep::Heartbeat {
                 piece.extend_from_slice(b": ping\n");
                 write_cursor(piece, &self.subscription.cursor());
             }
@@ -70,7 +70,7 @@ impl EventPieces {
     pub(super) fn is_withdrawn(&self, task: &Task<'_>) -> bool {
         self.stream.as_ref().is_some_and(|stream| {
             stream.register(task);
-            stream.ended().is_some_and(|end| end != End::Reconnect)
+            stream.ended().is_some_and(|end| end != EndReason::Reconnect)
         })
     }
 

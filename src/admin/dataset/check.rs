@@ -44,7 +44,7 @@ fn no_temporary_file(error: io::Error) -> String {
     format!("the ids do not fit into a temporary file: {error}; set TMPDIR to a folder with 24 bytes for each entry")
 }
 
-/// Reads the header; gives the number of entries.
+/// Reads the header; returns the number of entries.
 fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, String> {
     let Header { object, version, dataset: of, entries, head, .. } = lines.json("the header of an export")?;
     let both_are_projects = matches!((Dataset::parse(&of), dataset), (Some(Dataset::Project(_)), Dataset::Project(_)));
@@ -71,16 +71,17 @@ fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     line.entry.must_suit(dataset).map_err(|why| format!("the entry {why}"))
 }
 
-/// Reads the last line, and looks that nothing follows.
+/// Reads the last line, and checks that nothing follows.
 fn end(lines: &mut Lines<impl BufRead>, entries: u64, sha256: &[u8; 32]) -> Result<(), String> {
-    let told: End = lines.json("the last line of an export, with the number of entries and their sum")?;
-    if told.object != END || told.entries != entries {
+    let end_line: End = lines.json("the last line of an export, with the number of entries and their sum")?;
+    if end_line.object != END || end_line.entries != entries {
         let why = format!("`object` must be {END:?} and `entries` {entries}, as the header says");
         return Err(lines.wrong(why));
     }
     let sum = hex::encode(sha256);
-    if told.sha256 != sum {
-        let why = format!("`sha256` is {}, and the entries have {sum}; the file was changed or damaged", told.sha256);
+    if end_line.sha256 != sum {
+        let why =
+            format!("`sha256` is {}, and the entries have {sum}; the file was changed or damaged", end_line.sha256);
         return Err(lines.wrong(why));
     }
     if lines.next_line()?.is_some() {

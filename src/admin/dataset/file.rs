@@ -13,7 +13,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const EXPORT: &str = "dataset_export";
 /// The kind of the last line.
 pub(super) const END: &str = "end";
-/// Most bytes of a line; far more than an entry needs.
+/// Maximum bytes of a line; far more than an entry needs.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// The first line.
@@ -26,7 +26,7 @@ pub(super) struct Header {
     pub(super) entries: u64,
     /// The last sequence number.
     pub(super) head: u64,
-    /// When the export began.
+    /// Start time of the export.
     pub(super) created_at: String,
 }
 
@@ -83,7 +83,7 @@ impl<W: Write> FileWriter<W> {
         self.to.write_all(&line)
     }
 
-    /// Writes the last line; gives the sum.
+    /// Writes the last line; returns the sum.
     pub(super) fn end(mut self) -> io::Result<String> {
         let sha256 = hex::encode(self.sum.finalize());
         self.to.write_all(&line(&End { object: END.to_owned(), entries: self.entries, sha256: sha256.clone() })?)?;
@@ -104,7 +104,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, number: 0, line: Vec::new() }
     }
 
-    /// What is wrong with the line that was read last.
+    /// The error in the last line read.
     pub(super) fn wrong(&self, why: impl std::fmt::Display) -> String {
         format!("line {}: {why}", self.number)
     }

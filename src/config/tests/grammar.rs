@@ -62,8 +62,8 @@ fn help_lists_every_setting_with_its_variable_and_default() {
         };
         let variable = variable.to_str().unwrap();
         assert!(help.contains(&format!("[env: {variable}]")), "{variable}");
-        let told = arg.get_help().unwrap().to_string().contains("[default: ");
-        assert!(told || !arg.get_default_values().is_empty(), "{variable} has no default in its help");
+        let has_default = arg.get_help().unwrap().to_string().contains("[default: ");
+        assert!(has_default || !arg.get_default_values().is_empty(), "{variable} has no default in its help");
     }
     let admin = said(&["trade-thesis", "admin", "key", "create", "--help"]);
     assert!(admin.contains("SVC_CORE_URL") && !admin.contains("SVC_HTTP_ADDR"), "{admin}");

@@ -161,9 +161,9 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
 #[test]
 fn nodes_that_are_not_reached_perhaps_speak_tls_or_do_not() {
     let error = ConnectError::Session(Box::new(NewSessionError::EmptyKnownNodesList));
-    let told = |arguments: &[&str]| settings(arguments).store.refused(&error).to_string();
-    assert!(told(&[]).contains("needs SVC_SCYLLA_CA_FILE"));
-    assert!(told(&["--scylla-ca-file", "root.pem"]).contains("leave out SVC_SCYLLA_CA_FILE"));
+    let text = |arguments: &[&str]| settings(arguments).store.refused(&error).to_string();
+    assert!(text(&[]).contains("needs SVC_SCYLLA_CA_FILE"));
+    assert!(text(&["--scylla-ca-file", "root.pem"]).contains("leave out SVC_SCYLLA_CA_FILE"));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Client, FakeCore};
-use crate::{End, OpenStream};
+use crate::{EndReason, OpenStream};
 
-async fn end(stream: &OpenStream) -> End {
+async fn end(stream: &OpenStream) -> EndReason {
     poll_fn(|context| {
         stream.register(context);
         stream.ended().map_or(Poll::Pending, Poll::Ready)
@@ -24,10 +24,10 @@ async fn core_ends_the_streams_that_it_names() {
     let hub = core.hub(CancellationToken::new());
     let (one, other) = (Client::open(&hub, None, &[]).await, Client::open(&hub, None, &[]).await);
     core.end(1, StreamEndReason::Revoked);
-    assert_eq!(end(&one.stream).await, End::Revoked);
+    assert_eq!(end(&one.stream).await, EndReason::Revoked);
     assert_eq!(other.stream.ended(), None);
     core.end(2, StreamEndReason::Replaced);
-    assert_eq!(end(&other.stream).await, End::Replaced);
+    assert_eq!(end(&other.stream).await, EndReason::Replaced);
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,9 +38,9 @@ async fn closed_streams_are_told_together() {
     let mut closed = core.closed.subscribe();
     clients.truncate(5);
     closed.changed().await.unwrap();
-    let mut told = closed.borrow_and_update().clone();
-    told.sort_unstable();
-    assert_eq!(told, (6..=20).collect::<Vec<_>>());
+    let mut streams = closed.borrow_and_update().clone();
+    streams.sort_unstable();
+    assert_eq!(streams, (6..=20).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn a_broken_session_ends_its_streams_and_the_next_one_opens_others() {
     let hub = core.hub(CancellationToken::new());
     let before = Client::open(&hub, None, &[]).await;
     drop(core.ends.lock().take());
-    assert_eq!(end(&before.stream).await, End::Reconnect);
+    assert_eq!(end(&before.stream).await, EndReason::Reconnect);
     let after = Client::open(&hub, None, &[]).await;
     assert_eq!(after.stream.ended(), None);
 }
@@ -62,8 +62,8 @@ async fn a_stop_ends_all_streams_but_not_at_once() {
     let clients = join_all((0..640).map(|_| Client::open(&hub, None, &[]))).await;
     shutdown.cancel();
     sleep(Duration::from_millis(300)).await;
-    let ended = clients.iter().filter(|client| client.stream.ended() == Some(End::Reconnect)).count();
+    let ended = clients.iter().filter(|client| client.stream.ended() == Some(EndReason::Reconnect)).count();
     assert!((64..640).contains(&ended), "{ended}");
     sleep(Duration::from_secs(2)).await;
-    assert!(clients.iter().all(|client| client.stream.ended() == Some(End::Reconnect)));
+    assert!(clients.iter().all(|client| client.stream.ended() == Some(EndReason::Reconnect)));
 }

@@ -1,11 +1,11 @@
-//! `POST /sim/frames`: a frame of the test's own choice.
+//! `POST /sim/frames`: a frame that the test chooses.
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Answer, Refused, bytes_of, json_of, read},
+    response::{HandlerResult, Refused, bytes_of, json_of, read},
     shared::Sim,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/frames", post(append))
 }
 
-async fn append(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn append(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let FrameBody { event, data } = read(&body)?;
     if event.chars().any(char::is_control) {
         return Err(Refused::wrong("an event's type is one line"));
@@ -30,6 +30,6 @@ async fn append(State(sim): State<Sim>, body: Bytes) -> Answer {
         Value::String(text) => text.into_bytes(),
         other => bytes_of(&other),
     };
-    let position = sim.tell_raw(&event, &data);
+    let position = sim.publish_raw(&event, &data);
     Ok(json_of(&json!({ "position": position })))
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read},
+    response::{HandlerResult, Refused, given, json_of, read},
     shared::Sim,
-    world::{ProfileChange, Told, World},
+    world::{FeedEvent, ProfileChange, World},
 };
 
 #[derive(Deserialize)]
@@ -44,24 +44,24 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/profiles/{id}", patch(change)).route("/profiles/{id}/wallets", put(set_wallets))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
-    let made = sim.change(|world, now, tell| {
+    let created = sim.change(|world, now, publish| {
         if world.profiles.is_taken(&handle) {
             return Err(taken());
         }
         let number = world.add_profile(handle, display_name, bio, now);
         if !quiet {
-            tell(world, Told::Profile(number));
+            publish(world, FeedEvent::Profile(number));
         }
         Ok(present(world, number))
     })?;
-    Ok(json_of(&made))
+    Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, tell| {
+    let changed = sim.change(|world, now, publish| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         let owner = handle.as_deref().and_then(|handle| world.profiles.by_handle(handle));
         if owner.is_some_and(|owner| owner.id != id) {
@@ -69,23 +69,23 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
         }
         world.change_profile(number, ProfileChange { handle, display_name, bio, verified }, now);
         if !quiet {
-            tell(world, Told::Profile(number));
+            publish(world, FeedEvent::Profile(number));
         }
         Ok(present(world, number))
     })?;
     Ok(json_of(&changed))
 }
 
-/// Wallets are kept as they come, so that a test can give wrong ones.
-async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+/// Wallets are stored unchanged, so that a test can send wrong ones.
+async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let wallets: Vec<Value> = read(&body)?;
-    let answer = json!({ "data": wallets });
+    let response = json!({ "data": wallets });
     sim.change(|world, _, _| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         world.profiles.set_wallets(number, wallets);
         Ok::<_, Refused>(())
     })?;
-    Ok(json_of(&answer))
+    Ok(json_of(&response))
 }
 
 fn present(world: &World, number: usize) -> Value {

@@ -12,16 +12,16 @@ use serde_json::json;
 use tokio::task::yield_now;
 
 use crate::{
-    answer::{Answer, Refused, json_of, read},
+    response::{HandlerResult, Refused, json_of, read},
     shared::Sim,
 };
 
-/// Most new theses a second.
+/// Maximum new theses a second.
 const MAX_RATE: f64 = 100_000.0;
-/// Most theses of a burst.
+/// Maximum theses of a burst.
 const MAX_THESES: usize = 1_000_000;
-/// Theses of a burst that are made while requests wait.
-const SLICE: usize = 500;
+/// Theses of a burst that are created before waiting requests get their turn.
+const MAX_SLICE: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,13 +46,13 @@ async fn faults(State(sim): State<Sim>) -> Response {
     json_of(&sim.faults())
 }
 
-async fn set_faults(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let faults = sim.faults().with(read(&body)?).map_err(Refused::wrong)?;
     sim.set_faults(faults);
     Ok(json_of(&faults))
 }
 
-async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let RateBody { rate } = read(&body)?;
     if !(0.0..=MAX_RATE).contains(&rate) {
         return Err(Refused::wrong(format!("rate is from 0 to {MAX_RATE}")));
@@ -61,17 +61,17 @@ async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&json!({ "rate": rate })))
 }
 
-async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
+async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let BurstBody { theses } = read(&body)?;
     if theses > MAX_THESES {
         return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));
     }
     let mut left = theses;
     while left > 0 {
-        let slice = left.min(SLICE);
-        sim.change(|world, now, tell| {
+        let slice = left.min(MAX_SLICE);
+        sim.change(|world, now, publish| {
             for _ in 0..slice {
-                world.invent_thesis(now, tell);
+                world.invent_thesis(now, publish);
             }
         });
         left -= slice;

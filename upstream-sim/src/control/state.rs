@@ -1,11 +1,11 @@
-//! `GET /sim/state`: numbers of everything.
+//! `GET /sim/state`: all counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::{Router, extract::State, response::Response, routing::get};
 use serde_json::{Map, Value, json};
 
-use crate::{answer::json_of, look_ups::LookUp, shared::Sim};
+use crate::{lookups::Lookup, response::json_of, shared::Sim};
 
 pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/state", get(state))
@@ -14,11 +14,11 @@ pub(super) fn routes() -> Router<Sim> {
 async fn state(State(sim): State<Sim>) -> Response {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let counters = &sim.counters;
-    let count = |lookup: LookUp| Value::from(read(&counters.look_ups[lookup as usize]));
-    let made = LookUp::ALL.into_iter().map(|(lookup, name)| (name.to_owned(), count(lookup)));
-    let look_ups: Map<String, Value> = made.collect();
+    let count = |lookup: Lookup| Value::from(read(&counters.lookups[lookup as usize]));
+    let counts = Lookup::ALL.into_iter().map(|(lookup, name)| (name.to_owned(), count(lookup)));
+    let lookups: Map<String, Value> = counts.collect();
     let (profiles, tokens, theses, deleted) =
-        sim.look(|world| (world.profiles.len(), world.tokens.len(), world.theses.len(), world.theses.deleted));
+        sim.read_world(|world| (world.profiles.len(), world.tokens.len(), world.theses.len(), world.theses.deleted));
     let (position, frames) = {
         let log = sim.log();
         (log.position(log.newest()), log.newest())
@@ -32,7 +32,7 @@ async fn state(State(sim): State<Sim>) -> Response {
         "frames": frames,
         "feed_connections": read(&counters.feed_connections),
         "feed_opened": read(&counters.feed_opened),
-        "look_ups": look_ups,
-        "refused_look_ups": read(&counters.refused_look_ups),
+        "look_ups": lookups,
+        "refused_look_ups": read(&counters.refused_lookups),
     }))
 }

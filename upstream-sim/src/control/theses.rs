@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read, read_time},
+    response::{HandlerResult, Refused, given, json_of, read, read_time},
     shared::Sim,
-    world::{Told, World},
+    world::{FeedEvent, World},
 };
 
 #[derive(Deserialize)]
@@ -55,36 +55,36 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/theses/{id}", patch(change).delete(delete))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let new: NewThesisBody = read(&body)?;
     let created_at = new.created_at.as_deref().map(read_time).transpose()?;
-    let made = sim.change(|world, now, tell| {
+    let created = sim.change(|world, now, publish| {
         let author = author(world, new.profile_id.as_deref())?;
         let coin = coin(world, new.token.as_ref())?;
         let text = new.text.unwrap_or_else(|| world.some_text(coin));
         let number = world.add_thesis(author, coin, text, created_at.unwrap_or(now), now);
         if !new.quiet {
-            tell(world, Told::Created(number));
+            publish(world, FeedEvent::Created(number));
         }
         Ok::<_, Refused>(present(world, number))
     })?;
-    Ok(json_of(&made))
+    Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ThesisChangeBody { text, likes, replies, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, tell| {
+    let changed = sim.change(|world, now, publish| {
         let number = living(world, &id)?;
         if let Some(text) = text {
             world.edit(number, text, now);
             if !quiet {
-                tell(world, Told::Edited(number));
+                publish(world, FeedEvent::Edited(number));
             }
         }
         if likes.is_some() || replies.is_some() {
             world.engage(number, likes, replies, now);
             if !quiet {
-                tell(world, Told::Engagement(number));
+                publish(world, FeedEvent::Engagement(number));
             }
         }
         Ok::<_, Refused>(present(world, number))
@@ -92,12 +92,12 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
     Ok(json_of(&changed))
 }
 
-async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> Answer {
-    let tombstone = sim.change(|world, now, tell| {
+async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> HandlerResult {
+    let tombstone = sim.change(|world, now, publish| {
         let number = living(world, &id)?;
         world.delete(number, now);
         if !query.quiet {
-            tell(world, Told::Deleted(number));
+            publish(world, FeedEvent::Deleted(number));
         }
         Ok::<_, Refused>(present(world, number))
     })?;

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::truth::plain;
 use crate::{
-    answer::{Answer, Refused, given, json_of, read},
+    response::{HandlerResult, Refused, given, json_of, read},
     shared::Sim,
-    world::{TokenChange, Told, World},
+    world::{FeedEvent, TokenChange, World},
 };
 
 #[derive(Deserialize)]
@@ -41,28 +41,28 @@ pub(super) fn routes() -> Router<Sim> {
     Router::new().route("/tokens/{chain}/{address}", patch(change))
 }
 
-pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewTokenBody { chain, address, symbol, name, quiet } = read(&body)?;
-    let made = sim.change(|world, now, tell| {
+    let created = sim.change(|world, now, publish| {
         if world.tokens.number(&chain, &address).is_some() {
             return Err(Refused::conflict("the token is there already"));
         }
         let number = world.add_token(&chain, address, symbol, name, now);
         if !quiet {
-            tell(world, Told::Token(number));
+            publish(world, FeedEvent::Token(number));
         }
         Ok(present(world, number))
     })?;
-    Ok(json_of(&made))
+    Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> Answer {
+async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> HandlerResult {
     let TokenChangeBody { symbol, name, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, tell| {
+    let changed = sim.change(|world, now, publish| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;
         world.change_token(number, TokenChange { symbol, name, logo_url: None }, now);
         if !quiet {
-            tell(world, Told::Token(number));
+            publish(world, FeedEvent::Token(number));
         }
         Ok::<_, Refused>(present(world, number))
     })?;

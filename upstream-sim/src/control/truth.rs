@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{Answer, Refused, json_of, read_limit},
+    response::{HandlerResult, Refused, json_of, read_limit},
     shared::Sim,
     world::World,
 };
 
-/// Most objects of a page, and objects of a page when the request names no number.
-const MOST: usize = 10_000;
-const DEFAULT: usize = 1_000;
-/// What objects have beside the interface's fields.
+/// Maximum objects of a page, and their number when the request names none.
+const MAX_PAGE: usize = 10_000;
+const DEFAULT_PAGE: usize = 1_000;
+/// Fields of objects that the interface does not have.
 const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
 #[derive(Deserialize)]
@@ -35,21 +35,21 @@ pub(super) fn routes() -> Router<Sim> {
         .route("/tokens", get(tokens).post(super::tokens::create))
 }
 
-async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let theses = world.theses.from(range.begin).take(range.limit);
         (theses.map(plain).collect(), world.theses.len())
     })
 }
 
-async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let profiles = world.profiles.from(range.begin).take(range.limit);
         (profiles.map(|profile| plain(&**profile)).collect(), world.profiles.len())
     })
 }
 
-async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> Answer {
+async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world, range| {
         let tokens = world.tokens.from(range.begin).take(range.limit);
         (tokens.map(|token| plain(&**token)).collect(), world.tokens.len())
@@ -63,14 +63,14 @@ struct PageRange {
     limit: usize,
 }
 
-/// Answers with what `take` gives for a page: its objects, and the number of all objects.
-fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> Answer {
+/// Responds with a page from `take`: its objects, and the number of all objects.
+fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> HandlerResult {
     let begin = match &query.after {
         None => 0,
         Some(after) => after.parse::<usize>().map_err(|_| Refused::wrong("after is a number"))?.saturating_add(1),
     };
-    let limit = read_limit(query.limit.as_deref(), DEFAULT, MOST)?;
-    let (data, count) = sim.look(|world| take(world, PageRange { begin, limit }));
+    let limit = read_limit(query.limit.as_deref(), DEFAULT_PAGE, MAX_PAGE)?;
+    let (data, count) = sim.read_world(|world| take(world, PageRange { begin, limit }));
     let last = begin.saturating_add(data.len());
     let next = (last < count && !data.is_empty()).then(|| last - 1);
     Ok(json_of(&json!({ "data": data, "next": next })))

@@ -1,4 +1,4 @@
-//! The feed's frames, rendered once, in the order of their positions. Each reader keeps only its place in it.
+//! The feed's frames, rendered once, in the order of their positions. Each reader keeps only its position.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use bytes::Bytes;
 
 use crate::dice::Dice;
 
-/// Most frames that are kept.
+/// Maximum frames that are kept.
 const MAX_FRAMES: usize = 200_000;
 
 /// A frame as it is sent.
 #[derive(Debug)]
 struct Frame {
     bytes: Bytes,
-    told_at: i64,
+    published_at: i64,
 }
 
 /// The last frames.
@@ -22,8 +22,8 @@ pub(crate) struct Log {
     frames: VecDeque<Frame>,
     /// Number of the first frame that is kept.
     first: u64,
-    most: usize,
-    /// Part of every position, so that those of another start are unknown to this one.
+    max: usize,
+    /// Part of every position, so that positions of another start are unknown to this one.
     mark: u32,
     began_at: i64,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(seed: u64, now: i64) -> Self {
         let mark = (Dice::part(seed, now.unsigned_abs()).roll() >> 32) as u32;
-        Self { frames: VecDeque::new(), first: 1, most: MAX_FRAMES, mark, began_at: now }
+        Self { frames: VecDeque::new(), first: 1, max: MAX_FRAMES, mark, began_at: now }
     }
 
     /// Number of the newest frame; one less than the first one's when there is none.
@@ -39,9 +39,9 @@ impl Log {
         self.first + self.frames.len() as u64 - 1
     }
 
-    /// When the oldest frame that is kept was told.
+    /// Publication time of the oldest kept frame.
     pub(crate) fn oldest_at(&self) -> i64 {
-        self.frames.front().map_or(self.began_at, |frame| frame.told_at)
+        self.frames.front().map_or(self.began_at, |frame| frame.published_at)
     }
 
     /// The text of a position.
@@ -58,16 +58,16 @@ impl Log {
 
     /// Adds a frame.
     pub(crate) fn append(&mut self, event: &str, data: &[u8], now: i64) {
-        if self.frames.len() == self.most {
+        if self.frames.len() == self.max {
             self.frames.pop_front();
             self.first += 1;
         }
         let position = self.position(self.newest() + 1);
         let bytes = render(&position, event, data);
-        self.frames.push_back(Frame { bytes, told_at: now });
+        self.frames.push_back(Frame { bytes, published_at: now });
     }
 
-    /// Frames behind a number; none when some of them are kept no longer.
+    /// Frames after a number; `None` when some of them are no longer kept.
     pub(crate) fn behind(&self, number: u64) -> Option<impl Iterator<Item = &Bytes>> {
         let skipped = usize::try_from((number + 1).checked_sub(self.first)?).ok()?;
         Some(self.frames.range(skipped.min(self.frames.len())..).map(|frame| &frame.bytes))
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn old_frames_and_their_positions_go() {
         let mut log = Log::new(1, 1_000);
-        log.most = 3;
+        log.max = 3;
         let positions: Vec<String> = (0..=5).map(|number| log.position(number)).collect();
         for at in 1..=5 {
             log.append("gap", b"{}", 1_000 + at);

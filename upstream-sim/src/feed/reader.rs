@@ -1,5 +1,5 @@
-//! One connection to the feed. It takes frames from the log when the client takes bytes, so that a slow client waits and
-//! nothing is queued for it.
+//! One connection to the feed. It takes frames from the log when the client takes bytes, so that a slow client waits
+//! and nothing is queued for it.
 
 use std::{io, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -12,20 +12,20 @@ use tokio::{
 use crate::{dice::Dice, shared::Sim};
 
 /// Bytes after which a piece is sent.
-const PIECE: usize = 64 * 1024;
-/// Longest silence of a feed that is not silent.
-const SILENCE: Duration = Duration::from_secs(5);
+const MAX_PIECE_BYTES: usize = 64 * 1024;
+/// Maximum silence of a feed without the `silent` fault.
+const COMMENT_INTERVAL: Duration = Duration::from_secs(5);
 /// Time for the last piece to leave before the connection breaks.
 const LAST_PIECE: Duration = Duration::from_millis(20);
 
-/// A place in the log.
+/// A reader of the log.
 pub(super) struct Reader {
     sim: Sim,
-    /// Number of the frame behind which it goes on.
+    /// Number of the last frame that it read.
     behind: u64,
     /// The `open` frame, until it is sent.
     first: Option<Bytes>,
-    news: watch::Receiver<()>,
+    notifications: watch::Receiver<()>,
     dice: Dice,
     /// The connection breaks next.
     breaks: bool,
@@ -35,11 +35,11 @@ impl Reader {
     pub(super) fn new(sim: Sim, behind: u64, first: Bytes) -> Self {
         let number = sim.counters.feed_opened.fetch_add(1, Ordering::Relaxed);
         sim.counters.feed_connections.fetch_add(1, Ordering::Relaxed);
-        let (news, dice) = (sim.news(), Dice::part(sim.seed, number + 1_000));
-        Self { sim, behind, first: Some(first), news, dice, breaks: false }
+        let (notifications, dice) = (sim.notifications(), Dice::part(sim.seed, number + 1_000));
+        Self { sim, behind, first: Some(first), notifications, dice, breaks: false }
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     pub(super) async fn piece(mut self) -> Option<(io::Result<Bytes>, Self)> {
         if let Some(first) = self.first.take() {
             return Some((Ok(first), self));
@@ -53,20 +53,20 @@ impl Reader {
         Some((Ok(piece), self))
     }
 
-    /// Waits for frames, or for the time of a comment. None when the reader is too far behind.
+    /// Waits for frames, or for the time of a comment. `None` when the reader is too far behind.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            // Before it looks, so that nothing that comes meanwhile is missed.
-            self.news.mark_unchanged();
+            // Marked before the read, so that no concurrent notification is missed.
+            self.notifications.mark_unchanged();
             if self.sim.faults().silent {
-                self.news.changed().await.ok()?;
+                self.notifications.changed().await.ok()?;
                 continue;
             }
             let piece = self.take()?;
             if !piece.is_empty() {
                 return Some(piece.into());
             }
-            match timeout(SILENCE, self.news.changed()).await {
+            match timeout(COMMENT_INTERVAL, self.notifications.changed()).await {
                 Ok(changed) => changed.ok()?,
                 Err(_) if self.sim.faults().silent => {}
                 Err(_) => return Some(Bytes::from_static(b": still here\n\n")),
@@ -74,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// Frames that wait, up to a piece.
+    /// Unread frames, up to one piece.
     fn take(&mut self) -> Option<Vec<u8>> {
         let share = self.sim.faults().disconnect_share;
         let sim = Arc::clone(&self.sim);
@@ -84,7 +84,7 @@ impl Reader {
             piece.extend_from_slice(frame);
             self.behind += 1;
             self.breaks = self.dice.chance(share);
-            if self.breaks || piece.len() >= PIECE {
+            if self.breaks || piece.len() >= MAX_PIECE_BYTES {
                 break;
             }
         }

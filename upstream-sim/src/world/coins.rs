@@ -1,4 +1,4 @@
-//! Makes tokens: several chains, symbols that clash, letters of their own case.
+//! Creates tokens: several chains, symbols that clash, mixed cases.
 
 use super::token::Token;
 use crate::dice::Dice;
@@ -24,9 +24,9 @@ pub(super) fn chain(dice: &mut Dice) -> &'static str {
 pub(super) fn address(dice: &mut Dice, chain: &str) -> String {
     if chain == "solana" {
         let length = 43 + dice.below(2);
-        return dice.letters(BASE58, length);
+        return dice.text(BASE58, length);
     }
-    format!("0x{}", dice.letters(HEX, 40))
+    format!("0x{}", dice.text(HEX, 40))
 }
 
 pub(super) fn name(dice: &mut Dice, symbol: &str) -> Option<String> {
@@ -37,7 +37,7 @@ pub(super) fn logo_url(dice: &mut Dice) -> Option<String> {
     (!dice.chance(0.2)).then(|| format!("https://cdn.example/logos/{}.webp", dice.below(100_000)))
 }
 
-/// A token; the first ones have symbols of their own, later ones often that of another.
+/// A token; the first ones have unique symbols, later ones often share another's symbol.
 pub(super) fn token(dice: &mut Dice, number: usize, at: i64) -> Token {
     let chain = chain(dice);
     let symbol = match SYMBOLS.get(number) {
@@ -56,7 +56,7 @@ pub(super) fn token(dice: &mut Dice, number: usize, at: i64) -> Token {
     token
 }
 
-/// A token with nothing but what names it, and what nobody may keep.
+/// A token with only its names, and the field that the service must not store.
 pub(super) fn blank(chain: &str, address: String, symbol: String, at: i64) -> Token {
     let chain_id = match chain {
         "ethereum" => Some(1),
@@ -77,7 +77,7 @@ pub(super) fn blank(chain: &str, address: String, symbol: String, at: i64) -> To
     }
 }
 
-/// The same symbol with other letters in capitals.
+/// Returns the symbol with other letters in capitals.
 pub(super) fn other_case(dice: &mut Dice, symbol: &str) -> String {
     symbol.chars().map(|c| if dice.chance(0.5) { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect()
 }

@@ -1,61 +1,61 @@
-//! What goes on in the world by itself: new theses, and what happens beside them.
+//! The world's own changes: new theses, and other changes between them.
 
-use super::{ProfileChange, Tell, TokenChange, World, coins, people, texts, told::Told};
+use super::{ProfileChange, Publish, TokenChange, World, coins, feed_event::FeedEvent, people, texts};
 
-/// Beside each new thesis.
+/// Probabilities of other changes for each new thesis.
 const EDITS: f64 = 0.15;
 const DELETIONS: f64 = 0.05;
 const ENGAGEMENTS: f64 = 0.40;
 const PROFILE_CHANGES: f64 = 0.03;
 const TOKEN_CHANGES: f64 = 0.02;
-/// Most tries to find a thesis that is not deleted.
-const TRIES: usize = 8;
+/// Maximum tries to find a thesis that is not deleted.
+const MAX_TRIES: usize = 8;
 
 impl World {
-    /// A new thesis, and sometimes something beside it.
-    pub(crate) fn live(&mut self, now: i64, tell: Tell<'_>) {
-        self.invent_thesis(now, tell);
+    /// Creates a thesis, and sometimes makes another change.
+    pub(crate) fn live(&mut self, now: i64, publish: Publish<'_>) {
+        self.invent_thesis(now, publish);
         if self.dice.chance(EDITS)
             && let Some(number) = self.some_thesis()
         {
             let symbol = self.theses.at(number).token.symbol.clone();
             let text = texts::text(&mut self.dice, &symbol);
             self.edit(number, text, now);
-            tell(self, Told::Edited(number));
+            publish(self, FeedEvent::Edited(number));
         }
         if self.dice.chance(DELETIONS)
             && let Some(number) = self.some_thesis()
         {
             self.delete(number, now);
-            tell(self, Told::Deleted(number));
+            publish(self, FeedEvent::Deleted(number));
         }
         if self.dice.chance(ENGAGEMENTS)
             && let Some(number) = self.some_thesis()
         {
             self.like(number, now);
-            tell(self, Told::Engagement(number));
+            publish(self, FeedEvent::Engagement(number));
         }
         if self.dice.chance(PROFILE_CHANGES) && self.profiles.len() > 0 {
             let number = self.dice.popular(self.profiles.len());
             let change = self.invent_profile_change();
             self.change_profile(number, change, now);
-            tell(self, Told::Profile(number));
+            publish(self, FeedEvent::Profile(number));
         }
         if self.dice.chance(TOKEN_CHANGES) && self.tokens.len() > 0 {
             let number = self.dice.popular(self.tokens.len());
             let change = self.invent_token_change(number);
             self.change_token(number, change, now);
-            tell(self, Told::Token(number));
+            publish(self, FeedEvent::Token(number));
         }
     }
 
     /// A new thesis by a popular author about a popular token, if there are both.
-    pub(crate) fn invent_thesis(&mut self, now: i64, tell: Tell<'_>) {
+    pub(crate) fn invent_thesis(&mut self, now: i64, publish: Publish<'_>) {
         if self.profiles.len() > 0 && self.tokens.len() > 0 {
             let (author, coin) = (self.some_author(), self.some_coin());
             let text = self.some_text(coin);
             let number = self.add_thesis(author, coin, text, now, now);
-            tell(self, Told::Created(number));
+            publish(self, FeedEvent::Created(number));
         }
     }
 
@@ -80,7 +80,7 @@ impl World {
         if count == 0 {
             return None;
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let number = count - 1 - self.dice.popular(count);
             if !self.theses.at(number).deleted {
                 return Some(number);

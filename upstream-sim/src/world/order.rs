@@ -1,4 +1,4 @@
-//! Theses in the order of their last change, for the look-ups that begin with the newest.
+//! Theses in the order of their last change, for the lookups that begin with the newest.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Order {
         self.0.remove(&place);
     }
 
-    /// The theses changed at or after `since`, newest first, from behind the place `before`.
+    /// The theses changed at or after `since`, newest first, after the place `before`.
     pub(crate) fn page(&self, since: Option<i64>, before: Option<Place>, limit: usize) -> Page {
         let from = (since.unwrap_or(i64::MIN), 0);
         let to = before.unwrap_or((i64::MAX, usize::MAX));

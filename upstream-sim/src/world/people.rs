@@ -1,4 +1,4 @@
-//! Makes profiles: names of many scripts, handles of any case, missing fields.
+//! Creates profiles: names of many scripts, handles of any case, missing fields.
 
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ pub(super) fn profile(dice: &mut Dice, id: String, handle: String, start: i64) -
     profile
 }
 
-/// A profile with nothing but its handle, pages, and what nobody may keep.
+/// A profile with only its handle, pages, and the fields that the service must not store.
 pub(super) fn blank(id: String, handle: String, at: i64) -> Profile {
     Profile {
         display_name: None,
@@ -121,7 +121,7 @@ pub(super) fn blank(id: String, handle: String, at: i64) -> Profile {
     }
 }
 
-/// Some wallets for some profiles, as the look-up gives them.
+/// Some wallets for some profiles, as the lookup returns them.
 pub(super) fn wallets(dice: &mut Dice, start: i64) -> Vec<Value> {
     let count = if dice.chance(0.15) { 1 + dice.below(3) } else { 0 };
     let mut wallet = || {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::time;
 
-/// Somebody who writes theses. The last three fields are none of the interface's: nobody may keep them.
+/// An author of theses. The last three fields are not part of the interface: the service must not store them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Profile {
     pub(crate) id: String,
@@ -26,7 +26,7 @@ pub(crate) struct Profile {
     pub(crate) pnl_usd: i64,
 }
 
-/// What of a profile changes; none leaves a field as it is.
+/// Changes of a profile; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileChange {
     pub(crate) handle: Option<String>,
@@ -85,7 +85,7 @@ impl Profiles {
         self.wallets[number] = wallets;
     }
 
-    /// A handle that was given up longest ago; it may be taken again since.
+    /// The handle that was released longest ago; a profile may use it again.
     pub(super) fn given_up(&mut self) -> Option<String> {
         (!self.given_up.is_empty()).then(|| self.given_up.remove(0))
     }

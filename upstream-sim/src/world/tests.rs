@@ -1,20 +1,20 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::answer::bytes_of;
+use crate::response::bytes_of;
 
 const NOW: i64 = 1_700_000_000_000;
 
 fn world(seed: u64) -> World {
-    World::new(Beginning { seed, profiles: 200, tokens: 120, theses: 400, history_ms: 86_400_000 }, NOW)
+    World::new(InitialWorld { seed, profiles: 200, tokens: 120, theses: 400, history_ms: 86_400_000 }, NOW)
 }
 
 /// Lives some steps at one time, and gives all frames.
 fn live(world: &mut World, steps: usize) -> Vec<String> {
     let mut frames = Vec::new();
     for _ in 0..steps {
-        world.live(NOW, &mut |world: &World, told: Told| {
-            let content = world.content(told);
+        world.live(NOW, &mut |world: &World, event: FeedEvent| {
+            let content = world.content(event);
             frames.push(format!("{} {}", content.event, String::from_utf8(content.data).unwrap()));
         });
     }
@@ -37,14 +37,14 @@ fn all_kinds_of_changes_happen() {
     let frames = live(&mut world, 1_000);
     let count = |event: &str| frames.iter().filter(|frame| frame.split(' ').next() == Some(event)).count();
     assert_eq!(count("thesis.created"), 1_000);
-    for (event, least, most) in [
+    for (event, least, max) in [
         ("thesis.updated", 90, 220),
         ("thesis.deleted", 20, 90),
         ("thesis.engagement", 320, 480),
         ("profile.updated", 10, 60),
         ("token.updated", 5, 45),
     ] {
-        assert!((least..=most).contains(&count(event)), "{event}: {}", count(event));
+        assert!((least..=max).contains(&count(event)), "{event}: {}", count(event));
     }
 }
 

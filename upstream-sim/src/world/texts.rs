@@ -1,8 +1,8 @@
-//! Makes the texts of theses: many languages and lengths.
+//! Creates the texts of theses: many languages and lengths.
 
 use crate::dice::Dice;
 
-/// `{}` stands for the token's cashtag.
+/// `{}` is replaced by the token's cashtag.
 const SENTENCES: &[&str] = &[
     "Long {} here: emissions fall by half next quarter and nobody has priced it in.",
     "{} breaks out of a nine month range. Invalidation below the 200 day average.",

@@ -19,14 +19,14 @@ pub(crate) struct Thesis {
     pub(crate) profile: Arc<Profile>,
     /// The token as known then.
     pub(crate) token: Arc<Token>,
-    /// A tombstone may have none.
+    /// The text; a tombstone may have none.
     pub(crate) text: Option<String>,
     pub(crate) likes: Option<u64>,
     pub(crate) replies: Option<u64>,
     pub(crate) created_at: i64,
-    /// When the text was last changed.
+    /// Time of the text's last change.
     pub(crate) content_at: i64,
-    /// When likes or replies were last changed.
+    /// Time of the last change of likes or replies.
     pub(crate) engagement_at: i64,
     pub(crate) deleted: bool,
 }
@@ -36,13 +36,13 @@ impl Thesis {
         format!("t_{}", self.number + 1)
     }
 
-    /// When anything of it was last changed.
+    /// Time of the last change of any field.
     pub(crate) fn updated_at(&self) -> i64 {
         self.content_at.max(self.engagement_at)
     }
 }
 
-/// A position that somebody holds: never to be kept by anybody.
+/// A position that somebody holds: the service must not store it.
 #[derive(Serialize)]
 struct Holding {
     side: &'static str,
@@ -86,13 +86,13 @@ impl Serialize for Thesis {
     }
 }
 
-/// Which theses a look-up lists.
+/// The theses that a lookup lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Listed {
     Everything,
-    /// Those of a profile, by its number.
+    /// The theses of a profile, by its number.
     Author(usize),
-    /// Those about a token, by its number.
+    /// The theses about a token, by its number.
     Coin(usize),
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Theses {
     everything: Order,
     of_author: HashMap<usize, Order>,
     of_coin: HashMap<usize, Order>,
-    /// Tombstones among them.
+    /// Number of tombstones.
     pub(crate) deleted: usize,
 }
 

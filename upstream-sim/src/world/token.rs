@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::time;
 
-/// What theses are about. The last field is none of the interface's: nobody may keep it.
+/// The subject of theses. The last field is not part of the interface: the service must not store it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Token {
     pub(crate) chain: String,
@@ -21,7 +21,7 @@ pub(crate) struct Token {
     pub(crate) price_usd: String,
 }
 
-/// What of a token changes; none leaves a field as it is.
+/// Changes of a token; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct TokenChange {
     pub(crate) symbol: Option<String>,

@@ -20,7 +20,7 @@ impl Gate {
     /// `RATE_LIMITED` for an address that has failed too often.
     pub fn count_wrong_token(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
         TOKENS_REFUSED.one().increment(1);
-        if self.wrong_tokens.lock().goes_on() {
+        if self.wrong_tokens.lock().note_failure() {
             let address = address.map(tracing::field::display);
             tracing::warn!(
                 address,

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use thesis_net::{figures::seconds, services::ATTEMPTS_A_PLACE};
+use thesis_net::{metric::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
 pub use self::lane_metrics::LaneMetrics;

@@ -6,8 +6,8 @@ use super::*;
 const NOW: i64 = 1_709_208_000_000;
 const AT: &str = "2024-02-29T11:59:00.000Z";
 
-fn event(id: Option<&str>, kind: &str, data: &str) -> Told {
-    Told::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
+fn event(id: Option<&str>, kind: &str, data: &str) -> StreamItem {
+    StreamItem::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
 }
 
 fn frame(kind: &str, data: &Value) -> Frame {
@@ -68,7 +68,7 @@ fn each_type_says_its_thing() {
     }
     assert_eq!(frame("open", &json!({"now": AT})).content, FrameContent::Open { now_ms: NOW - 60_000 });
     assert_eq!(frame("gap", &json!({"since": AT})).content, FrameContent::Gap { since_ms: NOW - 60_000 });
-    assert_eq!(read(Told::Retry(1), NOW), None);
+    assert_eq!(read(StreamItem::Retry(1), NOW), None);
 }
 
 #[test]
@@ -97,15 +97,15 @@ fn garbage_is_refused_and_moves_the_position() {
     }
     let deep = "[".repeat(100_000);
     assert_eq!(read(event(None, "open", &deep), NOW).unwrap().content, refused(Refusal::Malformed));
-    let bytes = Told::Event(Event { id: None, kind: "open".to_owned(), data: b"{\"now\":\"\xff\"}".to_vec() });
+    let bytes = StreamItem::Event(Event { id: None, kind: "open".to_owned(), data: b"{\"now\":\"\xff\"}".to_vec() });
     assert_eq!(read(bytes, NOW).unwrap().content, refused(Refusal::Malformed));
 }
 
 #[test]
 fn a_frame_that_is_too_large_is_refused() {
-    let told = Told::TooLong { id: Some("p2".to_owned()) };
+    let item = StreamItem::TooLong { id: Some("p2".to_owned()) };
     let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", content: refused(Refusal::TooLarge) };
-    assert_eq!(read(told, NOW), Some(expected));
+    assert_eq!(read(item, NOW), Some(expected));
     let mut data = json!({"now": AT}).to_string();
     data.push_str(&" ".repeat(MAX_FRAME - data.len()));
     assert_eq!(read(event(None, "open", &data), NOW).unwrap().content, FrameContent::Open { now_ms: NOW - 60_000 });

@@ -79,9 +79,12 @@ async fn a_handshake_has_the_first_ten_seconds() {
 async fn plain_requests_are_told_to_speak_tls() {
     let server = Encrypted::start(LIMITS).await;
     let mut plain = send(server.address, get("/")).await;
-    let mut told = String::new();
-    plain.read_to_string(&mut told).await.unwrap();
-    assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n") && told.ends_with("https:// in the URL.\n"), "{told}");
+    let mut response = String::new();
+    plain.read_to_string(&mut response).await.unwrap();
+    assert!(
+        response.starts_with("HTTP/1.1 400 Bad Request\r\n") && response.ends_with("https:// in the URL.\n"),
+        "{response}"
+    );
     assert!(server.is_served().await);
 }
 

@@ -9,7 +9,7 @@ use thesis_proto::{
     json::StreamGap,
     v1::{self, OpenKind},
 };
-use thesis_streams::{HEARTBEAT, OpenStream, Opened};
+use thesis_streams::{HEARTBEAT, OpenStream, OpenedStream};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
@@ -28,7 +28,7 @@ const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The result of a call that core makes for a client's request.
 pub(super) enum CoreCall {
     Auth(Result<OpenStream, Status>),
-    Subscribe(Box<(PendingSubscription, Result<Opened, Status>)>),
+    Subscribe(Box<(PendingSubscription, Result<OpenedStream, Status>)>),
 }
 
 pub(super) struct PendingSubscription {
@@ -179,7 +179,7 @@ impl Socket {
         &mut self,
         rid: Option<&str>,
         pending: PendingSubscription,
-        opened: &Opened,
+        opened: &OpenedStream,
     ) -> Result<(), ApiError> {
         let PendingSubscription { sub, types, filters, resumed } = pending;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;

@@ -1,4 +1,4 @@
-//! The look-ups, with their faults.
+//! The lookups, with their faults.
 
 mod profiles;
 mod theses;
@@ -20,19 +20,19 @@ use tokio::time::sleep;
 
 use crate::{
     Faults,
-    answer::{Refused, rendered},
+    response::{Refused, rendered},
     shared::{Shared, Sim},
     world::World,
 };
 
-/// Number of kinds of look-ups.
+/// Number of kinds of lookups.
 pub(crate) const LOOKUPS: usize = 7;
-/// Time for the first half of an answer to leave before the connection breaks.
+/// Time for the first half of a response to leave before the connection breaks.
 const FIRST_HALF: Duration = Duration::from_millis(20);
 
-/// A kind of look-up.
+/// A kind of lookup.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum LookUp {
+pub(crate) enum Lookup {
     Profile,
     ProfileByHandle,
     Wallets,
@@ -42,7 +42,7 @@ pub(crate) enum LookUp {
     Thesis,
 }
 
-impl LookUp {
+impl Lookup {
     /// Every kind, with its name among the counters.
     pub(crate) const ALL: [(Self, &'static str); LOOKUPS] = [
         (Self::Profile, "profile"),
@@ -55,30 +55,30 @@ impl LookUp {
     ];
 }
 
-/// The routes of the look-ups.
+/// The routes of the lookups.
 pub(crate) fn routes() -> Router<Sim> {
     Router::new().merge(profiles::routes()).merge(tokens::routes()).merge(theses::routes())
 }
 
-/// Answers a look-up with what `find` gives as JSON, or with a fault.
-async fn answer(
+/// Responds to a lookup with the JSON of `find`, or with a fault.
+async fn respond(
     sim: &Shared,
-    lookup: LookUp,
+    lookup: Lookup,
     find: impl FnOnce(&World) -> Result<Vec<u8>, Refused> + Send,
 ) -> Response {
-    sim.counters.look_ups[lookup as usize].fetch_add(1, Ordering::Relaxed);
+    sim.counters.lookups[lookup as usize].fetch_add(1, Ordering::Relaxed);
     let faults = sim.faults();
     if faults.latency_ms > 0 {
         sleep(Duration::from_millis(faults.latency_ms)).await;
     }
     let (is_refused, is_cut) = sim.fate_of_lookup(&faults);
     if is_refused || is_cut {
-        sim.counters.refused_look_ups.fetch_add(1, Ordering::Relaxed);
+        sim.counters.refused_lookups.fetch_add(1, Ordering::Relaxed);
     }
     if is_refused {
         return refuse(&faults);
     }
-    match sim.look(find) {
+    match sim.read_world(find) {
         Ok(body) if is_cut => cut(body),
         Ok(body) => rendered(body),
         Err(refused) => refused.into_response(),
@@ -95,7 +95,7 @@ fn refuse(faults: &Faults) -> Response {
     response
 }
 
-/// The first half of an answer, then the end of the connection.
+/// The first half of a response, then the end of the connection.
 fn cut(body: Vec<u8>) -> Response {
     let length = body.len();
     let half = Bytes::from(body).slice(..length / 2);

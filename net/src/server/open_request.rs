@@ -1,4 +1,4 @@
-//! A request on its way to its answer, and the answer until its last byte is taken.
+//! An open request until its response, and the response until the peer has read its last byte.
 
 use std::{
     pin::Pin,
@@ -11,83 +11,84 @@ use http::{Extensions, Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
-    Ready, Refused, Unattended,
-    connections::{Connections, Room, SLOW},
+    ReadyResponse, RefusedRequest, UnattendedResponse,
+    connections::{Connections, Room, SLOW_TIME},
     counted::count_refused,
     meter::Meter,
 };
 
-/// The connection of a request, and its server's others.
+/// The connection of a request, and all connections of its server.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionEntry {
     pub(super) meter: Arc<Meter>,
     pub(super) connections: Arc<Connections>,
 }
 
-impl Place {
+impl ConnectionEntry {
     /// Counts a request, whose head is complete.
-    pub(super) fn begin(&self, version: Version) -> Begun {
+    pub(super) fn begin(&self, version: Version) -> OpenRequest {
         self.meter.begin(version);
-        Begun(Some(self.clone()))
+        OpenRequest(Some(self.clone()))
     }
 
     fn hold(&self, bytes: usize) -> Option<Room> {
         self.connections.hold(&self.meter, bytes)
     }
 
-    /// Takes room for a part of an answer that has begun, so that no refusal can replace it. Without room a slow peer
-    /// is cut off; one that takes its bytes may go on.
+    /// Takes room for a part of a begun response, so that no refusal can replace it. Without room a slow peer
+    /// is cut off; one that reads its bytes may continue.
     pub(super) fn hold_part(&self, bytes: usize) -> Option<Room> {
         let room = self.hold(bytes);
-        if room.is_none() && (self.meter.held_longer_than(SLOW).is_some() || self.meter.is_blocked_for(SLOW)) {
+        if room.is_none() && (self.meter.held_longer_than(SLOW_TIME).is_some() || self.meter.is_blocked_for(SLOW_TIME))
+        {
             self.meter.close();
         }
         room
     }
 }
 
-/// A request that is being answered; one that is dropped was given up.
-pub(super) struct Begun(Option<Place>);
+/// A request without a response. Its drop counts it as cancelled.
+pub(super) struct OpenRequest(Option<ConnectionEntry>);
 
-impl Begun {
-    /// The request is answered by what takes over the connection.
-    pub(super) fn taken_over(mut self) -> Taking {
+impl OpenRequest {
+    /// The takeover of the connection is the response to the request.
+    pub(super) fn taken_over(mut self) -> OpenResponse {
         let place = self.0.take().expect("it is answered once");
         place.meter.is_ready(false);
-        Taking { place, kind: Kind::Stream, _room: None }
+        OpenResponse { place, kind: Kind::Stream, _room: None }
     }
 
-    /// Takes the answer, or the refusal where waiting answers leave no room for it.
-    pub(super) fn answered<B: Body>(
+    /// Takes the response, or the refusal when unread responses leave no room for it.
+    pub(super) fn respond<B: Body>(
         mut self,
-        answer: Response<B>,
+        response: Response<B>,
         refusal: impl FnOnce() -> Response<B>,
-    ) -> Response<Metering<B>> {
+    ) -> Response<MeteredBody<B>> {
         let place = self.0.take().expect("it is answered once");
-        if answer.extensions().get::<Refused>().is_some() {
+        if response.extensions().get::<RefusedRequest>().is_some() {
             place.meter.was_refused();
         }
-        let Some(size) = answer.body().size_hint().exact() else {
-            let kind = Kind::of(answer.extensions());
+        let Some(size) = response.body().size_hint().exact() else {
+            let kind = Kind::of(response.extensions());
             place.meter.is_ready(kind == Kind::Ready);
             if kind == Kind::Unattended {
                 place.meter.ended();
             }
-            return answer.map(|body| Metering { body, taking: Some(Taking { place, kind, _room: None }) });
+            return response.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
-        let answer = if room.is_some() {
-            answer
+        let response = if room.is_some() {
+            response
         } else {
             count_refused(place.connections.name, "answers");
             refusal()
         };
         place.meter.is_ready(true);
-        answer.map(|body| Metering { body, taking: Some(Taking { place, kind: Kind::Whole, _room: room }) })
+        response.map(|body| MeteredBody { body, taking: Some(OpenResponse { place, kind: Kind::Whole, _room: room }) })
     }
 }
 
-impl Drop for Begun {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         if let Some(place) = self.0.take() {
             place.meter.gave_up();
@@ -95,39 +96,39 @@ impl Drop for Begun {
     }
 }
 
-/// How an answer comes and counts.
+/// The way in which a response arrives and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It came whole, so its frames take no room of their own.
+    /// The whole body holds room, so its frames take none.
     Whole,
-    /// It is ready, and its parts take room of their own.
+    /// The response is ready, and each of its parts takes room.
     Ready,
-    /// It comes in parts as they are made.
+    /// The response arrives in parts as they are created.
     Stream,
-    /// It comes in parts, and its connection is idle beside it.
+    /// The response arrives in parts, and its connection counts as idle.
     Unattended,
 }
 
 impl Kind {
-    /// The kind of an answer whose size is not known.
+    /// The kind of a response of unknown size.
     fn of(marks: &Extensions) -> Self {
-        match (marks.get::<Ready>(), marks.get::<Unattended>()) {
-            (Some(Ready), _) => Self::Ready,
-            (None, Some(Unattended)) => Self::Unattended,
+        match (marks.get::<ReadyResponse>(), marks.get::<UnattendedResponse>()) {
+            (Some(ReadyResponse), _) => Self::Ready,
+            (None, Some(UnattendedResponse)) => Self::Unattended,
             (None, None) => Self::Stream,
         }
     }
 }
 
-/// An answer on its way.
+/// A response that the peer has not read completely.
 #[derive(Debug)]
-pub(super) struct Taking {
-    pub(super) place: Place,
+pub(super) struct OpenResponse {
+    pub(super) place: ConnectionEntry,
     kind: Kind,
     _room: Option<Room>,
 }
 
-impl Drop for Taking {
+impl Drop for OpenResponse {
     fn drop(&mut self) {
         match self.kind {
             Kind::Whole | Kind::Ready => self.place.meter.was_taken(true),
@@ -138,26 +139,26 @@ impl Drop for Taking {
     }
 }
 
-/// Bytes of an answer, which count until they are written.
-struct Held {
+/// Bytes of a response, which count until they are written.
+struct HeldBytes {
     bytes: Bytes,
     _room: Option<Room>,
-    _taking: Option<Taking>,
+    _taking: Option<OpenResponse>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// A body that is counted until it is taken.
-pub struct Metering<B> {
+/// A body that counts until the peer has read it.
+pub struct MeteredBody<B> {
     body: B,
-    taking: Option<Taking>,
+    taking: Option<OpenResponse>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for MeteredBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -170,13 +171,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
         let ends = this.body.is_end_stream();
         let hold = |bytes: Bytes| {
             let part_of = this.taking.as_ref().filter(|taking| taking.kind != Kind::Whole);
-            let room = part_of.and_then(|Taking { place, .. }| place.hold_part(bytes.len()));
+            let room = part_of.and_then(|OpenResponse { place, .. }| place.hold_part(bytes.len()));
             // The connection may drop the body long before it has written its last bytes.
             let taking = if ends { this.taking.take() } else { None };
             if room.is_none() && taking.is_none() {
                 return bytes;
             }
-            Bytes::from_owner(Held { bytes, _room: room, _taking: taking })
+            Bytes::from_owner(HeldBytes { bytes, _room: room, _taking: taking })
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
     }

@@ -1,4 +1,4 @@
-//! Lets a tower service answer requests.
+//! Lets a tower service handle requests.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -9,38 +9,38 @@ use tokio::sync::Semaphore;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Service, ServiceExt as _};
 
-use super::{Answers, Socket};
+use super::{RequestHandler, Socket};
 
-/// The places for open calls on the connection of a request, which carries this as an extension.
+/// The permits for open calls on the connection of a request. Each request carries them as an extension.
 #[derive(Clone, Debug)]
 pub struct ConnectionCalls(pub Arc<Semaphore>);
 
-/// Marks an answer that may stay open for long although its client does not wait for it. Its connection counts as idle, so
-/// that it gives way to others when all connections are in use.
+/// Marks a response that may stay open for long although its client does not wait for it. Its connection counts as
+/// idle, so the server may close it when all connections are in use.
 #[derive(Clone, Copy, Debug)]
-pub struct Unattended;
+pub struct UnattendedResponse;
 
-/// Marks an answer that is ready although the size of its body is not known. Only the client keeps it waiting.
+/// Marks a response that is ready although the size of its body is unknown. Only the client delays it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ready;
+pub struct ReadyResponse;
 
-/// Marks the answer of a request that a limit of its connection or network refused. The server reads a connection with
-/// many of them slowly.
+/// Marks the response of a request that a limit of its connection or network refused. The server reads a connection
+/// with many such responses slowly.
 #[derive(Clone, Copy, Debug)]
-pub struct Refused;
+pub struct RefusedRequest;
 
-/// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
+/// A handler that calls a tower service. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
-pub struct ServiceAnswers<S, R> {
+pub struct ServiceHandler<S, R> {
     /// The service.
     pub service: S,
-    /// Makes the answer for a request that is refused.
+    /// Creates the response for a refused request.
     pub refusal: R,
-    /// Places of a connection in [`ConnectionCalls`]; the service decides which calls take one.
+    /// Permits of a connection in [`ConnectionCalls`]; the service decides which calls take one.
     pub calls: usize,
 }
 
-impl<S, R, B> Answers for ServiceAnswers<S, R>
+impl<S, R, B> RequestHandler for ServiceHandler<S, R>
 where
     R: Fn() -> Response<B> + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -59,7 +59,7 @@ where
         stream
     }
 
-    async fn answer(&self, (address, calls): &Self::Peer, mut request: Request<Incoming>) -> Response<B> {
+    async fn handle(&self, (address, calls): &Self::Peer, mut request: Request<Incoming>) -> Response<B> {
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: Some(*address) });
         request.extensions_mut().insert(calls.clone());
         self.service.clone().oneshot(request).await.unwrap_or_else(|never| match never {})

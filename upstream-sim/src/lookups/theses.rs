@@ -1,4 +1,4 @@
-//! `GET /theses/{id}`, and `GET /theses` of a token, of a profile or of everything.
+//! `GET /theses/{id}`, and `GET /theses` of a token, of a profile or of all theses.
 
 use axum::{
     Router,
@@ -8,17 +8,17 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{LookUp, answer};
+use super::{Lookup, respond};
 use crate::{
-    answer::{Refused, bytes_of, read_limit, read_time},
+    response::{Refused, bytes_of, read_limit, read_time},
     shared::Sim,
     world::{Listed, Thesis, World, cursor, parse_cursor},
 };
 
-/// Most theses of a page.
-const MOST: usize = 200;
+/// Maximum theses of a page.
+const MAX_PAGE: usize = 200;
 /// Theses of a page when the request names no number.
-const DEFAULT: usize = 100;
+const DEFAULT_PAGE: usize = 100;
 
 #[derive(Default, Deserialize)]
 struct ThesesQuery {
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Sim> {
 }
 
 async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
-    answer(&sim, LookUp::Thesis, move |world| {
+    respond(&sim, Lookup::Thesis, move |world| {
         let number = world.theses.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(world.theses.at(number)))
     })
@@ -49,7 +49,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
 }
 
 async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
-    answer(&sim, LookUp::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
+    respond(&sim, Lookup::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
 }
 
 fn page<'a>(world: &'a World, query: &ThesesQuery) -> Result<ThesisList<'a>, Refused> {
@@ -57,7 +57,7 @@ fn page<'a>(world: &'a World, query: &ThesesQuery) -> Result<ThesisList<'a>, Ref
     let unreadable = || Refused::wrong("this is not a cursor");
     let read_cursor = |text| parse_cursor(text).ok_or_else(unreadable);
     let before = query.cursor.as_deref().map(read_cursor).transpose()?;
-    let limit = read_limit(query.limit.as_deref(), DEFAULT, MOST)?;
+    let limit = read_limit(query.limit.as_deref(), DEFAULT_PAGE, MAX_PAGE)?;
     let order = listed(world, query)?.and_then(|listed| world.theses.order(listed));
     let (numbers, next) = order.map(|order| order.page(since, before, limit)).unwrap_or_default();
     Ok(ThesisList {
@@ -66,7 +66,7 @@ fn page<'a>(world: &'a World, query: &ThesesQuery) -> Result<ThesisList<'a>, Ref
     })
 }
 
-/// Which theses are meant; none when there is no such profile or token.
+/// The requested list; `None` when there is no such profile or token.
 fn listed(world: &World, query: &ThesesQuery) -> Result<Option<Listed>, Refused> {
     match (&query.chain, &query.address, &query.profile) {
         (None, None, None) => Ok(Some(Listed::Everything)),
@@ -79,12 +79,12 @@ fn listed(world: &World, query: &ThesesQuery) -> Result<Option<Listed>, Refused>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{time, world::Beginning};
+    use crate::{time, world::InitialWorld};
 
     const NOW: i64 = 1_700_000_000_000;
 
     fn world() -> World {
-        let beginning = Beginning { seed: 9, profiles: 30, tokens: 12, theses: 700, history_ms: 7_000_000 };
+        let beginning = InitialWorld { seed: 9, profiles: 30, tokens: 12, theses: 700, history_ms: 7_000_000 };
         World::new(beginning, NOW)
     }
 

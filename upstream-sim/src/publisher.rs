@@ -1,4 +1,4 @@
-//! Tells the feed what changed, with the faults of the feed's frames.
+//! Publishes changes on the feed, with the faults of the feed's frames.
 
 mod garbage;
 
@@ -8,45 +8,45 @@ use serde_json::json;
 
 use crate::{
     Faults,
-    answer::bytes_of,
     dice::Dice,
     feed::Log,
+    response::bytes_of,
     time,
-    world::{Content, Told, World},
+    world::{FeedEvent, FrameContent, World},
 };
 
-/// Most frames by which a frame comes late.
+/// Maximum number of frames by which a frame is late.
 const MAX_LATE: usize = 8;
-/// Longest time by which a frame comes late when nothing else is told.
+/// Maximum time by which a frame is late when no other frame is published.
 const MAX_LATE_MS: i64 = 1_000;
 /// Number of theses that garbage may be about.
-const RECENT: usize = 500;
+const MAX_RECENT: usize = 500;
 
-/// A frame that comes late.
+/// A frame that is published late.
 #[derive(Debug)]
-struct Held {
-    content: Content,
-    /// Number of frames that are told before it.
+struct DelayedFrame {
+    content: FrameContent,
+    /// Number of frames that are published before it.
     frames: usize,
     until: i64,
 }
 
-/// Tells the feed what changed.
+/// Publishes changes on the feed.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct Publisher {
     dice: Dice,
-    held: Vec<Held>,
-    /// Theses whose creation was told.
+    delayed: Vec<DelayedFrame>,
+    /// Theses whose creation was published.
     recent: VecDeque<usize>,
 }
 
-impl Teller {
+impl Publisher {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { dice: Dice::part(seed, 1), held: Vec::new(), recent: VecDeque::new() }
+        Self { dice: Dice::part(seed, 1), delayed: Vec::new(), recent: VecDeque::new() }
     }
 
-    /// Tells a change of the world.
-    pub(crate) fn tell(&mut self, log: &mut Log, faults: &Faults, world: &World, told: Told, now: i64) {
+    /// Publishes a change of the world.
+    pub(crate) fn publish(&mut self, log: &mut Log, faults: &Faults, world: &World, event: FeedEvent, now: i64) {
         self.release(log, now, 1);
         if self.dice.chance(faults.omit_share) {
             return;
@@ -55,7 +55,7 @@ impl Teller {
             let garbage = garbage::invent(&mut self.dice, world, &self.recent, now);
             log.append(garbage.event, &garbage.data, now);
         }
-        let content = world.content(told);
+        let content = world.content(event);
         if self.dice.chance(faults.gap_share) {
             let since = json!({ "since": time::text(content.at - 1) });
             log.append("gap", &bytes_of(&since), now);
@@ -69,56 +69,56 @@ impl Teller {
             return;
         }
         log.append(content.event, &content.data, now);
-        if let Told::Created(number) = told {
+        if let FeedEvent::Created(number) = event {
             self.recent.push_back(number);
-            if self.recent.len() > RECENT {
+            if self.recent.len() > MAX_RECENT {
                 self.recent.pop_front();
             }
         }
     }
 
-    /// Whether a frame waits.
+    /// True while a delayed frame waits.
     pub(crate) fn holds(&self) -> bool {
-        !self.held.is_empty()
+        !self.delayed.is_empty()
     }
 
-    /// Tells what has waited long enough after as many frames more.
+    /// Publishes the delayed frames that are due after this number of further frames.
     pub(crate) fn release(&mut self, log: &mut Log, now: i64, frames: usize) {
-        for held in &mut self.held {
-            held.frames = held.frames.saturating_sub(frames);
+        for delayed in &mut self.delayed {
+            delayed.frames = delayed.frames.saturating_sub(frames);
         }
-        for held in self.held.extract_if(.., |held| held.frames == 0 || held.until <= now) {
-            log.append(held.content.event, &held.content.data, now);
+        for delayed in self.delayed.extract_if(.., |delayed| delayed.frames == 0 || delayed.until <= now) {
+            log.append(delayed.content.event, &delayed.content.data, now);
         }
     }
 
-    fn hold(&mut self, content: Content, now: i64) {
+    fn hold(&mut self, content: FrameContent, now: i64) {
         let frames = 1 + self.dice.below(MAX_LATE);
-        self.held.push(Held { content, frames, until: now + MAX_LATE_MS });
+        self.delayed.push(DelayedFrame { content, frames, until: now + MAX_LATE_MS });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Beginning;
+    use crate::world::InitialWorld;
 
     const NOW: i64 = 1_700_000_000_000;
 
     /// The feed's frames after some life with these faults, and the number of frames without any fault.
     fn frames(faults: Faults) -> (Vec<String>, usize) {
-        let beginning = Beginning { seed: 3, profiles: 20, tokens: 10, theses: 5, history_ms: 1_000_000 };
+        let beginning = InitialWorld { seed: 3, profiles: 20, tokens: 10, theses: 5, history_ms: 1_000_000 };
         let mut world = World::new(beginning, NOW);
-        let (mut teller, mut log) = (Teller::new(3), Log::new(3, NOW));
+        let (mut publisher, mut log) = (Publisher::new(3), Log::new(3, NOW));
         let mut count = 0;
         for step in 0..300 {
             let now = NOW + step;
-            world.live(now, &mut |world: &World, told: Told| {
+            world.live(now, &mut |world: &World, event: FeedEvent| {
                 count += 1;
-                teller.tell(&mut log, &faults, world, told, now);
+                publisher.publish(&mut log, &faults, world, event, now);
             });
         }
-        teller.release(&mut log, NOW + 100_000, 0);
+        publisher.release(&mut log, NOW + 100_000, 0);
         let text = |frame: &bytes::Bytes| String::from_utf8_lossy(frame).into_owned();
         (log.behind(0).unwrap().map(text).collect(), count)
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn without_faults_everything_is_told_once() {
+    fn without_faults_every_change_is_published_once() {
         let (frames, count) = frames(Faults::default());
         assert_eq!(frames.len(), count);
         let ids: Vec<&str> = frames.iter().filter_map(|frame| frame.lines().next()).collect();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_frames_are_told_by_a_gap_and_omitted_ones_by_nothing() {
+    fn a_gap_reports_lost_frames_and_nothing_reports_omitted_ones() {
         let (lost, count) = frames(Faults { gap_share: 1.0, ..Faults::default() });
         assert_eq!(lost.len(), count);
         assert!(lost.iter().all(|frame| frame.contains("event: gap\n")));

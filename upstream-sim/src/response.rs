@@ -1,4 +1,4 @@
-//! Answers in JSON, refusals, and what requests bring.
+//! Responses in JSON, refusals, and the parts of requests.
 
 use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
@@ -16,8 +16,8 @@ pub(crate) struct Refused {
     message: String,
 }
 
-/// What a handler gives.
-pub(crate) type Answer = Result<Response, Refused>;
+/// The result of a handler.
+pub(crate) type HandlerResult = Result<Response, Refused>;
 
 impl Refused {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
@@ -51,12 +51,12 @@ pub(crate) fn bytes_of(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("the world's objects always serialise")
 }
 
-/// An answer of rendered JSON.
+/// A response of rendered JSON.
 pub(crate) fn rendered(body: Vec<u8>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// An answer in JSON.
+/// A response in JSON.
 pub(crate) fn json_of(value: &impl Serialize) -> Response {
     rendered(bytes_of(value))
 }
@@ -72,11 +72,11 @@ pub(crate) fn read_time(text: &str) -> Result<i64, Refused> {
     time::parse(text).ok_or_else(|| Refused::wrong(format!("`{text}` is not a time")))
 }
 
-/// Reads a number of a query string, from 1 to `most`.
-pub(crate) fn read_limit(text: Option<&str>, default: usize, most: usize) -> Result<usize, Refused> {
+/// Reads a number of a query string, from 1 to `max`.
+pub(crate) fn read_limit(text: Option<&str>, default: usize, max: usize) -> Result<usize, Refused> {
     let Some(text) = text else { return Ok(default) };
-    let limit = text.parse::<usize>().ok().filter(|limit| (1..=most).contains(limit));
-    limit.ok_or_else(|| Refused::wrong(format!("limit is from 1 to {most}")))
+    let limit = text.parse::<usize>().ok().filter(|limit| (1..=max).contains(limit));
+    limit.ok_or_else(|| Refused::wrong(format!("limit is from 1 to {max}")))
 }
 
 /// Reads a field that may be absent, null or given.

@@ -1,18 +1,18 @@
-//! Declarations of metrics: each once, with its labels and its text. All series of a declared metric exist from the start,
-//! so that the first failure of a kind is seen as a rise from 0. A series is found without a look-up by label.
+//! Declarations of metrics: each once, with its labels and its text. All series of a declared metric exist from the
+//! start, so that the first failure of a kind is seen as a rise from 0. A series is found without a lookup by label.
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
 
-mod behind;
+mod lag;
 
 use std::sync::OnceLock;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 use parking_lot::Mutex;
 
-pub use self::behind::Behind;
+pub use self::lag::FollowerLag;
 
-/// Goes with every series. The recorder for Prometheus does not look at it.
+/// Metadata of every series. The recorder for Prometheus ignores it.
 const METADATA: Metadata<'static> = Metadata::new("", Level::INFO, None);
 
 /// A counter, a gauge or a histogram.
@@ -53,7 +53,7 @@ series!(
 type Values = (&'static str, &'static [&'static str]);
 
 /// A metric with a series for each choice of a value for each of its labels.
-pub struct Figure<S> {
+pub struct Metric<S> {
     name: &'static str,
     labels: &'static [Values],
     text: &'static str,
@@ -61,8 +61,8 @@ pub struct Figure<S> {
     series: OnceLock<Box<[S]>>,
 }
 
-impl<S: Series> Figure<S> {
-    /// A metric with its labels. Its name tells its unit.
+impl<S: Series> Metric<S> {
+    /// A metric with its labels. Its name ends in its unit.
     #[must_use]
     pub const fn new(name: &'static str, labels: &'static [Values], text: &'static str) -> Self {
         Self { name, labels, text, series: OnceLock::new() }
@@ -113,12 +113,12 @@ impl<S: Series> Figure<S> {
 }
 
 /// A metric of any kind.
-pub trait Declared: Sync {
-    /// Tells the recorder of it, and begins its series.
+pub trait AnyMetric: Sync {
+    /// Describes the metric to the recorder, and begins its series.
     fn declare(&self);
 }
 
-impl<S: Series + Sync + Send> Declared for Figure<S> {
+impl<S: Series + Sync + Send> AnyMetric for Metric<S> {
     fn declare(&self) {
         describe::<S>(self.name, self.text);
         self.series();
@@ -135,22 +135,22 @@ pub fn describe<S: Series>(name: &'static str, text: &'static str) {
     metrics::with_recorder(|recorder| S::describe(recorder, KeyName::from_const_str(name), unit, text));
 }
 
-/// Declares metrics. The recorder must be there: a series that is begun before it stays unread.
-pub fn declare(figures: &[&dyn Declared]) {
-    figures.iter().for_each(|figure| figure.declare());
+/// Declares metrics. The recorder must be installed: a series that begins before it stays unread.
+pub fn declare(metrics: &[&dyn AnyMetric]) {
+    metrics.iter().for_each(|metric| metric.declare());
 }
 
-/// Functions that set gauges whenever somebody reads the metrics.
-static LOOKS: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
+/// Functions that set gauges before each read of the metrics.
+static SAMPLERS: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
 
-/// Adds a function that sets gauges before each reading of the metrics.
-pub fn before_reading(look: impl Fn() + Send + 'static) {
-    LOOKS.lock().push(Box::new(look));
+/// Adds a function that sets gauges before each read of the metrics.
+pub fn add_sampler(sampler: impl Fn() + Send + 'static) {
+    SAMPLERS.lock().push(Box::new(sampler));
 }
 
-/// Calls those functions.
-pub fn look() {
-    LOOKS.lock().iter().for_each(|look| look());
+/// Calls the samplers.
+pub fn sample() {
+    SAMPLERS.lock().iter().for_each(|sampler| sampler());
 }
 
 /// A count, or a time in milliseconds, as a gauge takes it.
@@ -166,12 +166,12 @@ pub fn seconds(milliseconds: i64) -> f64 {
     value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
 }
 
-/// A piece of work under way: a gauge counts it until it is dropped.
+/// Work in progress: a gauge counts it until this is dropped.
 #[derive(Debug)]
-pub struct UnderWay(Gauge);
+pub struct InProgress(Gauge);
 
-impl UnderWay {
-    /// Begins a piece of work.
+impl InProgress {
+    /// Counts new work.
     #[must_use]
     pub fn begin(gauge: &Gauge) -> Self {
         gauge.increment(1.0);
@@ -179,7 +179,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
@@ -191,24 +191,24 @@ mod tests {
 
     #[test]
     fn every_value_has_a_series_of_its_own() {
-        let figure: Figure<Counter> =
-            Figure::new("calls_total", &[("call", &["get", "scan"]), ("outcome", &["ok", "lost", "failed"])], "Calls");
+        let metric: Metric<Counter> =
+            Metric::new("calls_total", &[("call", &["get", "scan"]), ("outcome", &["ok", "lost", "failed"])], "Calls");
         for index in 0..6 {
-            let labels = figure.labels_of(index);
+            let labels = metric.labels_of(index);
             let values: Vec<_> = labels.iter().map(Label::value).collect();
-            assert!(std::ptr::eq(figure.of(&values), &figure.series()[index]), "{values:?}");
+            assert!(std::ptr::eq(metric.of(&values), &metric.series()[index]), "{values:?}");
         }
-        assert_eq!(figure.series().len(), 7);
-        let one: Figure<Gauge> = Figure::new("open", &[], "Open");
+        assert_eq!(metric.series().len(), 7);
+        let one: Metric<Gauge> = Metric::new("open", &[], "Open");
         assert!(std::ptr::eq(one.one(), &one.series()[0]));
     }
 
     #[test]
     fn a_value_that_was_not_declared_is_a_mistake() {
-        let figure: Figure<Counter> = Figure::new("calls_total", &[("call", &["get"]), ("outcome", &["ok"])], "Calls");
+        let metric: Metric<Counter> = Metric::new("calls_total", &[("call", &["get"]), ("outcome", &["ok"])], "Calls");
         for unknown in [&["get", "other"][..], &["other", "ok"], &["get"], &[]] {
             let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                assert!(std::ptr::eq(figure.of(unknown), &figure.series()[1]), "{unknown:?}");
+                assert!(std::ptr::eq(metric.of(unknown), &metric.series()[1]), "{unknown:?}");
             }));
             assert_eq!(found.is_err(), cfg!(debug_assertions), "{unknown:?}");
         }

@@ -1,15 +1,15 @@
-//! Frames that nobody may believe, whatever they know. What they say of new things is about ids that begin with `x_`. So no
-//! frame gives a thesis another author: who hears that first cannot know better.
+//! Frames that every reader must refuse. New objects in them have ids that begin with `x_`, so that no frame gives a
+//! thesis another author: a reader that receives that first cannot know better.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
 use crate::{
-    answer::bytes_of,
     dice::Dice,
+    response::bytes_of,
     time,
-    world::{Content, World},
+    world::{FrameContent, World},
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -19,7 +19,7 @@ const LONG_TEXT: usize = 64 * 1024 + 1;
 const LONG_FRAME: usize = 256 * 1024 + 1;
 
 /// A frame of garbage.
-pub(super) fn invent(dice: &mut Dice, world: &World, recent: &VecDeque<usize>, now: i64) -> Content {
+pub(super) fn invent(dice: &mut Dice, world: &World, recent: &VecDeque<usize>, now: i64) -> FrameContent {
     let known = recent.get(dice.below(recent.len())).map(|number| world.theses.at(*number));
     let Some(known) = known else { return content("thesis.created", b"{\"id\":\"x_0\",".to_vec(), now) };
     let mut thesis = serde_json::to_value(known).unwrap_or_default();
@@ -43,12 +43,12 @@ pub(super) fn invent(dice: &mut Dice, world: &World, recent: &VecDeque<usize>, n
     content(event, bytes_of(&data), now)
 }
 
-fn content(event: &'static str, data: Vec<u8>, at: i64) -> Content {
-    Content { event, data, at }
+fn content(event: &'static str, data: Vec<u8>, at: i64) -> FrameContent {
+    FrameContent { event, data, at }
 }
 
 /// No JSON: cut off, or not UTF-8.
-fn broken(dice: &mut Dice, thesis: &Value, now: i64) -> Content {
+fn broken(dice: &mut Dice, thesis: &Value, now: i64) -> FrameContent {
     let mut data = bytes_of(thesis);
     data.truncate(dice.below(data.len()));
     if dice.chance(0.3) {
@@ -58,7 +58,7 @@ fn broken(dice: &mut Dice, thesis: &Value, now: i64) -> Content {
 }
 
 /// JSON, but no object.
-fn scalar(dice: &mut Dice, now: i64) -> Content {
+fn scalar(dice: &mut Dice, now: i64) -> FrameContent {
     let data = dice.pick(&["null", "[1,2,3]", "\"thesis\"", "12", "{}", "[{}]", "true"]);
     let event = dice.pick(&["thesis.created", "thesis.engagement", "profile.updated", "token.updated", "gap"]);
     content(event, data.as_bytes().to_vec(), now)

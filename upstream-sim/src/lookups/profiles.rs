@@ -9,9 +9,9 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{LookUp, answer};
+use super::{Lookup, respond};
 use crate::{
-    answer::{Refused, bytes_of},
+    response::{Refused, bytes_of},
     shared::Sim,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<Sim> {
 }
 
 async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
-    answer(&sim, LookUp::Profile, move |world| {
+    respond(&sim, Lookup::Profile, move |world| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&**world.profiles.at(number)))
     })
@@ -36,7 +36,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
 }
 
 async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) -> Response {
-    answer(&sim, LookUp::ProfileByHandle, move |world| {
+    respond(&sim, Lookup::ProfileByHandle, move |world| {
         let handle = query.handle.ok_or_else(|| Refused::wrong("handle is missing"))?;
         let profile = world.profiles.by_handle(&handle).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&**profile))
@@ -45,7 +45,7 @@ async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) ->
 }
 
 async fn wallets(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
-    answer(&sim, LookUp::Wallets, move |world| {
+    respond(&sim, Lookup::Wallets, move |world| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&json!({ "data": world.profiles.wallets(number) })))
     })

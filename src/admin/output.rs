@@ -28,17 +28,17 @@ impl Serialize for Resource {
     }
 }
 
-/// A command's answer.
-pub(super) enum Answer {
+/// The output of a command.
+pub(super) enum CommandOutput {
     One(Resource),
     List(Vec<Resource>),
-    /// Some rows of a list, and where the others begin.
+    /// A page of a list, and the cursor of the next one.
     Page(Vec<Resource>, Option<String>),
-    /// Nothing more: stdout has the answer already.
-    Told,
+    /// Nothing more: the command has written its output to stdout.
+    Printed,
 }
 
-impl Answer {
+impl CommandOutput {
     /// A whole list from core.
     pub(super) fn list<T: Into<Resource>>(data: Vec<T>) -> Self {
         Self::List(data.into_iter().map(Into::into).collect())
@@ -47,7 +47,7 @@ impl Answer {
     /// One JSON document.
     pub(super) fn json(&self) -> String {
         let text = match self {
-            Self::Told => Ok(String::new()),
+            Self::Printed => Ok(String::new()),
             Self::One(resource) => serde_json::to_string(resource),
             Self::List(resources) => serde_json::to_string(&List::new(resources.iter().collect(), None, false)),
             Self::Page(resources, cursor) => {
@@ -62,7 +62,7 @@ impl Answer {
         let columns = |resource: &Resource| resource.columns().map(|(_, value)| plain(value)).collect();
         let names = |resource: &Resource| resource.columns().map(|(name, _)| (*name).to_owned()).collect();
         match self {
-            Self::Told => String::new(),
+            Self::Printed => String::new(),
             Self::One(resource) => table(
                 &resource.0.iter().map(|(name, value)| vec![(*name).to_owned(), plain(value)]).collect::<Vec<_>>(),
             ),
@@ -104,8 +104,8 @@ pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
     at.map_or(Value::Null, |at| json!(format_millis(to_millis(at))))
 }
 
-/// The error of a call to a core at one of these addresses. A service token that core refuses is no error of the API, so
-/// it has no code of its own.
+/// The error of a call to a core at one of these addresses. A service token that core refuses is no error of the API,
+/// so it has no code of its own.
 fn error(status: &Status, cores: &str) -> ApiError {
     if status.code() == Code::Unauthenticated {
         return ApiError::new(
@@ -131,7 +131,7 @@ fn error(status: &Status, cores: &str) -> ApiError {
         _ => {}
     }
     let mut error = ApiError::from_status(status);
-    // What core answers has details.
+    // A response of core has details.
     if error.code == ErrorCode::ServiceUnavailable && status.details().is_empty() {
         let todo = remedy(status).map(|remedy| format!("; {remedy}")).unwrap_or_default();
         error.message = format!("core does not answer at {cores}: {}{todo}", status.message());

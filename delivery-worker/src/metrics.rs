@@ -1,32 +1,32 @@
 //! The metrics of attempts.
 
 use metrics::{Counter, Gauge, Histogram};
-use thesis_net::figures::{self, Figure, seconds};
+use thesis_net::metric::{self, Metric, seconds};
 use thesis_proto::v1::{AttemptResponse, attempt_report::Outcome};
 
-pub(crate) static ATTEMPTS: Figure<Counter> = Figure::new(
+pub(crate) static ATTEMPTS: Metric<Counter> = Metric::new(
     "webhook_attempts_total",
     &[("outcome", &["delivered", "refused", "failed"])],
     "Attempts that this worker made, by outcome: delivered, refused by an answer, or failed without one",
 );
-pub(crate) static SECONDS: Figure<Histogram> =
-    Figure::new("webhook_attempt_seconds", &[], "Time of an attempt until the head of its answer, or its failure");
-pub(crate) static IN_PROGRESS: Figure<Gauge> =
-    Figure::new("webhook_attempts_in_progress", &[], "Attempts that this worker has claimed and not yet reported");
-pub(crate) static FAILURES: Figure<Counter> = Figure::new(
+pub(crate) static SECONDS: Metric<Histogram> =
+    Metric::new("webhook_attempt_seconds", &[], "Time of an attempt until the head of its answer, or its failure");
+pub(crate) static IN_PROGRESS: Metric<Gauge> =
+    Metric::new("webhook_attempts_in_progress", &[], "Attempts that this worker has claimed and not yet reported");
+pub(crate) static FAILURES: Metric<Counter> = Metric::new(
     "webhook_attempt_failures_total",
     &[("reason", &["timeout", "dns", "address_refused", "connect", "tls", "response", "request"])],
     "Attempts without an answer, by reason; address_refused is one that the rules for addresses blocked",
 );
-pub(crate) static STREAMS_LOST: Figure<Counter> = Figure::new(
+pub(crate) static STREAMS_LOST: Metric<Counter> = Metric::new(
     "webhook_claim_streams_lost_total",
     &[],
     "Streams of claims that a core ended or refused; the worker asks again",
 );
 
-/// Declares them. The recorder must be there.
+/// Declares the metrics. The recorder must be installed.
 pub(crate) fn declare() {
-    figures::declare(&[&ATTEMPTS, &SECONDS, &IN_PROGRESS, &FAILURES, &STREAMS_LOST]);
+    metric::declare(&[&ATTEMPTS, &SECONDS, &IN_PROGRESS, &FAILURES, &STREAMS_LOST]);
 }
 
 /// Counts an attempt that ended.

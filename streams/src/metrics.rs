@@ -1,16 +1,16 @@
 //! The metrics of streams.
 
 use metrics::{Counter, Gauge};
-use thesis_net::figures::{self, Figure};
+use thesis_net::metric::{self, Metric};
 
-/// The ways in which streams reach their clients.
+/// The protocols by which streams reach their clients.
 const TRANSPORTS: &[&str] = &["sse", "websocket", "grpc"];
 
-pub(crate) static OPEN: Figure<Gauge> =
-    Figure::new("streams_open", &[("transport", TRANSPORTS)], "Streams that are open here, by transport");
-pub(crate) static OPENED: Figure<Counter> =
-    Figure::new("streams_opened_total", &[("transport", TRANSPORTS)], "Streams that were opened, by transport");
-pub(crate) static ENDED: Figure<Counter> = Figure::new(
+pub(crate) static OPEN: Metric<Gauge> =
+    Metric::new("streams_open", &[("transport", TRANSPORTS)], "Streams that are open here, by transport");
+pub(crate) static OPENED: Metric<Counter> =
+    Metric::new("streams_opened_total", &[("transport", TRANSPORTS)], "Streams that were opened, by transport");
+pub(crate) static ENDED: Metric<Counter> = Metric::new(
     "streams_ended_total",
     &[
         ("transport", TRANSPORTS),
@@ -20,20 +20,20 @@ pub(crate) static ENDED: Figure<Counter> = Figure::new(
      (this process or its core stops), its ticket opened another, it took nothing while far behind, it was not heard, \
      or it broke the protocol",
 );
-pub(crate) static EVENTS: Figure<Counter> =
-    Figure::new("stream_events_total", &[("transport", TRANSPORTS)], "Events written to streams, by transport");
-pub(crate) static GAPS: Figure<Counter> = Figure::new(
+pub(crate) static EVENTS: Metric<Counter> =
+    Metric::new("stream_events_total", &[("transport", TRANSPORTS)], "Events written to streams, by transport");
+pub(crate) static GAPS: Metric<Counter> = Metric::new(
     "stream_gaps_total",
     &[("transport", TRANSPORTS)],
     "Subscriptions that were told of missed events that are not replayed, by transport",
 );
-pub(crate) static LAGGING: Figure<Gauge> = Figure::new(
+pub(crate) static LAGGING: Metric<Gauge> = Metric::new(
     "streams_lagging",
     &[],
     "Places of subscriptions in a log that are behind the newest events in memory, and read pages from core",
 );
 
-/// Declares the metrics of streams. The recorder must be there.
+/// Declares the metrics of streams. The recorder must be installed.
 pub fn declare() {
-    figures::declare(&[&OPEN, &OPENED, &ENDED, &EVENTS, &GAPS, &LAGGING]);
+    metric::declare(&[&OPEN, &OPENED, &ENDED, &EVENTS, &GAPS, &LAGGING]);
 }

@@ -8,9 +8,9 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{LookUp, answer};
+use super::{Lookup, respond};
 use crate::{
-    answer::{Refused, bytes_of},
+    response::{Refused, bytes_of},
     shared::Sim,
     world::Token,
 };
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Router<Sim> {
 }
 
 async fn by_address(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>) -> Response {
-    answer(&sim, LookUp::Token, move |world| {
+    respond(&sim, Lookup::Token, move |world| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&**world.tokens.at(number)))
     })
@@ -38,7 +38,7 @@ async fn by_address(State(sim): State<Sim>, Path((chain, address)): Path<(String
 }
 
 async fn by_symbol(State(sim): State<Sim>, Query(query): Query<TokenQuery>) -> Response {
-    answer(&sim, LookUp::TokensBySymbol, move |world| {
+    respond(&sim, Lookup::TokensBySymbol, move |world| {
         let symbol = query.symbol.ok_or_else(|| Refused::wrong("symbol is missing"))?;
         Ok(bytes_of(&TokenList { data: world.tokens.by_symbol(&symbol).collect() }))
     })
