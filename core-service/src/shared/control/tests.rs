@@ -4,7 +4,7 @@ use thesis_proto::error::ErrorCode;
 
 use super::*;
 use crate::{
-    access::gate::{Refused, RequestMeta},
+    access::gate::{RefusedCall, RequestMeta},
     domain::{account::Actor, operation::Operation},
     operations::{
         Core,
@@ -58,8 +58,8 @@ async fn a_change_at_one_replica_acts_on_the_other() {
 async fn a_replica_that_cannot_follow_for_five_seconds_serves_nothing_until_it_can() {
     let (clock, store, [one, other]) = two().await;
     let mut current = one.shared.control.current();
-    let outdated = async |refused: Refused| {
-        let Refused { error, rate, .. } = refused;
+    let outdated = async |refused: RefusedCall| {
+        let RefusedCall { error, rate, .. } = refused;
         assert_eq!((error.api.code, error.api.retry_after, rate), (ErrorCode::ServiceUnavailable, Some(1), None));
     };
     one.shared.control.catch_up().await.unwrap();
