@@ -18,7 +18,7 @@ const MAX_PENDING: usize = 1_200;
 const MAX_WRITES: usize = 20;
 
 /// A bad minute, and the number of its writes.
-struct BadMinute {
+struct PendingMinute {
     bad: BadMinute,
     writes: u32,
 }
@@ -27,7 +27,7 @@ struct BadMinute {
 pub(super) struct BadAddresses {
     store: AbuseStore,
     replica: String,
-    pending: Mutex<HashMap<Failures, BadMinute>>,
+    pending: Mutex<HashMap<Failures, PendingMinute>>,
 }
 
 impl BadAddresses {
@@ -39,13 +39,13 @@ impl BadAddresses {
     /// in unix milliseconds.
     pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
         let mut pending = self.pending.lock();
-        if let Some(BadMinute { bad, .. }) = pending.get_mut(&key) {
+        if let Some(PendingMinute { bad, .. }) = pending.get_mut(&key) {
             if failures > bad.failures {
                 (bad.failures, bad.last_at) = (failures, at);
             }
         } else if pending.len() < MAX_PENDING {
             let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
-            pending.insert(key, BadMinute { bad, writes: 0 });
+            pending.insert(key, PendingMinute { bad, writes: 0 });
         }
     }
 
@@ -67,15 +67,16 @@ impl BadAddresses {
         let mut new: Vec<(Failures, BadMinute, u32)> = {
             let mut pending = self.pending.lock();
             // An ended minute gets no new failures once its end was noted, which is a moment later.
-            pending
-                .retain(|key, BadMinute { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
-            let new = pending.iter().filter(|(_, BadMinute { bad, .. })| bad.failures > bad.stored);
-            new.map(|(key, BadMinute { bad, writes })| (key.clone(), *bad, *writes)).collect()
+            pending.retain(|key, PendingMinute { bad, .. }| {
+                bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS)
+            });
+            let new = pending.iter().filter(|(_, PendingMinute { bad, .. })| bad.failures > bad.stored);
+            new.map(|(key, PendingMinute { bad, writes })| (key.clone(), *bad, *writes)).collect()
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
         for (key, bad, _) in new.into_iter().take(MAX_WRITES) {
             self.store.note(&self.replica, &key.address, &bad).await?;
-            if let Some(BadMinute { bad: known, writes }) = self.pending.lock().get_mut(&key) {
+            if let Some(PendingMinute { bad: known, writes }) = self.pending.lock().get_mut(&key) {
                 known.stored = bad.failures;
                 *writes += 1;
             }
