@@ -208,8 +208,8 @@ pub(super) async fn refresh_wallets(
 
 enum RefreshOutcome {
     /// The row is new enough, or the upstream no longer has it.
-    No,
-    Yes,
+    NotNeeded,
+    Refreshed,
     Failed,
 }
 

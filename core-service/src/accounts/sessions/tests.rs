@@ -180,8 +180,8 @@ async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
     let earlier = v1::GetLinkRequest { token: earlier };
     assert!(get_link(&one, None, &earlier).await.is_ok(), "another link voids none");
     let request = v1::GetLinkRequest { token: open.clone() };
-    let link = get_link(&one, None, &request).await.unwrap();
-    assert_eq!((link.purpose(), link.email.as_deref()), (v1::LinkPurpose::PasswordReset, Some(EMAIL)));
+    let found = get_link(&one, None, &request).await.unwrap();
+    assert_eq!((found.purpose(), found.email.as_deref()), (v1::LinkPurpose::PasswordReset, Some(EMAIL)));
     let (first, second) = (reset(&open, "the first battery"), reset(&open, "the second battery"));
     let outcomes = tokio::join!(reset_password(&one, None, &first), reset_password(&other, None, &second));
     let passwords = ["the first battery", "the second battery"];

@@ -170,7 +170,7 @@ mod tests {
             for id in 0..4 {
                 matching.remove(&format!("wh_{id}"));
             }
-            prop_assert!(matching.of.is_empty() && matching.known.is_empty());
+            prop_assert!(matching.by_dataset.is_empty() && matching.known.is_empty());
         }
     }
 }
