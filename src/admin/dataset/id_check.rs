@@ -1,4 +1,4 @@
-//! Finds an id that an export has twice. The memory for it does not grow with the export: ids wait in temporary files
+//! Finds an id that an export has twice. The memory for it is 64 MiB, and a part of the ids of a very long export: ids wait in temporary files
 //! until the end, and are then compared one part after the other.
 
 use std::io::{self, BufWriter, IntoInnerError, Read as _, Seek as _, Write as _};
