@@ -2,8 +2,8 @@
 //!
 //! A core hands out the attempts of the shards whose lease it holds. What fan-out has just made goes from memory to a
 //! worker. Everything else is read from the queues: the rows that a core finds when it takes a shard over, retries when
-//! their timer fires, rows for which memory had no room, and rows of new marks, which are read each minute. Leases only save duplicate work: a report of the expected attempt
-//! counts, whoever sends it.
+//! their timer fires, rows for which memory had no room, and rows of new marks, which are read each minute. Leases only
+//! save duplicate work: a report of the expected attempt counts, whoever sends it.
 
 mod endpoint;
 mod health;

@@ -46,6 +46,7 @@ impl Place {
                 upstream.owe(now_ms.saturating_sub(back));
             }
             place.write().await?;
+            // A start that finds no place takes itself for the first.
             upstream.shared.backend.sync().await?;
         }
         Ok(place)

@@ -122,7 +122,7 @@ impl Projector {
     }
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark` tells
-    /// of the import that they begin.
+    /// of the import that they begin. Otherwise `after` runs between the two steps, whether or not the first succeeded.
     ///
     /// # Errors
     /// When the store does not answer; entries that reached the log anyway are projected later.

@@ -90,8 +90,7 @@ pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i6
     read_row(backend, FEED).await
 }
 
-/// Keeps the place in the feed; a higher version wins. Returns when it is durable, since a start that finds no place takes
-/// itself for the first.
+/// Keeps the place in the feed; a higher version wins.
 ///
 /// # Errors
 /// When the store does not answer.

@@ -29,9 +29,9 @@ const TAKES_NOTHING: Duration = Duration::from_secs(60);
 /// sooner when its reader is also far behind.
 pub(super) const STREAM_TAKES_NOTHING_MS: u32 = 600_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
-/// connection is read only as fast as one refusal each [`REFUSED_EVERY`].
+/// connection is read only as fast as one refusal in each interval.
 const MAX_REFUSED: u64 = 1_000;
-const REFUSED_EVERY: Duration = Duration::from_millis(5);
+const REFUSAL_INTERVAL_MS: u64 = 5;
 /// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
@@ -234,14 +234,13 @@ impl Meter {
 
     /// Counts a request that a limit refused.
     pub(super) fn was_refused(&self) {
-        let (now_ms, every_ms) = (self.now_ms(), REFUSED_EVERY.as_millis() as u64);
-        self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + every_ms);
+        let now_ms = self.now_ms();
+        self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + REFUSAL_INTERVAL_MS);
     }
 
-    /// When the connection may be read again, unless that is now.
+    /// The connection may be read again at this time; none if it may be read now.
     pub(super) fn reads_at(&self) -> Option<Instant> {
-        let ahead_ms = REFUSED_EVERY.as_millis() as u64 * MAX_REFUSED;
-        let at_ms = self.refused_ms.load(Relaxed).saturating_sub(ahead_ms);
+        let at_ms = self.refused_ms.load(Relaxed).saturating_sub(REFUSAL_INTERVAL_MS * MAX_REFUSED);
         (at_ms > self.now_ms()).then(|| self.began + Duration::from_millis(at_ms))
     }
 

@@ -14,8 +14,8 @@ pub type Socket = Metered<Wire>;
 type Serve = Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>;
 
 /// Serves a connection over HTTP/1.1 once the head of an answer is written; an extension of that answer. The answer's body
-/// stays pending and has no known size, so that hyper announces chunks over HTTP/1.1, and the end of the connection over HTTP/1.0. The connection still counts, is metered
-/// and drained as before, and closes in the end.
+/// stays pending and has no known size, so that hyper announces chunks over HTTP/1.1, and the end of the connection over
+/// HTTP/1.0. The connection still counts, is metered and drained as before, and closes in the end.
 #[derive(Clone)]
 pub struct Takeover(Arc<Mutex<Option<Serve>>>);
 

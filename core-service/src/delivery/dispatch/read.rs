@@ -236,6 +236,13 @@ impl Dispatcher {
     async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
+            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs
+            // their marks.
+            if !self.shards.serves(*shard, self.shared.clock.now_ms())
+                || self.shards.taken_at(*shard) != Some(*taken_at)
+            {
+                continue;
+            }
             // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<Mark> = {
                 let state = self.state.lock();
@@ -243,18 +250,12 @@ impl Dispatcher {
                 let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done);
                 left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()
             };
-            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs their
-            // marks.
-            if !self.shards.serves(*shard, self.shared.clock.now_ms())
-                || self.shards.taken_at(*shard) != Some(*taken_at)
-            {
-                continue;
-            }
             if !left.is_empty() {
                 queue.put_off(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of them.
+            // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core learned
+            // of them.
             self.read_marked(self.marks(*shard, *done + 1, upto, Marks::New).await?);
             *done = upto;
         }

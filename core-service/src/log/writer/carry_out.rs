@@ -20,8 +20,8 @@ use crate::{
 const MIN_CANDIDATES: usize = 8;
 
 impl Writer {
-    /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice as many as the last one took. An
-    /// import is always alone.
+    /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice the number
+    /// that the last append took. An import is always alone.
     fn candidates(&self, jobs: &[Job]) -> usize {
         let mut space = self.space(0);
         let fit = jobs

@@ -16,6 +16,7 @@ use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
         entry::{DatasetTotals, Entry, Kind, Sequenced, ThesisCreated, TokenActivity, Totals},
+        observation::{ProfileSeen, ThesisSeen, TokenSeen},
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
@@ -51,6 +52,24 @@ fn created(new: &NewThesis) -> Kind {
         introduces_token: true,
         totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset) },
     })
+}
+
+/// A thesis of one author about one token, as the upstream shows it.
+fn seen_thesis(upstream_id: &str, text: &str) -> ThesisSeen {
+    ThesisSeen {
+        upstream_id: upstream_id.to_owned(),
+        profile: ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() },
+        token: TokenSeen {
+            chain: "base".to_owned(),
+            address: "0xa".to_owned(),
+            symbol: "RUN".to_owned(),
+            ..TokenSeen::default()
+        },
+        text: text.to_owned(),
+        created_at: 1_000,
+        updated_at: 1_000,
+        ..ThesisSeen::default()
+    }
 }
 
 fn theses_of(entries: &[Sequenced]) -> Vec<String> {

@@ -4,33 +4,19 @@ use super::*;
 use crate::domain::{
     dataset::View,
     id,
-    observation::{Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    observation::{Observation, Seen},
 };
 
 /// A thesis whose author and token are named after the time and their revision.
 fn observation(number: i64, observed_at: i64, revision: Option<i64>) -> Observation {
     let name = Some(format!("{observed_at} {revision:?}"));
+    let seen = seen_thesis(&format!("post {number}"), "text");
     let seen = ThesisSeen {
-        upstream_id: format!("post {number}"),
-        profile: ProfileSeen {
-            upstream_id: "u".to_owned(),
-            handle: "writer".to_owned(),
-            bio: name.clone(),
-            revision,
-            ..ProfileSeen::default()
-        },
-        token: TokenSeen {
-            chain: "base".to_owned(),
-            address: "0xa".to_owned(),
-            symbol: "RUN".to_owned(),
-            name,
-            revision,
-            ..TokenSeen::default()
-        },
-        text: "text".to_owned(),
+        profile: ProfileSeen { bio: name.clone(), revision, ..seen.profile },
+        token: TokenSeen { name, revision, ..seen.token },
         created_at: 1_000 + number,
         updated_at: 1_000 + number,
-        ..ThesisSeen::default()
+        ..seen
     };
     Observation { observed_at, revision: Some(number), seen: Seen::Thesis(Box::new(seen)) }
 }
