@@ -2,8 +2,8 @@
 //!
 //! A core hands out the attempts of the shards whose lease it holds. New deliveries from fan-out go from memory to a
 //! worker. The dispatcher reads all others from the queues: rows of a shard that it takes over, retries that are due,
-//! and deliveries that had no room in memory. Leases only save duplicate work: a report of the expected attempt counts,
-//! whichever worker sends it.
+//! deliveries that had no room in memory, and rows of new marks, which it reads each minute. Leases only save duplicate
+//! work: a report of the expected attempt counts, whichever worker sends it.
 
 mod endpoint;
 mod health;

@@ -187,13 +187,11 @@ fn holding(answer: Response, slot: impl Send + 'static) -> Response {
 pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, next: Next) -> Response {
     let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
     let is_service = entrance.core.gate.is_service(token);
-    match entrance.enter(request, next, is_service).await {
-        Ok(answer) => answer,
-        Err(status) if is_service => status.into_http(),
-        Err(status) => {
-            let mut refusal: Response = status.into_http();
+    entrance.enter(request, next, is_service).await.unwrap_or_else(|status| {
+        let mut refusal: Response = status.into_http();
+        if !is_service {
             refusal.extensions_mut().insert(RefusedRequest);
-            refusal
         }
-    }
+        refusal
+    })
 }

@@ -47,6 +47,7 @@ impl FeedCheckpoint {
                 upstream.add_pending(now_ms.saturating_sub(back));
             }
             checkpoint.write().await?;
+            // A start that finds no checkpoint takes itself for the first.
             upstream.shared.backend.sync().await?;
         }
         Ok(checkpoint)

@@ -121,8 +121,8 @@ impl Projector {
         (changes, checkpoint)
     }
 
-    /// Appends entries to the log and writes their rows. Where this process is the only writer, both are one step.
-    /// `mark` identifies the import that the entries begin.
+    /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
+    /// identifies the import that they begin. Otherwise `after` runs between the two steps, whether or not the first succeeded.
     ///
     /// # Errors
     /// Fails when the store does not answer; entries that reached the log anyway are projected later.

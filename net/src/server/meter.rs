@@ -30,10 +30,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// ends sooner when its reader is also far behind.
 pub(super) const STREAM_READ_TIMEOUT_MS: u32 = 600_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
-/// connection is read only as fast as one refusal each [`REFUSAL_INTERVAL`].
+/// connection is read only as fast as one refusal in each interval.
 const MAX_REFUSED: u64 = 1_000;
-const REFUSAL_INTERVAL: Duration = Duration::from_millis(5);
-/// The value of an unset time: no head has begun, no write waits.
+const REFUSAL_INTERVAL_MS: u64 = 5;
+/// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
 /// The counts and times of one connection.
@@ -238,14 +238,13 @@ impl Meter {
 
     /// Counts a request that a limit refused.
     pub(super) fn was_refused(&self) {
-        let (now_ms, every_ms) = (self.now_ms(), REFUSAL_INTERVAL.as_millis() as u64);
-        self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + every_ms);
+        let now_ms = self.now_ms();
+        self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + REFUSAL_INTERVAL_MS);
     }
 
-    /// Time at which the connection may be read again; `None` if it may be read now.
+    /// The connection may be read again at this time; none if it may be read now.
     pub(super) fn reads_at(&self) -> Option<Instant> {
-        let ahead_ms = REFUSAL_INTERVAL.as_millis() as u64 * MAX_REFUSED;
-        let at_ms = self.refused_ms.load(Relaxed).saturating_sub(ahead_ms);
+        let at_ms = self.refused_ms.load(Relaxed).saturating_sub(REFUSAL_INTERVAL_MS * MAX_REFUSED);
         (at_ms > self.now_ms()).then(|| self.began + Duration::from_millis(at_ms))
     }
 

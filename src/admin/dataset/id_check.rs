@@ -1,5 +1,5 @@
-//! Finds an id that an export has twice. The memory for it does not grow with the export: ids wait in temporary files
-//! until the end, and are then compared one part after the other.
+//! Finds an id that an export has twice. Ids wait in temporary files until the end, and are then compared one part after
+//! the other. This takes 64 MiB of memory, or one part of the ids of a very long export.
 
 use std::io::{self, BufWriter, IntoInnerError, Read as _, Seek as _, Write as _};
 

@@ -38,7 +38,7 @@ const READ_ALLOWANCE: Duration = Duration::from_millis(5);
 /// and its own, which takes the attack's writes along.
 const EVENT_ALLOWANCE: Duration = Duration::from_millis(25);
 /// Time that the p99 of sign-ins may grow beside the half. It is the slowest of ten: without an attack it is 20 to 75 ms on
-/// two processors, of which one password takes 18 ms.
+/// two processors. One password takes 18 ms of that.
 const SIGN_IN_ALLOWANCE: Duration = Duration::from_millis(50);
 /// Growth of the resident memory that is allowed during an attack.
 const MEMORY_DURING_MIB: u64 = 150;

@@ -236,6 +236,13 @@ impl Dispatcher {
     async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
+            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs
+            // their marks.
+            if !self.shards.serves(*shard, self.shared.clock.now_ms())
+                || self.shards.taken_at(*shard) != Some(*taken_at)
+            {
+                continue;
+            }
             // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<QueueMark> = {
                 let state = self.state.lock();
@@ -244,18 +251,12 @@ impl Dispatcher {
                 left.map(|(webhook, first)| QueueMark { webhook: webhook.to_string(), since: minute_of(first) })
                     .collect()
             };
-            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs their
-            // marks.
-            if !self.shards.serves(*shard, self.shared.clock.now_ms())
-                || self.shards.taken_at(*shard) != Some(*taken_at)
-            {
-                continue;
-            }
             if !left.is_empty() {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Only the rows bring an attempt back: their writer may have ended before it notified this core.
+            // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core learned
+            // of them.
             self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?);
             *done = upto;
         }

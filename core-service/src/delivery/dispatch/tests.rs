@@ -149,11 +149,16 @@ impl Bench {
     /// True if nothing is handed out while the dispatcher looks several times.
     async fn stays_away(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> bool {
         for _ in 0..6 {
-            tokio::time::sleep(POLL_INTERVAL).await;
-            // Paused time runs ahead while the store's own thread works; this waits for it.
-            self.core.shared.backend.apply(Vec::new()).await.unwrap();
+            self.pass_round().await;
         }
         claims.try_recv().is_err()
+    }
+
+    /// Lets one poll of the dispatcher pass.
+    async fn pass_round(&self) {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        // Paused time runs ahead while the store's own thread works; this waits for it.
+        self.core.shared.backend.apply(Vec::new()).await.unwrap();
     }
 
     /// Waits until a delivery has this status.

@@ -21,7 +21,7 @@ const MIN_CANDIDATES: usize = 8;
 
 impl Writer {
     /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice the number
-    /// that the last one took. An import is always alone.
+    /// that the last append took. An import is always alone.
     fn candidates(&self, jobs: &[Job]) -> usize {
         let mut space = self.space(0);
         let fit = jobs

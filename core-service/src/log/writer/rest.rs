@@ -1,10 +1,10 @@
 //! The rest of a writer, and its end.
 //!
-//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are
-//! derived and all deliveries are pending. Any other core has a writer because it did not reach the owner for a
-//! while, because it owned the log before, or because it counts. The owner does this work for all entries, so a writer elsewhere ends after a rest even while the log grows.
-//! It removes its row of `unfinished` if the work for its own entries is done. Otherwise the row stays, and the owner
-//! finds the work by it.
+//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are derived
+//! and all deliveries are pending. Any other core has a writer because it did not reach the owner for a while, because it
+//! owned the log before, or because it counts. The owner does this work for all entries, so a writer elsewhere ends after a
+//! rest even while the log grows. It removes its row of `unfinished` if the work for its own entries is done. Otherwise the
+//! row stays, and the owner finds the work by it.
 
 use std::time::Duration;
 

@@ -16,6 +16,7 @@ use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
         entry::{DatasetTotals, Entry, Kind, SequencedEntry, ThesisCreated, TokenActivity, Totals},
+        observation::{ObservedProfile, ObservedThesis, ObservedToken},
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
@@ -51,6 +52,24 @@ fn created(new: &NewThesis) -> Kind {
         introduces_token: true,
         totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset) },
     })
+}
+
+/// A thesis of one author about one token, as the upstream shows it.
+fn observed_thesis(upstream_id: &str, text: &str) -> ObservedThesis {
+    ObservedThesis {
+        upstream_id: upstream_id.to_owned(),
+        profile: ObservedProfile { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ObservedProfile::default() },
+        token: ObservedToken {
+            chain: "base".to_owned(),
+            address: "0xa".to_owned(),
+            symbol: "RUN".to_owned(),
+            ..ObservedToken::default()
+        },
+        text: text.to_owned(),
+        created_at: 1_000,
+        updated_at: 1_000,
+        ..ObservedThesis::default()
+    }
 }
 
 fn theses_of(entries: &[SequencedEntry]) -> Vec<String> {

@@ -7,7 +7,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process,
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -18,7 +17,7 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use super::{
     ScyllaStore, migrate, session,
     tests::options,
-    traces::{TIMEOUT_MS, deletions_met},
+    traces::{deletions_met, until},
 };
 use crate::{
     domain::window::{DAY_MS, MINUTE_MS},
@@ -50,17 +49,6 @@ fn row(table: &'static Table, number: i64, written_at: i64, ttl: u32) -> Change 
     });
     let body = Some(Bytes::from_static(b"body"));
     Change { table, key: key.collect(), version: written_at, body, ttl: Some(ttl) }
-}
-
-async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = SystemClock.now_ms() + TIMEOUT_MS;
-    loop {
-        if let Some(found) = probe().await {
-            return found;
-        }
-        assert!(SystemClock.now_ms() < deadline, "{what}: not within {TIMEOUT_MS} ms");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 /// The folder in which a node keeps the files of a keyspace; none when the node is on another machine.

@@ -17,19 +17,6 @@ use crate::{
 };
 
 impl Bench {
-    /// The next attempt that is handed out.
-    async fn next_claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
-        for _ in 0..1_000 {
-            if let Ok(claimed) = claims.try_recv() {
-                return claimed;
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-            // Paused time runs ahead while the store's own thread works; this waits for it.
-            self.core.shared.backend.apply(Vec::new()).await.unwrap();
-        }
-        panic!("nothing was handed out");
-    }
-
     /// Writes a delivery's row so that nobody can read it.
     async fn damage(&self, delivery: &str) {
         let body = Some(Bytes::from_static(b"\xff"));

@@ -16,15 +16,13 @@ impl Bench {
             if holds().await {
                 return;
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
-            // Paused time runs ahead while the store's own thread works; this waits for it.
-            self.core.shared.backend.apply(Vec::new()).await.unwrap();
+            self.pass_round().await;
         }
         panic!("it never held");
     }
 
     /// The next attempt that is handed out.
-    async fn claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
+    pub(super) async fn next_claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
         self.until(async || !claims.is_empty()).await;
         claims.try_recv().unwrap()
     }
@@ -65,7 +63,7 @@ async fn the_first_worker_gets_what_was_due_before_it_came() {
     bench.becomes(&event, "wh_1", Status::Pending).await;
     bench.clock.advance(10 * 60_000);
     let (_place, mut claims) = bench.core.dispatcher.join(8);
-    assert_eq!(bench.claim(&mut claims).await.delivery.event_id, event);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, event);
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +81,7 @@ async fn a_replay_without_a_notification_is_sent_although_older_rows_wait() {
     // The cores have no addresses, so they do not reach each other.
     let sent = replay(&other, &older, clock_now(&other), "seed").await.unwrap();
     bench.clock.advance(2_000);
-    assert_eq!(bench.claim(&mut claims).await.delivery.id, sent.id);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.id, sent.id);
 }
 
 /// Lets time pass while both cores keep what they have.
@@ -117,7 +115,7 @@ async fn hold_back(age_s: u64, then_s: u64) {
     }
     pass(&bench, age_s).await;
     let (_place, mut claims) = dispatcher.join(2);
-    let out = [bench.claim(&mut claims).await, bench.claim(&mut claims).await];
+    let out = [bench.next_claim(&mut claims).await, bench.next_claim(&mut claims).await];
     let original = bench.disabled_webhook(&second, now_ms).await;
     let third = Delivery { replay_of: Some(original.id.clone()), ..original };
     bench.core.shared.deliveries.create(&[&third], now_ms).await.unwrap();
@@ -132,7 +130,7 @@ async fn hold_back(age_s: u64, then_s: u64) {
     pass(&bench, then_s).await;
     // The attempt that is still out keeps the shard here until the other core has no worker any more.
     drop(place);
-    let last = bench.claim(&mut claims).await;
+    let last = bench.next_claim(&mut claims).await;
     let mut sent: Vec<String> = out.iter().chain([&last]).map(|claimed| claimed.delivery.id.clone()).collect();
     sent.sort_unstable();
     replays.sort_unstable();
@@ -156,5 +154,5 @@ async fn a_clock_that_was_wrong_holds_up_no_attempt() {
     let replay = Delivery { replay_of: Some(delivery.id.clone()), ..delivery };
     deliveries.create(&[&replay], now_ms).await.unwrap();
     pass(&bench, 300).await;
-    assert_eq!(bench.claim(&mut claims).await.delivery.id, replay.id);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.id, replay.id);
 }

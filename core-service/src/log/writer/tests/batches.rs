@@ -4,32 +4,13 @@ use std::ops::Bound;
 
 use super::*;
 use crate::{
-    domain::observation::{
-        Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
-    },
+    domain::observation::{ObservedEngagement, Observation, ObservedThing},
     key,
     store::Scan,
 };
 
-fn thesis(number: usize, text: String) -> Observation {
-    let seen = ObservedThesis {
-        upstream_id: format!("post {number}"),
-        profile: ObservedProfile {
-            upstream_id: "u".to_owned(),
-            handle: "writer".to_owned(),
-            ..ObservedProfile::default()
-        },
-        token: ObservedToken {
-            chain: "base".to_owned(),
-            address: "0xa".to_owned(),
-            symbol: "RUN".to_owned(),
-            ..ObservedToken::default()
-        },
-        text,
-        created_at: 1_000,
-        updated_at: 1_000,
-        ..ObservedThesis::default()
-    };
+fn thesis(number: usize, text: &str) -> Observation {
+    let seen = observed_thesis(&format!("post {number}"), text);
     Observation { observed_at: 1, revision: Some(1), seen: ObservedThing::Thesis(Box::new(seen)) }
 }
 
@@ -65,7 +46,7 @@ async fn many_small_observations_go_into_one_append() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("small".to_owned());
-    observe(&core, &dataset, (0..150).map(|number| thesis(number, "short".to_owned()))).await;
+    observe(&core, &dataset, (0..150).map(|number| thesis(number, "short"))).await;
     let likes = observe(&core, &dataset, (0..150).map(like)).await;
     assert!(likes.iter().any(|(entries, _)| *entries == 150), "{likes:?}");
 }
@@ -77,7 +58,7 @@ async fn long_texts_do_not_make_a_large_append() {
     let dataset = Dataset::Project("long".to_owned());
     // The longest text that ingestion takes, in the longest letters.
     let text = "\u{1f680}".repeat(10_000);
-    let theses = observe(&core, &dataset, (0..20).map(|number| thesis(number, text.clone()))).await;
+    let theses = observe(&core, &dataset, (0..20).map(|number| thesis(number, &text))).await;
     let likes = observe(&core, &dataset, (0..20).map(like)).await;
     for (entries, bytes) in theses.into_iter().chain(likes) {
         assert!(bytes <= 90 * 1024, "an append of {entries} entries has {bytes} bytes");
@@ -90,7 +71,7 @@ async fn an_entry_larger_than_an_append_may_be_is_appended_alone() {
     let core = core(shared_memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("huge".to_owned());
     let texts = [5, 200_000, 5, 5];
-    let theses = texts.into_iter().enumerate().map(|(number, length)| thesis(number, "x".repeat(length)));
+    let theses = texts.into_iter().enumerate().map(|(number, length)| thesis(number, &"x".repeat(length)));
     let theses = observe(&core, &dataset, theses).await;
     let likes = observe(&core, &dataset, (0..texts.len()).map(like)).await;
     for appends in [theses, likes] {

@@ -4,33 +4,19 @@ use super::*;
 use crate::domain::{
     dataset::View,
     id,
-    observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
+    observation::{Observation, ObservedThing},
 };
 
 /// A thesis whose author and token are named after the time and their revision.
 fn observation(number: i64, observed_at: i64, revision: Option<i64>) -> Observation {
     let name = Some(format!("{observed_at} {revision:?}"));
+    let seen = observed_thesis(&format!("post {number}"), "text");
     let seen = ObservedThesis {
-        upstream_id: format!("post {number}"),
-        profile: ObservedProfile {
-            upstream_id: "u".to_owned(),
-            handle: "writer".to_owned(),
-            bio: name.clone(),
-            revision,
-            ..ObservedProfile::default()
-        },
-        token: ObservedToken {
-            chain: "base".to_owned(),
-            address: "0xa".to_owned(),
-            symbol: "RUN".to_owned(),
-            name,
-            revision,
-            ..ObservedToken::default()
-        },
-        text: "text".to_owned(),
+        profile: ObservedProfile { bio: name.clone(), revision, ..seen.profile },
+        token: ObservedToken { name, revision, ..seen.token },
         created_at: 1_000 + number,
         updated_at: 1_000 + number,
-        ..ObservedThesis::default()
+        ..seen
     };
     Observation { observed_at, revision: Some(number), seen: ObservedThing::Thesis(Box::new(seen)) }
 }

@@ -3,9 +3,7 @@
 use super::*;
 use crate::{
     convert::entry::event_type,
-    domain::observation::{
-        Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
-    },
+    domain::observation::{ObservedEngagement, Observation, ObservedThing},
     tables::events::positions_of,
 };
 
@@ -15,22 +13,6 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
         let dataset = Dataset::Project("liked".to_owned());
-        let thesis = ObservedThesis {
-            upstream_id: "post".to_owned(),
-            profile: ObservedProfile {
-                upstream_id: "u".to_owned(),
-                handle: "writer".to_owned(),
-                ..ObservedProfile::default()
-            },
-            token: ObservedToken {
-                chain: "base".to_owned(),
-                address: "0xa".to_owned(),
-                symbol: "RUN".to_owned(),
-                ..ObservedToken::default()
-            },
-            text: "text".to_owned(),
-            ..ObservedThesis::default()
-        };
         let observe = async |revision, seen| {
             let observation = Observation { observed_at: 1, revision: Some(revision), seen };
             core.datasets.observe_here(&dataset, observation).await.unwrap().applied
@@ -39,7 +21,7 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
             let upstream_id = "post".to_owned();
             ObservedThing::Engagement(ObservedEngagement { upstream_id, likes: Some(likes), replies: None })
         };
-        assert!(observe(0, ObservedThing::Thesis(Box::new(thesis))).await);
+        assert!(observe(0, ObservedThing::Thesis(Box::new(observed_thesis("post", "text")))).await);
         for likes in 1..=5 {
             assert!(observe(likes, liked(likes)).await);
             assert!(!observe(likes, liked(likes)).await, "applied twice");
