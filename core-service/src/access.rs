@@ -3,7 +3,6 @@
 pub mod gate;
 pub mod idempotency;
 pub mod key_usage;
-pub(crate) mod kinds;
 pub mod limits;
 pub mod open_streams;
 pub mod rights;

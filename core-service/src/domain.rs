@@ -10,6 +10,7 @@ pub mod derivation;
 pub mod entry;
 pub mod handle;
 pub mod id;
+pub(crate) mod id_kind;
 pub mod list_cursor;
 pub mod member_key;
 pub mod observation;

@@ -57,7 +57,7 @@ use self::{
     entrance::{Entrance, MAX_CALLS_OF_CONNECTION},
     guard::Guard,
 };
-use crate::operations::Core;
+use crate::service::Core;
 
 /// Byte limit of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;

@@ -13,7 +13,7 @@ use crate::{
         CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
         PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
     },
-    operations::Core,
+    service::Core,
     store::Consistency,
 };
 

@@ -1,4 +1,4 @@
-//! The operations, one file each, and the parts of a core that they work with.
+//! The operations, one file each.
 
 pub mod account;
 pub mod admin;
@@ -20,7 +20,7 @@ pub mod list_deliveries;
 pub mod list_events;
 pub mod list_theses;
 pub mod list_webhooks;
-mod missing;
+pub mod missing;
 pub mod open_stream;
 mod refresh;
 pub mod replay_delivery;
@@ -33,84 +33,3 @@ mod theses;
 mod token_counts;
 pub mod update_webhook;
 pub mod verify_thesis;
-
-use std::sync::{Arc, OnceLock};
-
-use secrecy::SecretString;
-use thesis_net::trace;
-use tokio::sync::Semaphore;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-use crate::{
-    access::{gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams},
-    accounts::Accounts,
-    delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
-    error::{Error, Result},
-    ingest::{pushes::Pushes, upstream::Upstream},
-    log::datasets::Datasets,
-    replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
-    search::SearchIndex,
-    shared::Shared,
-};
-
-pub use self::missing::MAX_NEAR_SEARCHES;
-
-/// A running core.
-pub struct Core {
-    /// State that all use cases share.
-    pub shared: Arc<Shared>,
-    /// The checks before every operation.
-    pub gate: Arc<Gate>,
-    /// Datasets with their writers.
-    pub datasets: Arc<Datasets>,
-    /// The source of live data; none if this core follows no upstream.
-    pub upstream: Option<Arc<Upstream>>,
-    /// Observations that clients push.
-    pub pushes: Pushes,
-    /// The search index.
-    pub search: Arc<SearchIndex>,
-    /// Permits for searches of near names.
-    pub near_searches: Arc<Semaphore>,
-    /// Stored responses of idempotency keys.
-    pub idempotency: Idempotency,
-    /// Hands out due attempts.
-    pub dispatcher: Arc<Dispatcher>,
-    /// The cores that are alive.
-    pub members: Arc<Members>,
-    /// The other cores.
-    pub peers: Arc<Peers>,
-    /// The limit of open streams per project.
-    pub slots: Arc<StreamSlots>,
-    /// The streams that are open at this core.
-    pub open_streams: Arc<OpenStreams>,
-    /// Passwords, sessions and mail.
-    pub accounts: Accounts,
-    /// Usage counts of keys.
-    pub key_usage: Arc<KeyUsage>,
-    /// The link that creates the first administrator, if there is none at the start.
-    pub set_up_link: OnceLock<SecretString>,
-    /// Checks the URLs of webhooks.
-    pub urls: UrlVetter,
-    /// Cancelled when the core stops.
-    pub stop: CancellationToken,
-    pub(crate) tasks: TaskTracker,
-}
-
-impl Core {
-    /// Runs work that changes state. Once started, it continues to its end although its caller may give up. While the
-    /// store is unavailable no work starts: it could only wait for the store, and there may be many callers.
-    ///
-    /// # Errors
-    /// Fails with the errors of the work, or if the work panics.
-    pub(crate) async fn run_to_end<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        if let Some(mut away) = self.shared.backend.away() {
-            // The sender lives as long as the store.
-            drop(away.wait_for(|away| !*away).await);
-        }
-        let work = trace::within(trace::current(), work);
-        self.tasks.spawn(work).await.map_err(Error::internal)?
-    }
-}

@@ -1,27 +1,20 @@
 //! The stores and tools that every part of a core uses. They know no use case.
 
-pub mod control;
-pub mod generation;
-pub mod key_ring;
-pub mod notifications;
-pub mod queue_hints;
-pub mod secret_check;
-
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use tokio::sync::Semaphore;
 
-use self::{
+use crate::{
     control::Control,
-    generation::Generation,
-    key_ring::KeyRing,
+    keys::key_ring::KeyRing,
     notifications::Notifications,
     queue_hints::{PendingDelivery, QueueHints},
-};
-use crate::{
     store::{SharedBackend, StoreResult},
-    tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore},
+    tables::{
+        deliveries::DeliveryStore, events::EventIndex, generation::Generation, log::LogStore, queue::shard_of,
+        theses::ThesisStore,
+    },
 };
 
 /// Time after which requests end that wait for a store that is away.

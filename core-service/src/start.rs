@@ -26,19 +26,23 @@ use crate::{
         open_streams::OpenStreams,
     },
     accounts::{AccountSettings, Accounts},
+    control::Control,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
+    keys::key_ring::KeyRing,
     log::datasets::Datasets,
     measure,
     metrics::{CONFIGURED, declare},
     operations::{
-        Core, MAX_NEAR_SEARCHES,
         account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
-        ended_sessions, stream_tickets,
+        ended_sessions,
+        missing::MAX_NEAR_SEARCHES,
+        stream_tickets,
     },
+    queue_hints::QueueHints,
     replicas::{
         members::Members,
         peers::{Dial, OnNotification, Peers, over_grpc},
@@ -49,11 +53,12 @@ use crate::{
         SearchIndex,
         follow::{Follower, follow},
     },
-    shared::{
-        MAX_TOKEN_READS, Shared, control::Control, generation::Generation, key_ring::KeyRing, queue_hints::QueueHints,
-    },
+    service::Core,
+    shared::{MAX_TOKEN_READS, Shared},
     store::{SharedBackend, observed::ObservedStore},
-    tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
+    tables::{
+        deliveries::DeliveryStore, events::EventIndex, generation::Generation, log::LogStore, theses::ThesisStore,
+    },
 };
 
 /// Interval at which the limits drop ended windows.

@@ -3,11 +3,7 @@
 //! A table is a descriptor. Its key columns stay readable in CQL, and its body is protobuf bytes beside a version. The
 //! repositories above give the tables their meaning; they are written once for both backends.
 
-#[cfg(test)]
-mod conformance;
 pub mod embedded;
-#[cfg(test)]
-pub(crate) mod faulty;
 pub mod observed;
 pub mod schema;
 pub mod scylla;

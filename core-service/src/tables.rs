@@ -10,6 +10,7 @@ pub mod deliveries;
 pub mod delivery_event;
 pub mod derived;
 pub mod events;
+pub mod generation;
 pub mod idempotency;
 pub mod index_scope;
 pub mod key_usage;

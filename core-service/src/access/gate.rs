@@ -23,6 +23,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 
 use super::limits::Limits;
 use crate::{
+    control::{Control, ControlState},
     domain::{
         control::{ApiKey, Organization, Project},
         dataset::View,
@@ -34,11 +35,8 @@ use crate::{
         window::MINUTE_MS,
     },
     error::{Error, Result},
+    keys::key_ring::{KeyRing, is_api_key},
     metrics::LIMITS,
-    shared::{
-        control::{Control, ControlState},
-        key_ring::{KeyRing, is_api_key},
-    },
 };
 
 pub use self::{call::Call, member::Member, refused_call::RefusedCall};

@@ -19,7 +19,7 @@ use super::gate::Call;
 use crate::{
     domain::operation::Operation,
     error::{Error, Result},
-    shared::key_ring::{KeyRing, SealPurpose},
+    keys::key_ring::{KeyRing, SealPurpose},
     store::{Expect, SharedBackend, StoreResult},
     tables::idempotency::{IdempotencyKey, StoredRequest},
 };

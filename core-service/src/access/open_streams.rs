@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::gate::Gate;
-use crate::{domain::operation::Operation, replicas::stream_slots::StreamSlot, shared::control::Control};
+use crate::{control::Control, domain::operation::Operation, replicas::stream_slots::StreamSlot};
 
 /// Interval between two checks for streams that must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

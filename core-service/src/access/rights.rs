@@ -8,13 +8,13 @@ use std::sync::Arc;
 use thesis_proto::error::ErrorCode;
 
 use crate::{
-    access::kinds,
+    control::ControlState,
     domain::{
         account::{Actor, Invitation, Role},
         control::{ApiKey, Organization, Project},
+        id_kind,
     },
     error::{Error, Result},
-    shared::control::ControlState,
 };
 
 /// The error for a member who names an organization that does not exist, or not for them.
@@ -48,7 +48,7 @@ fn no_key() -> Error {
 
 /// The error for an unknown object, in the form for members or for operators.
 fn unknown(actor: &Actor, code: ErrorCode, id: &str, to_member: fn() -> Error) -> Error {
-    if actor.is_member { to_member() } else { kinds::unknown_to_operator(code, id) }
+    if actor.is_member { to_member() } else { id_kind::unknown_to_operator(code, id).into() }
 }
 
 fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required: Role) -> Option<Result<()>> {

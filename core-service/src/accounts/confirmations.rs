@@ -3,9 +3,10 @@
 use super::Accounts;
 use crate::{
     accounts::{mail::Letter, resets::no_link},
+    control::ControlState,
     domain::account::{CONFIRMATION_MS, User, folded_email},
     error::Result,
-    shared::{Shared, control::ControlState},
+    shared::Shared,
 };
 
 /// Prefix of the text that the link signs.

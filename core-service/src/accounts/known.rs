@@ -3,7 +3,7 @@
 use super::attempts::network;
 use crate::{
     domain::window::DAY_MS,
-    shared::key_ring::KeyRing,
+    keys::key_ring::KeyRing,
     tables::account::{KNOWN_DAYS, KnownOrigin, KnownOrigins},
 };
 

@@ -4,12 +4,13 @@
 use thesis_proto::error::ErrorCode;
 
 use crate::{
+    control::People,
     domain::{
         account::{OPERATOR, RESET_MS, User},
         id,
     },
     error::{Error, Result},
-    shared::{Shared, control::People},
+    shared::Shared,
     store::{Change, Consistency},
     tables::account::{self as rows, Reset},
 };

@@ -11,7 +11,8 @@ use crate::{
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
     error::{Error, Result},
-    shared::{Shared, key_ring::user_of_session},
+    keys::key_ring::user_of_session,
+    shared::Shared,
     store::{Change, Consistency, StoreError},
     tables::{
         account::{self as rows, Session, StoredSession},

@@ -45,8 +45,9 @@ use super::rule::{DeliveryRule, Verdict};
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
+    queue_hints::PendingDelivery,
     replicas::members::Members,
-    shared::{Shared, queue_hints::PendingDelivery},
+    shared::Shared,
     tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 

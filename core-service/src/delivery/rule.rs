@@ -2,8 +2,8 @@
 //! cancelled.
 
 use crate::{
+    control::ControlState,
     domain::{control::Webhook, delivery::Delivery},
-    shared::control::ControlState,
 };
 
 /// The rule for a webhook's deliveries.

@@ -22,7 +22,6 @@ use crate::{
     convert,
     error::Result as Outcome,
     operations::{
-        Core,
         account::{
             accept_invitation::accept_invitation, change_password::change_password, confirm_email::confirm_email,
             create_invitation::create_invitation, create_organization::create_organization,
@@ -38,6 +37,7 @@ use crate::{
         },
         admin::{self, change_project, create_key::NewKey},
     },
+    service::Core,
 };
 
 /// The seed of the thing that a form creates, the same each time this session sends the form. A form without a name has no

@@ -19,8 +19,8 @@ use super::{
     answer::{internal, status},
 };
 use crate::{
-    access::kinds::unknown_to_operator,
     convert,
+    domain::id_kind::unknown_to_operator,
     error::Error,
     operations::admin::{
         backup::backup,
@@ -107,7 +107,7 @@ impl AdminService for Api {
         self.refresh("AdminService/ListProjects").await?;
         let state = self.core.shared.control.state();
         if let Some(of) = of.as_deref().filter(|of| state.organization(of).is_none()) {
-            let error = unknown_to_operator(ErrorCode::OrganizationNotFound, of);
+            let error = unknown_to_operator(ErrorCode::OrganizationNotFound, of).into();
             return Err(status(&error, &self.core.gate.new_request_id(), "AdminService/ListProjects"));
         }
         let wanted = state.projects().filter(|row| of.as_ref().is_none_or(|of| *of == row.organization_id));

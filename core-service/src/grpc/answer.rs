@@ -31,7 +31,7 @@ use crate::{
     accounts::sessions,
     domain::{abuse::network_of, control::ApiKey, member_key::MemberKey, operation::Operation},
     error::{Error, Result as Outcome},
-    operations::Core,
+    service::Core,
 };
 
 const WINDOW_SECONDS: i64 = 60;

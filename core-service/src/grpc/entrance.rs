@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, transport::server::TcpConnectInfo};
 
 use super::{MAX_MESSAGE, answer::error_status, deadline::DeadlineBody, guard, reflection};
-use crate::{domain::abuse::network_of, named_slots::NamedSlots, operations::Core};
+use crate::{domain::abuse::network_of, named_slots::NamedSlots, service::Core};
 
 /// Bytes of a request message with its frame.
 const MAX_FRAME: usize = MAX_MESSAGE + 5;

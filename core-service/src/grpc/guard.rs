@@ -28,7 +28,7 @@ use super::{
     deadline::DeadlineBody,
     exposure::Exposure,
 };
-use crate::operations::Core;
+use crate::service::Core;
 
 /// The header with the client's timeout.
 const TIMEOUT: &str = "grpc-timeout";

@@ -15,7 +15,7 @@ use tonic::{body::Body, server::NamedService, service::Routes};
 use tonic_reflection::server::{Builder, Error};
 use tower::Service;
 
-use crate::operations::Core;
+use crate::service::Core;
 
 /// The services for callers with a key.
 const PUBLIC: [&str; 8] = [

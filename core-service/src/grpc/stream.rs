@@ -29,10 +29,10 @@ use crate::{
     error::{Error, Result as Outcome},
     log::forward::read_forward,
     operations::{
-        Core,
         open_stream::{StreamQuery, begin, take_place},
         stream_tickets::{self, FoundTicket, find_ticket, use_ticket},
     },
+    service::Core,
 };
 
 /// The first and the largest pause before the retry of a failed log read.

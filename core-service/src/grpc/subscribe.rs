@@ -17,7 +17,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::{Request, Response, Status};
 
 use super::answer::{error_status, meta, trusted};
-use crate::operations::Core;
+use crate::service::Core;
 
 /// Events are read in pieces of about this size.
 const PIECE: usize = 16 * 1024;

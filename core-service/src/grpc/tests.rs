@@ -10,7 +10,7 @@ use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
+use crate::tests::harness::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
 
 fn routes(core: &Arc<Core>) -> Routes {
     guarded(services(core), Guard::new(core, Exposure::All, Vec::new()))
@@ -18,7 +18,7 @@ fn routes(core: &Arc<Core>) -> Routes {
 
 async fn core() -> Arc<Core> {
     let clock = ManualClock::new();
-    testing::core(testing::memory(&clock), &clock, 0).await
+    harness::core(harness::memory(&clock), &clock, 0).await
 }
 
 /// A message in its frame.

@@ -10,7 +10,7 @@ use thesis_proto::error::ApiError;
 use tonic::{Code, Response, Status};
 use tracing::Level;
 
-use crate::{access::gate::RequestMeta, domain::operation::Operation, operations::Core};
+use crate::{access::gate::RequestMeta, domain::operation::Operation, service::Core};
 
 /// Log target of the lines, off unless `SVC_LOG` names it.
 const TARGET: &str = "access";

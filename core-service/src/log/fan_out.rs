@@ -21,7 +21,8 @@ use crate::{
         entry::Entry,
     },
     error,
-    shared::{Shared, queue_hints::PendingDelivery},
+    queue_hints::PendingDelivery,
+    shared::Shared,
     store::StoreError,
     tables::log::{checkpoint_change, decode},
 };

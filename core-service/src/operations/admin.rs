@@ -28,9 +28,7 @@ use thesis_proto::{
     near,
 };
 
-use super::Core;
 use crate::{
-    access::kinds::unknown_to_operator,
     accounts::{
         fields::{name_fault, refuse},
         sessions::audit_row,
@@ -38,10 +36,12 @@ use crate::{
     domain::{
         account::{Act, Actor},
         dataset::Dataset,
+        id_kind::unknown_to_operator,
         operation::Feature,
         scope::Scope,
     },
     error::{Error, Result},
+    service::Core,
 };
 
 pub(crate) fn invalid(param: &str, rule: &str) -> Error {

@@ -9,19 +9,19 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Core, theses::with_references};
+use super::theses::with_references;
 use crate::{
     access::gate::Call,
     convert,
-    domain::row::NewThesis,
     domain::{
         dataset::{Dataset, View},
         entry::Kind,
         handle, id,
-        row::{Profile, Thesis, Token},
+        row::{NewThesis, Profile, Thesis, Token},
     },
     error::{Error, Result},
     sandbox::fixtures::CHAIN,
+    service::Core,
 };
 
 /// A test thesis to create, with checked shape.

@@ -7,7 +7,6 @@ use thesis_proto::{
     v1,
 };
 
-use super::Core;
 use crate::{
     access::gate::Call,
     domain::{
@@ -15,7 +14,8 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    shared::key_ring::SealPurpose,
+    keys::key_ring::SealPurpose,
+    service::Core,
 };
 
 /// Characters of a signing secret that may be shown.

@@ -1,7 +1,7 @@
 //! Deletes a webhook.
 
-use super::{Core, get_webhook::own_webhook};
-use crate::{access::gate::Call, domain::control::ControlChange, error::Result, shared::control::ControlState};
+use super::get_webhook::own_webhook;
+use crate::{access::gate::Call, control::ControlState, domain::control::ControlChange, error::Result, service::Core};
 
 /// Deletes a webhook of the caller's project and environment.
 ///

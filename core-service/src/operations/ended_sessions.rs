@@ -6,8 +6,7 @@ use futures::{StreamExt as _, stream};
 use thesis_proto::error::ErrorCode;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Core;
-use crate::{accounts::sessions, domain::member_key::MemberKey};
+use crate::{accounts::sessions, domain::member_key::MemberKey, service::Core};
 
 /// Interval between two checks of the sessions with open streams.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

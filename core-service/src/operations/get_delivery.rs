@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use thesis_proto::error::ErrorCode;
 
-use super::{Core, get_webhook::own_webhook, missing::missing};
-use crate::{access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result};
+use super::{get_webhook::own_webhook, missing::missing};
+use crate::{
+    access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
+};
 
 /// Finds a delivery of the caller's project and environment.
 ///

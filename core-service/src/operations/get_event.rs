@@ -2,11 +2,12 @@
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::{Core, missing::missing};
+use super::missing::missing;
 use crate::{
     access::gate::Call,
     convert,
     error::{Error, Result},
+    service::Core,
     tables::{events::position_of, log::decode},
 };
 

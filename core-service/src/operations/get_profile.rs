@@ -2,8 +2,8 @@
 
 use thesis_proto::v1;
 
-use super::{Core, refresh, resolve::ProfileReference};
-use crate::{access::gate::Call, convert, error::Result};
+use super::{refresh, resolve::ProfileReference};
+use crate::{access::gate::Call, convert, error::Result, service::Core};
 
 /// Reads a profile, with its wallet if the Wallets API is enabled and the key may read wallets.
 ///

@@ -2,8 +2,8 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{Core, refresh, resolve::ProfileReference};
-use crate::{access::gate::Call, convert, error::Result};
+use super::{refresh, resolve::ProfileReference};
+use crate::{access::gate::Call, convert, error::Result, service::Core};
 
 /// Reads the wallets of a profile.
 ///

@@ -2,10 +2,11 @@
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::{Core, missing::missing, theses::with_references};
+use super::{missing::missing, theses::with_references};
 use crate::{
     access::gate::Call,
     error::{Error, Result},
+    service::Core,
 };
 
 /// Reads one thesis that the caller sees, within its history window.

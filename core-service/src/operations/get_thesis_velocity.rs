@@ -2,12 +2,13 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{Core, refresh};
+use super::refresh;
 use crate::{
     access::gate::Call,
     convert,
     domain::{row::Token, window::HOUR_MS},
     error::Result,
+    service::Core,
 };
 
 /// Reads how fast theses on a token arrive.

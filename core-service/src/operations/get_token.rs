@@ -2,8 +2,8 @@
 
 use thesis_proto::v1;
 
-use super::{Core, refresh, token_counts::counted};
-use crate::{access::gate::Call, error::Result};
+use super::{refresh, token_counts::counted};
+use crate::{access::gate::Call, error::Result, service::Core};
 
 /// Reads a token's metadata and counts.
 ///

@@ -3,7 +3,7 @@
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
-    Core, refresh,
+    refresh,
     theses::{Slices, by_time, still_there, with_references},
 };
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     convert,
     domain::{derivation::HourCounts, window::DAY_MS},
     error::Result,
+    service::Core,
     tables::index_scope::IndexScope,
 };
 

@@ -2,11 +2,11 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::Core;
 use crate::{
     access::{gate::Call, limits::Month},
     domain::{operation::RateClass, plan::Plan},
     error::Result,
+    service::Core,
 };
 
 /// The project whose usage is read, and its organization.

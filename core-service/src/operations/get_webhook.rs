@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use thesis_proto::error::ErrorCode;
 
-use super::{Core, missing::missing};
+use super::missing::missing;
 use crate::{
     access::gate::Caller,
+    control::ControlState,
     domain::control::Webhook,
     error::{Error, Result},
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Finds a webhook of the caller's project and environment.

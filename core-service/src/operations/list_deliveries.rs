@@ -1,6 +1,6 @@
 //! Lists the deliveries of a webhook.
 
-use super::{Core, get_webhook::get_webhook, list_webhooks::Page};
+use super::{get_webhook::get_webhook, list_webhooks::Page};
 use crate::{
     access::gate::Call,
     delivery::rule::DeliveryRule,
@@ -9,6 +9,7 @@ use crate::{
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
+    service::Core,
     tables::deliveries::LogPosition,
 };
 

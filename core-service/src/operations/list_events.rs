@@ -2,7 +2,6 @@
 
 use thesis_proto::{filter::CompiledFilter, v1};
 
-use super::Core;
 use crate::{
     access::gate::Call,
     domain::list_cursor::{HistoryPosition, list_name},
@@ -11,6 +10,7 @@ use crate::{
         backward::{Backward, LogSlice, Positions},
         selection::{Selection, select},
     },
+    service::Core,
     tables::log::decode,
 };
 

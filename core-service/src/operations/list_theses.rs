@@ -3,7 +3,7 @@
 use thesis_proto::v1;
 
 use super::{
-    Core, resolve,
+    resolve,
     theses::{Slices, by_time, still_there, with_references},
 };
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     },
     error::{Error, Result},
     search::{Cancellation, SearchFilter, run::likes_page},
+    service::Core,
     tables::index_scope::IndexScope,
 };
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Core;
 use crate::{
     access::gate::Caller,
     domain::{
@@ -10,6 +9,7 @@ use crate::{
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
+    service::Core,
 };
 
 /// A page of a list.

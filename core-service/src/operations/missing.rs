@@ -12,18 +12,19 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    Core,
-    resolve::{self, ProfileReference},
-};
+use super::resolve::{self, ProfileReference};
 use crate::{
-    access::{gate::Call, kinds},
-    domain::dataset::{Dataset, View},
+    access::gate::Call,
+    domain::{
+        dataset::{Dataset, View},
+        id_kind,
+    },
     error::{Error, Result},
     search::{
         NearMatches, SearchIndex,
         run::{wait_until_complete, with_index},
     },
+    service::Core,
 };
 
 /// Near names in one error.
@@ -38,8 +39,8 @@ pub const MAX_NEAR_SEARCHES: usize = 2;
 /// Returns the error for a code. If the prefix of the id belongs to another kind, the error says so, also when no such
 /// thing exists.
 pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
-    if let Some(mistaken) = kinds::mistaken(code, given) {
-        return mistaken;
+    if let Some(mistaken) = id_kind::mistaken(code, given) {
+        return mistaken.into();
     }
     let text = match code {
         ErrorCode::ThesisNotFound => "there is no such thesis; list those that you see with GET /v1/theses",
@@ -147,7 +148,7 @@ fn with_near(code: ErrorCode, what: &str, near: &[String]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::kinds::IdKind;
+    use crate::domain::id_kind::IdKind;
 
     fn text(code: ErrorCode, given: &str) -> String {
         let error = missing(code, given).api;
@@ -160,7 +161,7 @@ mod tests {
         let id = "0123456789abcdefghjkmnpq";
         let message = text(ErrorCode::ProfileNotFound, &format!("th_{id}"));
         assert_eq!(message, "th_… is the id of a thesis; read it with GET /v1/theses/{id}");
-        for IdKind { prefix, code, .. } in &kinds::KINDS {
+        for IdKind { prefix, code, .. } in &id_kind::KINDS {
             assert!(text(*code, &format!("{prefix}{id}")).starts_with("there is no such "), "{prefix}");
             assert_eq!(text(*code, "x"), text(*code, &format!("{prefix}{id}")));
         }

@@ -8,11 +8,11 @@ use thesis_proto::{
 };
 
 use self::missed::MissedEvents;
-use super::Core;
 use crate::{
     access::gate::Call,
     error::{Error, Result},
     replicas::stream_slots::StreamSlot,
+    service::Core,
     store::Consistency,
 };
 

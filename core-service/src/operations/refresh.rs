@@ -8,10 +8,7 @@ use thesis_proto::{
     v1::{self, look_up_request::Thing},
 };
 
-use super::{
-    Core,
-    resolve::{self, ProfileReference},
-};
+use super::resolve::{self, ProfileReference};
 use crate::{
     access::gate::Call,
     domain::{
@@ -20,6 +17,7 @@ use crate::{
     },
     error::{Error, Result},
     ingest::upstream::{LookupOutcome, Upstream},
+    service::Core,
 };
 
 /// The error when a lookup is necessary and the upstream cannot be reached.

@@ -2,7 +2,7 @@
 
 use thesis_proto::error::ErrorCode;
 
-use super::{Core, get_delivery::own_delivery};
+use super::get_delivery::own_delivery;
 use crate::{
     access::gate::Call,
     domain::{
@@ -10,7 +10,8 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    shared::queue_hints::PendingDelivery,
+    queue_hints::PendingDelivery,
+    service::Core,
 };
 
 /// Sends a delivery of the caller's project and environment again, as a new one named after the seed.

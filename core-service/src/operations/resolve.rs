@@ -9,7 +9,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Core, missing};
+use super::missing;
 use crate::{
     access::gate::Call,
     convert,
@@ -18,6 +18,7 @@ use crate::{
         row::{Profile, Token},
     },
     error::Result,
+    service::Core,
     shared::Shared,
 };
 

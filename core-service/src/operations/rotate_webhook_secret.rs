@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::{
-    Core,
     create_webhook::{SECRET_PREFIX, signing_secret},
     get_webhook::own_webhook,
 };
 use crate::{
     access::gate::Call,
+    control::ControlState,
     domain::control::{ControlChange, Webhook},
     error::Result,
-    shared::{control::ControlState, key_ring::SealPurpose},
+    keys::key_ring::SealPurpose,
+    service::Core,
 };
 
 /// Gives a webhook of the caller's project and environment a new signing secret, named after the seed. Only this

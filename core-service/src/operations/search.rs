@@ -4,7 +4,7 @@ use futures::future::try_join_all;
 use thesis_proto::v1;
 
 use super::{
-    Core, resolve,
+    resolve,
     theses::{still_there, with_references},
     token_counts::counted,
 };
@@ -17,6 +17,7 @@ use crate::{
         Cancellation, ParsedSearch, SearchFilter,
         run::{run_in_turn, wait_until_complete, with_timeout},
     },
+    service::Core,
 };
 
 /// A search, with checked shape.

@@ -6,11 +6,11 @@ use futures::{StreamExt as _, stream};
 use thesis_proto::{time::from_millis, v1};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Core;
 use crate::{
     access::gate::Call,
     error::Result,
     metrics::TICKETS,
+    service::Core,
     store::{Consistency, StoreResult},
     tables::stream_tickets::{self as tickets, Ticket},
 };

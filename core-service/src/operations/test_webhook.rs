@@ -6,7 +6,7 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{Core, get_webhook::get_webhook, replay_delivery::create_delivery};
+use super::{get_webhook::get_webhook, replay_delivery::create_delivery};
 use crate::{
     access::gate::Call,
     convert::row::{profile_ref, token_ref},
@@ -16,6 +16,7 @@ use crate::{
     },
     error::Result,
     sandbox::a_profile_and_token,
+    service::Core,
 };
 
 /// Text of the thesis in every test event.

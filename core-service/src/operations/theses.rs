@@ -4,7 +4,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use thesis_proto::v1;
 
-use super::Core;
 use crate::{
     convert,
     domain::{
@@ -14,6 +13,7 @@ use crate::{
     },
     error::Result,
     search::ListedThesis,
+    service::Core,
     store::StoreResult,
     tables::{
         index_scope::IndexScope,

@@ -3,7 +3,6 @@
 
 use thesis_proto::v1;
 
-use super::Core;
 use crate::{
     access::gate::Call,
     convert,
@@ -13,6 +12,7 @@ use crate::{
         window::DAY_MS,
     },
     error::Result,
+    service::Core,
     shared::Shared,
     store::StoreResult,
 };

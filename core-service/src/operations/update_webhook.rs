@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::{
-    Core,
-    get_webhook::{get_webhook, own_webhook},
-};
+use super::get_webhook::{get_webhook, own_webhook};
 use crate::{
     access::gate::Call,
+    control::ControlState,
     domain::control::{ControlChange, Webhook},
     error::{Error, Result},
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// The fields of a webhook to change, with checked shape. Absent fields stay.

@@ -10,7 +10,7 @@ use thesis_proto::{
 };
 
 use super::{
-    Core, refresh,
+    refresh,
     resolve::{self, ProfileReference},
 };
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     },
     error::Result,
     ingest::upstream::LookupOutcome,
+    service::Core,
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 

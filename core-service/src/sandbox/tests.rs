@@ -6,15 +6,15 @@ use crate::{
     domain::operation::Operation,
     log::writer::Import,
     operations::{
-        Core,
         get_token::get_token,
         resolve::ProfileReference,
         verify_thesis::{Claim, verify_thesis},
     },
+    service::Core,
     start::CoreSettings,
     store::Consistency,
     tables::log::ImportMark,
-    testing::{ManualClock, NOON, TEST_KEY, core, ids, settings, shared_memory},
+    tests::harness::{ManualClock, NOON, TEST_KEY, core, ids, settings, shared_memory},
 };
 
 const EVERY_MS: i64 = 45_000;

@@ -157,7 +157,7 @@ pub(crate) mod tests {
         Some(Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap()))
     }
 
-    crate::store::conformance::conformance_tests!(conformance, crate::store::scylla::tests::backend().await);
+    crate::tests::conformance::conformance_tests!(conformance, crate::store::scylla::tests::backend().await);
 
     fn write(seq: i64, expect: Expect, version: i64, body: Option<&'static str>) -> ConditionalWrite {
         let body = body.map(|body| Bytes::from_static(body.as_bytes()));

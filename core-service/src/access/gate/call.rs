@@ -11,6 +11,7 @@ use crate::{
         limits::{Month, Rate, SENDS_PER_MINUTE},
         rights,
     },
+    control::ControlState,
     domain::{
         account::{Actor, Role},
         dataset::Dataset,
@@ -20,7 +21,6 @@ use crate::{
     },
     error::{Error, Result},
     metrics::LIMITS,
-    shared::control::ControlState,
 };
 
 /// One admitted call.

@@ -4,6 +4,7 @@ use thesis_proto::names::CONSOLE;
 
 use crate::{
     access::rights,
+    control::ControlState,
     domain::{
         account::{Actor, Role},
         control::ApiKey,
@@ -12,7 +13,6 @@ use crate::{
         scope::Scope,
     },
     error::Result,
-    shared::control::ControlState,
 };
 
 /// A person as the caller of a public service: a member of the project's organization.

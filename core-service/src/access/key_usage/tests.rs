@@ -7,15 +7,15 @@ use tonic::Request;
 use super::*;
 use crate::{
     domain::{
-        account::Actor,
-        account::KeyUsageRow,
+        account::{Actor, KeyUsageRow},
         id,
         window::{DAY_MS, MINUTE_MS},
     },
     grpc::Api,
-    operations::{Core, admin::revoke_key::revoke_key},
+    operations::admin::revoke_key::revoke_key,
+    service::Core,
     tables::key_usage::{RETENTION_MS, last_uses, list},
-    testing::{ManualClock, NOON, SharedMemory, TEST_KEY, core, memory},
+    tests::harness::{ManualClock, NOON, SharedMemory, TEST_KEY, core, memory},
 };
 
 fn key(id: &str) -> ApiKey {

@@ -7,7 +7,7 @@ use crate::{
     domain::abuse::KEPT_MS,
     store::schema,
     tables::abuse::AbuseStore,
-    testing::{ManualClock, NOON, SharedMemory, memory},
+    tests::harness::{ManualClock, NOON, SharedMemory, memory},
 };
 
 const PLENTY: u32 = 1_000;

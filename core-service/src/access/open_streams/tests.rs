@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     domain::control::ApiKey,
-    operations::Core,
-    testing::{ManualClock, TEST_KEY, core, memory},
+    service::Core,
+    tests::harness::{ManualClock, TEST_KEY, core, memory},
 };
 
 struct World {
@@ -53,7 +53,7 @@ async fn the_next_check_is_when_a_key_expires() {
     let streams = &world.core.open_streams;
     let (_session, _ends) = streams.begin("s");
     assert_eq!(streams.pause(), POLL_INTERVAL);
-    let held = HeldStream { expires_at: Some(crate::testing::NOON + 120), ..world.held().await };
+    let held = HeldStream { expires_at: Some(crate::tests::harness::NOON + 120), ..world.held().await };
     assert!(streams.add("s", 1, held).is_ok());
     assert_eq!(streams.pause(), Duration::from_millis(120));
     world.clock.advance(120);

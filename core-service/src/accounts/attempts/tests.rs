@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::*;
-use crate::testing::{ManualClock, core, shared_memory};
+use crate::tests::harness::{ManualClock, core, shared_memory};
 
 #[tokio::test]
 async fn tries_at_once_on_two_cores_are_limited_exactly_and_come_back_with_time() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     operations::{
-        Core,
         account::{
             change_password::change_password, get_account::get_account, get_link::get_link,
             reset_password::reset_password, revoke_session::revoke_session, sign_in::sign_in, sign_out::sign_out,
@@ -13,8 +12,9 @@ use crate::{
         },
         admin::create_reset_link::create_reset_link,
     },
+    service::Core,
     store::SharedBackend,
-    testing::{ManualClock, core, shared_memory},
+    tests::harness::{ManualClock, core, shared_memory},
 };
 
 const EMAIL: &str = "Ada@Example.com";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::health::Health;
-use crate::shared::queue_hints::PendingDelivery;
+use crate::queue_hints::PendingDelivery;
 
 /// Maximum number of attempts of one webhook that are out at once. A slow endpoint must not occupy a whole worker.
 pub(super) const MAX_OUT_PER_WEBHOOK: usize = 64;

@@ -16,7 +16,7 @@ use crate::{
         window::{HOUR_MS, MINUTE_MS},
     },
     error::Result,
-    shared::queue_hints::PendingDelivery,
+    queue_hints::PendingDelivery,
     tables::{
         deliveries::DeliveryChange,
         delivery_event::RETENTION_SECONDS,

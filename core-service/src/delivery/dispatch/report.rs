@@ -11,6 +11,7 @@ use thesis_proto::v1::WebhookStatus;
 
 use super::{Dispatcher, state::lane};
 use crate::{
+    control::ControlState,
     delivery::rule::Verdict,
     domain::{
         account::Actor,
@@ -19,7 +20,7 @@ use crate::{
     },
     error::{Error, Result},
     metrics::DELIVERIES,
-    shared::{control::ControlState, first_due},
+    shared::first_due,
     store::{StoreError, StoreResult},
     tables::{deliveries::DeliveryChange, queue::shard_of},
 };

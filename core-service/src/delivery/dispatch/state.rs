@@ -17,7 +17,7 @@ use super::{
     settled::SettledAttempts,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, metrics::WAITED, shared::queue_hints::PendingDelivery};
+use crate::{domain::delivery::Delivery, metrics::WAITED, queue_hints::PendingDelivery};
 
 /// Maximum number of deliveries of one webhook that are held ready with their bodies.
 pub(super) const MAX_READY_PER_WEBHOOK: usize = 256;

@@ -20,13 +20,11 @@ use crate::{
         row::{NewThesis, Profile, Thesis, Token},
     },
     key,
-    operations::{
-        Core,
-        admin::change_project::{approve_project, withdraw_project},
-    },
-    shared::key_ring::SealPurpose,
+    keys::key_ring::SealPurpose,
+    operations::admin::change_project::{approve_project, withdraw_project},
+    service::Core,
     store::{Change, SharedBackend, schema},
-    testing::{ManualClock, SharedMemory, core, memory, shared_memory},
+    tests::harness::{ManualClock, SharedMemory, core, memory, shared_memory},
 };
 
 const PROJECT: &str = "hooks";

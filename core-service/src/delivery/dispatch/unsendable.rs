@@ -12,7 +12,7 @@ use crate::{
         delivery::{Attempt, Delivery},
     },
     error::{Error, Result},
-    shared::key_ring::SealPurpose,
+    keys::key_ring::SealPurpose,
     store::StoreError,
     tables::log::decode,
 };

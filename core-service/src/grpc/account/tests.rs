@@ -20,7 +20,7 @@ use crate::{
     },
     error::Error,
     grpc::services,
-    testing::{self, ManualClock, NOON, SERVICE_TOKEN},
+    tests::harness::{self, ManualClock, NOON, SERVICE_TOKEN},
 };
 
 /// The organizations.
@@ -341,7 +341,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let clock = ManualClock::new();
-            let core = testing::core(testing::memory(&clock), &clock, 0).await;
+            let core = harness::core(harness::memory(&clock), &clock, 0).await;
             fill(&core).await;
             let mut model = roles();
             for step in &steps {
@@ -355,7 +355,7 @@ proptest! {
 #[tokio::test]
 async fn every_method_needs_the_credential_and_most_a_session() {
     let clock = ManualClock::new();
-    let core = testing::core(testing::memory(&clock), &clock, 0).await;
+    let core = harness::core(harness::memory(&clock), &clock, 0).await;
     let routes = services(&core);
     let refusal = async |method: &str, headers: &[(&str, &str)]| {
         let path = format!("/thesis.v1.AccountService/{method}");

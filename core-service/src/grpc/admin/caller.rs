@@ -14,7 +14,7 @@ use crate::{
         Api,
         answer::{address, internal, service_only, session, status, unbroken},
     },
-    operations::Core,
+    service::Core,
 };
 
 impl Api {

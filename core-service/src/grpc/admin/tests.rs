@@ -6,7 +6,7 @@ use thesis_net::services::Trusted;
 use tokio::time::timeout;
 
 use super::*;
-use crate::testing::{self, ManualClock, SharedMemory, give_up};
+use crate::tests::harness::{self, ManualClock, SharedMemory, give_up};
 
 fn call<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
@@ -18,7 +18,7 @@ fn call<T>(message: T) -> Request<T> {
 async fn a_change_goes_on_when_its_caller_gives_up() {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);
-    let core = testing::core(store.clone(), &clock, 0).await;
+    let core = harness::core(store.clone(), &clock, 0).await;
     let api = Api::new(&core);
     let project = core.shared.control.state().projects().next().unwrap().clone();
     let key = core.shared.control.state().keys().next().unwrap().id.clone();

@@ -20,7 +20,7 @@ use crate::{
             create_project::create_project,
         },
     },
-    testing::{self, ManualClock},
+    tests::harness::{self, ManualClock},
 };
 
 /// Operations that viewers may not call.
@@ -135,7 +135,7 @@ async fn join(core: &Core, organization_id: &str, people: &[Somebody]) {
 async fn judge(routes: &Routes, people: &[Somebody], project: &Known) {
     for somebody in people {
         for (operation, live) in operations().flat_map(|operation| [(operation, false), (operation, true)]) {
-            let headers = headers(testing::SERVICE_TOKEN, &somebody.token, &project.id, live);
+            let headers = headers(harness::SERVICE_TOKEN, &somebody.token, &project.id, live);
             let code = refusal(routes, operation, &headers).await.map(|error| error.code);
             let refused = code.filter(|code| REFUSALS.contains(code));
             let expected = expected(somebody.role, project, live, operation);
@@ -147,7 +147,7 @@ async fn judge(routes: &Routes, people: &[Somebody], project: &Known) {
 
 async fn start() -> (Arc<Core>, Routes) {
     let clock = ManualClock::new();
-    let core = testing::core(testing::memory(&clock), &clock, 0).await;
+    let core = harness::core(harness::memory(&clock), &clock, 0).await;
     let routes = services(&core);
     (core, routes)
 }
@@ -193,7 +193,7 @@ async fn a_session_counts_beside_the_service_credential_alone() {
         async |operation, headers: &[(&str, &str)]| refusal(&routes, operation, headers).await.map(|error| error.code);
     for operation in operations() {
         let name = operation.name();
-        let right = headers(testing::SERVICE_TOKEN, &owner.token, project, false);
+        let right = headers(harness::SERVICE_TOKEN, &owner.token, project, false);
         for guessed in ["", "a guessed service token of some length"] {
             let wrong = headers(guessed, &owner.token, project, false);
             assert_eq!(code(operation, &wrong[..]).await, Some(ErrorCode::MissingApiKey), "{name}");
@@ -201,7 +201,7 @@ async fn a_session_counts_beside_the_service_credential_alone() {
         assert_eq!(code(operation, &right[1..]).await, Some(ErrorCode::MissingApiKey), "{name}");
         // A session that is none, or is not told, is no reason to look for a key.
         for token in ["", "ses_usr_guessed_0123456789"] {
-            let wrong = headers(testing::SERVICE_TOKEN, token, project, false);
+            let wrong = headers(harness::SERVICE_TOKEN, token, project, false);
             assert_eq!(code(operation, &wrong[..]).await, Some(ErrorCode::SignInRequired), "{name}");
         }
         let untold = [right[0], right[2], right[3]];
@@ -209,8 +209,8 @@ async fn a_session_counts_beside_the_service_credential_alone() {
         // A caller that names no project calls without a key, like an anonymous one.
         assert_eq!(code(operation, &right[..2]).await, Some(ErrorCode::MissingApiKey), "{name}");
         // A stranger cannot tell whether a project exists.
-        let theirs = headers(testing::SERVICE_TOKEN, &stranger.token, project, false);
-        let never = headers(testing::SERVICE_TOKEN, &owner.token, "prj_never", false);
+        let theirs = headers(harness::SERVICE_TOKEN, &stranger.token, project, false);
+        let never = headers(harness::SERVICE_TOKEN, &owner.token, "prj_never", false);
         let theirs = refusal(&routes, operation, &theirs).await.unwrap();
         let never = refusal(&routes, operation, &never).await.unwrap();
         assert_eq!((theirs.code, theirs.message), (never.code, never.message), "{name}");

@@ -12,7 +12,7 @@ use tonic::Request;
 use crate::{
     domain::dataset::Dataset,
     grpc::Api,
-    testing::{self, ManualClock, SharedMemory, TEST_KEY, give_up},
+    tests::harness::{self, ManualClock, SharedMemory, TEST_KEY, give_up},
 };
 
 fn call<T>(message: T) -> Request<T> {
@@ -31,7 +31,7 @@ async fn webhook(api: &Api) -> String {
 async fn a_public_change_goes_on_when_its_caller_gives_up() {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);
-    let core = testing::core(store.clone(), &clock, 0).await;
+    let core = harness::core(store.clone(), &clock, 0).await;
     let api = Api::new(&core);
     let [changed, deleted] = [webhook(&api).await, webhook(&api).await];
     let project = core.shared.control.state().webhook(&changed).unwrap().project_id.clone();

@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::*;
 use crate::{
     domain::account::Actor,
-    operations::{Core, admin::create_project::create_project},
+    operations::admin::create_project::create_project,
+    service::Core,
     store::schema,
     tables::{
         members::{self, Heartbeat, Member},
         unfinished::UnfinishedLog,
     },
-    testing::{ManualClock, SharedMemory, core, new_thesis, shared_memory},
+    tests::harness::{ManualClock, SharedMemory, core, new_thesis, shared_memory},
 };
 
 /// Lets time pass until something holds.

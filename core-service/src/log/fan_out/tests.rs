@@ -10,10 +10,10 @@ use crate::{
         entry::{Kind, ThesisCreated},
         row::{Profile, Thesis, Token},
     },
-    operations::Core,
+    service::Core,
     store::{SharedBackend, schema},
     tables::log::ImportMark,
-    testing::{ManualClock, SharedMemory, core},
+    tests::harness::{ManualClock, SharedMemory, core},
 };
 
 /// A core that only does what it is asked to, on a store that several share.

@@ -2,12 +2,11 @@ use thesis_proto::v1::EventFilters;
 
 use super::*;
 use crate::{
-    domain::row::NewThesis,
     domain::{
         id,
-        row::{Profile, Thesis, Token},
+        row::{NewThesis, Profile, Thesis, Token},
     },
-    testing::{ManualClock, core, memory},
+    tests::harness::{ManualClock, core, memory},
 };
 
 fn thesis(dataset: &Dataset, number: usize, author: &str, on: &str, text: &str) -> NewThesis {

@@ -14,8 +14,9 @@ use crate::{
         row::Thesis,
         window::DAY_MS,
     },
-    store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, faulty::MemoryStore, schema},
+    store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, schema},
     tables::{index_scope::IndexScope, log::LogStore, theses::IndexSlice},
+    tests::faulty::MemoryStore,
 };
 
 const NAME: &str = "project/x";

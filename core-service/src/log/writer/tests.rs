@@ -20,13 +20,13 @@ use crate::{
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
-    operations::Core,
+    service::Core,
     store::{Change, Consistency, schema},
     tables::{
         log::{AppendOutcome, decode, room},
         theses::creation_changes,
     },
-    testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
+    tests::harness::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
 };
 
 async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
@@ -58,7 +58,11 @@ fn created(new: &NewThesis) -> Kind {
 fn observed_thesis(upstream_id: &str, text: &str) -> ObservedThesis {
     ObservedThesis {
         upstream_id: upstream_id.to_owned(),
-        profile: ObservedProfile { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ObservedProfile::default() },
+        profile: ObservedProfile {
+            upstream_id: "u".to_owned(),
+            handle: "writer".to_owned(),
+            ..ObservedProfile::default()
+        },
         token: ObservedToken {
             chain: "base".to_owned(),
             address: "0xa".to_owned(),

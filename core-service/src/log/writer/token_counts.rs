@@ -102,7 +102,7 @@ mod tests {
     use crate::{
         domain::dataset::Dataset,
         tables::theses::{ThesisStore, creation_changes},
-        testing::{ManualClock, NOON, new_thesis, shared_memory},
+        tests::harness::{ManualClock, NOON, new_thesis, shared_memory},
     };
 
     fn thesis(id: &str, created_at: i64) -> Thesis {

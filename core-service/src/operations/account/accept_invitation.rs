@@ -20,6 +20,7 @@ use crate::{
         resets::no_link,
         sessions,
     },
+    control::{ControlState, People},
     convert,
     domain::{
         account::{Invitation, Member, Role, User, folded_email},
@@ -27,8 +28,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::control::{ControlState, People},
+    service::Core,
     tables::account::FIRST_GENERATION,
 };
 

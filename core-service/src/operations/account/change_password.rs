@@ -14,7 +14,7 @@ use crate::{
         sessions,
     },
     error::{Error, Result},
-    operations::Core,
+    service::Core,
     store::{Consistency, Expect},
     tables::account::{self as rows, Password},
 };

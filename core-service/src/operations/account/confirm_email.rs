@@ -8,11 +8,11 @@ use thesis_proto::{error::ErrorCode, v1};
 use super::get_link::{Link, read_link};
 use crate::{
     accounts::{Person, confirmations, resets::no_link},
+    control::ControlState,
     convert,
     domain::control::ControlChange,
     error::{Error, Result},
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Uses a link that confirms the e-mail of the session's user. The link proves that its holder reads the mail. The

@@ -12,6 +12,7 @@ use crate::{
         fields::{email_fault, refuse},
         mail::Letter,
     },
+    control::ControlState,
     convert,
     domain::{
         account::{INVITATION_MS, Invitation, MAX_INVITATIONS, MIN_AGE_FOR_TEXTS_MS, Role, User, folded_email},
@@ -19,11 +20,8 @@ use crate::{
         id,
     },
     error::Result,
-    operations::{
-        Core,
-        admin::{invalid, limit_reached},
-    },
-    shared::control::ControlState,
+    operations::admin::{invalid, limit_reached},
+    service::Core,
 };
 
 /// Expired invitations that one new invitation deletes.
@@ -127,7 +125,7 @@ mod tests {
         accounts::sessions,
         domain::{account::Actor, window::DAY_MS},
         operations::account::sign_up::sign_up,
-        testing::{ManualClock, core_with_mail, shared_memory},
+        tests::harness::{ManualClock, core_with_mail, shared_memory},
     };
 
     #[tokio::test]

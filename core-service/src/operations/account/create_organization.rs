@@ -4,6 +4,7 @@ use thesis_proto::v1;
 
 use crate::{
     accounts::Person,
+    control::ControlState,
     convert,
     domain::{
         account::{MAX_ORGANIZATIONS, Member, Role},
@@ -11,11 +12,8 @@ use crate::{
         id,
     },
     error::Result,
-    operations::{
-        Core,
-        admin::{limit_reached, name},
-    },
-    shared::control::ControlState,
+    operations::admin::{limit_reached, name},
+    service::Core,
 };
 
 /// Plan of an organization that a person creates, if this installation has that plan.

@@ -5,10 +5,10 @@ use thesis_proto::v1;
 use crate::{
     access::rights,
     accounts::Person,
+    control::ControlState,
     domain::{account::Role, control::ControlChange},
     error::Result,
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Withdraws an invitation, so that its link stops working. Owners only.

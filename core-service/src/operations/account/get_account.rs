@@ -6,7 +6,7 @@ use crate::{
     accounts::{Person, sessions},
     convert,
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Reads the session's user and their organizations, by name.

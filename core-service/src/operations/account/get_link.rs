@@ -9,10 +9,11 @@ use crate::{
         confirmations::{self, Confirmation},
         resets::{self, no_link},
     },
+    control::ControlState,
     domain::account::Invitation,
     error::Result,
-    operations::Core,
-    shared::{control::ControlState, key_ring::KeyRing},
+    keys::key_ring::KeyRing,
+    service::Core,
     store::Consistency,
 };
 

@@ -7,10 +7,8 @@ use crate::{
     accounts::Person,
     domain::account::Role,
     error::{Error, Result},
-    operations::{
-        Core,
-        get_usage::{UsageSubject, usage},
-    },
+    operations::get_usage::{UsageSubject, usage},
+    service::Core,
 };
 
 /// Reads how much of its plan's limits a project has used, by environment.

@@ -3,11 +3,8 @@
 use thesis_proto::v1;
 
 use crate::{
-    access::rights,
-    accounts::Person,
-    domain::account::Role,
-    error::Result,
-    operations::{Core, admin::list_audit_log::read_page},
+    access::rights, accounts::Person, domain::account::Role, error::Result,
+    operations::admin::list_audit_log::read_page, service::Core,
 };
 
 /// Lists the audit log of an organization, newest first. Owners only.

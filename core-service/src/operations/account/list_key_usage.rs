@@ -14,7 +14,8 @@ use crate::{
         window::{DAY_MS, HOUR_MS},
     },
     error::{Error, Result},
-    operations::{Core, admin::invalid},
+    operations::admin::invalid,
+    service::Core,
     tables::key_usage::{self, RETENTION_MS},
 };
 

@@ -3,8 +3,7 @@
 use thesis_proto::{time::from_millis, v1};
 
 use crate::{
-    access::rights, accounts::Person, convert, domain::account::Role, error::Result, operations::Core,
-    tables::key_usage,
+    access::rights, accounts::Person, convert, domain::account::Role, error::Result, service::Core, tables::key_usage,
 };
 
 /// Reads the keys of a project, newest first, each with its last use; revoked ones too.

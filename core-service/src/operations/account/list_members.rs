@@ -8,7 +8,7 @@ use crate::{
     convert,
     domain::account::{Role, folded_email},
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Lists the members of an organization, by e-mail.

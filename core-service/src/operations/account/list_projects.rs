@@ -2,7 +2,7 @@
 
 use thesis_proto::v1;
 
-use crate::{access::rights, accounts::Person, convert, domain::account::Role, error::Result, operations::Core};
+use crate::{access::rights, accounts::Person, convert, domain::account::Role, error::Result, service::Core};
 
 /// Lists the projects of an organization, newest first; archived ones too.
 ///

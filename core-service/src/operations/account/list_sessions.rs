@@ -5,7 +5,7 @@ use thesis_proto::v1;
 use crate::{
     accounts::{Person, sessions},
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Lists the user's sessions, the last used first.

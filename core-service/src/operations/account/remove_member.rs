@@ -6,10 +6,10 @@ use super::update_member::demand_other_owner;
 use crate::{
     access::rights,
     accounts::Person,
+    control::{ControlState, People},
     domain::{account::Role, control::ControlChange},
     error::Result,
-    operations::Core,
-    shared::control::{ControlState, People},
+    service::Core,
     tables::control::member_id,
 };
 

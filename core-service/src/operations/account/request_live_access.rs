@@ -8,7 +8,8 @@ use crate::{
     convert,
     domain::control::Project,
     error::Result,
-    operations::{Core, admin::change_project::change_project},
+    operations::admin::change_project::change_project,
+    service::Core,
 };
 
 /// Requests that an administrator approves a project for live keys. A second request changes nothing, nor does one for

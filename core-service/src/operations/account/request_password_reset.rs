@@ -13,7 +13,7 @@ use crate::{
         sessions,
     },
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Sends a link for a new password to the user with this e-mail, if there is one and mail is configured. The work runs
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::window::{DAY_MS, HOUR_MS},
-        testing::{ManualClock, core, shared_memory},
+        tests::harness::{ManualClock, core, shared_memory},
     };
 
     #[tokio::test]

@@ -13,10 +13,10 @@ use crate::{
         resets::{self, no_link},
         sessions,
     },
+    control::{ControlState, People},
     domain::{account::User, control::ControlChange},
     error::Result,
-    operations::Core,
-    shared::control::{ControlState, People},
+    service::Core,
     store::{Consistency, Expect},
     tables::{
         account::{self as rows, Password},

@@ -5,7 +5,7 @@ use thesis_proto::{error::ErrorCode, v1};
 use crate::{
     accounts::{Person, sessions},
     error::{Error, Result},
-    operations::Core,
+    service::Core,
 };
 
 /// Ends one of the user's sessions, immediately and on all cores.

@@ -10,7 +10,7 @@ use crate::{
         confirmations,
     },
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Mails the user another link that confirms their e-mail. It sends nothing once the e-mail is confirmed.
@@ -46,7 +46,7 @@ mod tests {
         accounts::sessions,
         domain::window::{DAY_MS, HOUR_MS},
         operations::account::sign_up::sign_up,
-        testing::{ManualClock, core_with_mail, shared_memory},
+        tests::harness::{ManualClock, core_with_mail, shared_memory},
     };
 
     #[tokio::test]

@@ -3,14 +3,14 @@
 use thesis_proto::error::ErrorCode;
 
 use crate::{
+    control::{ControlState, People},
     domain::{
         account::{Actor, Invitation, Role},
         control::ControlChange,
         id,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::control::{ControlState, People},
+    service::Core,
 };
 
 /// Builds the changes that withdraw the set-up link. Every change that creates an administrator includes them.

@@ -18,7 +18,7 @@ use crate::{
     domain::account::{User, folded_email},
     error::{Error, Result},
     metrics::SIGN_INS,
-    operations::Core,
+    service::Core,
     tables::account::{self as rows, Password},
 };
 

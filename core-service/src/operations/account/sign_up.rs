@@ -11,6 +11,7 @@ use crate::{
         passwords::Requester,
         sessions,
     },
+    control::ControlState,
     convert,
     domain::{
         account::{User, folded_email},
@@ -18,8 +19,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
     store::Expect,
     tables::account::{self as rows, FIRST_GENERATION, Password},
 };

@@ -9,14 +9,14 @@ use super::{remove_member::ended_invitations, update_organization::demand_revisi
 use crate::{
     access::rights,
     accounts::Person,
+    control::ControlState,
     convert,
     domain::{
         account::{Member, Role},
         control::ControlChange,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Parses the number of a role.

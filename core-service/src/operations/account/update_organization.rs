@@ -5,14 +5,15 @@ use thesis_proto::v1;
 use crate::{
     access::rights,
     accounts::Person,
+    control::ControlState,
     convert,
     domain::{
         account::Role,
         control::{ControlChange, Organization},
     },
     error::{Error, Result},
-    operations::{Core, admin::name},
-    shared::control::ControlState,
+    operations::admin::name,
+    service::Core,
 };
 
 /// Refuses a change that is based on an older revision.

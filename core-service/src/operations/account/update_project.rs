@@ -9,10 +9,8 @@ use crate::{
     convert,
     domain::control::Project,
     error::Result,
-    operations::{
-        Core,
-        admin::{change_project::change_project, name},
-    },
+    operations::admin::{change_project::change_project, name},
+    service::Core,
 };
 
 /// Renames a project. Developers and owners.

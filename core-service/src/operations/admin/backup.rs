@@ -13,7 +13,7 @@ use crate::{
     accounts::sessions::audit_row,
     domain::{account::Actor, window::HOUR_MS},
     error::{Error, Result},
-    operations::Core,
+    service::Core,
     store::{Backup, BackupPiece},
 };
 

@@ -4,17 +4,15 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{grantable, known_plan};
 use crate::{
+    control::ControlState,
     domain::{
         account::Actor,
         control::{ApiKey, ControlChange, Organization, Project},
         id,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::{
-        control::ControlState,
-        key_ring::{LIVE_PREFIX, display_prefix, is_api_key},
-    },
+    keys::key_ring::{LIVE_PREFIX, display_prefix, is_api_key},
+    service::Core,
 };
 
 /// Default plan of the bootstrap organization.

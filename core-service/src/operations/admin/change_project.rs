@@ -5,14 +5,14 @@ use thesis_proto::error::ErrorCode;
 use super::invalid;
 use crate::{
     access::rights,
+    control::ControlState,
     domain::{
         account::{Actor, Role},
         control::{ControlChange, Project},
         dataset::Dataset,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
     store::Consistency,
     tables::log::decode,
 };

@@ -5,12 +5,12 @@ use thesis_proto::v1;
 
 use super::invalid;
 use crate::{
+    control::CONTROL_LOG,
     convert::entry::event_type,
     domain::dataset::Dataset,
     error::Result,
     log::projection::ROWS,
-    operations::Core,
-    shared::control::CONTROL_LOG,
+    service::Core,
     store::{Consistency, StoreResult},
     tables::{events::positions_of, log::decode},
 };

@@ -4,11 +4,11 @@ use thesis_proto::v1;
 
 use super::set_administrator::no_user;
 use crate::{
+    control::ControlState,
     convert,
     domain::{account::Actor, control::ControlChange},
     error::Result,
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Confirms the e-mail of a user. The operator vouches for the person. Repeating it changes nothing.

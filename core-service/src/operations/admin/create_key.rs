@@ -14,6 +14,7 @@ use super::{grantable, limit_reached};
 use crate::{
     access::rights,
     accounts::fields::{name_fault, refuse},
+    control::ControlState,
     domain::{
         account::{Actor, MAX_KEYS, Role},
         control::{ApiKey, ControlChange},
@@ -21,8 +22,8 @@ use crate::{
         scope::Scope,
     },
     error::{Error, Result},
-    operations::Core,
-    shared::{control::ControlState, key_ring::display_prefix},
+    keys::key_ring::display_prefix,
+    service::Core,
 };
 
 /// A key to be made.
@@ -122,7 +123,7 @@ mod tests {
     use thesis_proto::v1::Environment;
 
     use super::*;
-    use crate::testing::{ManualClock, core, memory};
+    use crate::tests::harness::{ManualClock, core, memory};
 
     #[tokio::test]
     async fn a_seed_has_one_key_which_is_given_again_for_a_while() {

@@ -8,7 +8,7 @@ use crate::{
         id,
     },
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Creates an organization.

@@ -3,14 +3,14 @@
 use super::{limit_reached, name};
 use crate::{
     access::rights,
+    control::ControlState,
     domain::{
         account::{Actor, MAX_PROJECTS, Role},
         control::{ControlChange, Project},
         id,
     },
     error::Result,
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Creates a project, not approved for live access. With a `seed` it is created once: later calls with this seed give the

@@ -10,7 +10,7 @@ use crate::{
     },
     domain::account::Actor,
     error::Result,
-    operations::Core,
+    service::Core,
 };
 
 /// Creates a link by which a user sets a new password. The operator hands it over. Earlier links stay valid until one

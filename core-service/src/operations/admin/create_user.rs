@@ -7,14 +7,15 @@ use crate::{
         fields::{email_fault, refuse},
         mail::Letter,
     },
+    control::ControlState,
     domain::{
         account::{Actor, INVITATION_MS, Invitation, Role, folded_email},
         control::ControlChange,
         id,
     },
     error::Result,
-    operations::{Core, account::sign_up::email_taken},
-    shared::control::ControlState,
+    operations::account::sign_up::email_taken,
+    service::Core,
 };
 
 /// Invites a user, who needs no organization. It withdraws an earlier invitation of this kind.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thesis_proto::v1;
 
 use super::{audit_dataset_action, invalid, known_dataset};
-use crate::{domain::account::Actor, error::Result, operations::Core, store::StoreError};
+use crate::{domain::account::Actor, error::Result, service::Core, store::StoreError};
 
 /// Entries of one part.
 const PAGE: usize = 256;

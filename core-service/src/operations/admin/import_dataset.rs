@@ -9,7 +9,7 @@ use crate::{
     domain::{account::Actor, entry::Entry},
     error::Result,
     log::writer::Import,
-    operations::Core,
+    service::Core,
     tables::log::ImportMark,
 };
 

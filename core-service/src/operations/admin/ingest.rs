@@ -12,7 +12,7 @@ use thesis_proto::{
 };
 
 use super::invalid;
-use crate::{error::Result, operations::Core};
+use crate::{error::Result, service::Core};
 
 /// The progress of a backfill, until its last message says that it is done.
 pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;

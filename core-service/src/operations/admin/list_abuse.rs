@@ -9,7 +9,7 @@ use crate::{
     convert,
     domain::list_cursor::{TimePosition, list_name},
     error::{Error, Result},
-    operations::Core,
+    service::Core,
     tables::abuse::AbuseStore,
 };
 

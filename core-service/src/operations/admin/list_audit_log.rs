@@ -4,14 +4,14 @@ use thesis_proto::{error::ErrorCode, v1};
 
 use super::invalid;
 use crate::{
-    access::kinds::unknown_to_operator,
     convert,
     domain::{
         account::{Actor, AuditRow, OPERATOR},
+        id_kind::unknown_to_operator,
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
-    operations::Core,
+    service::Core,
     tables::audit,
 };
 

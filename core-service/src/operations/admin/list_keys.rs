@@ -3,9 +3,7 @@
 use thesis_proto::{error::ErrorCode, v1};
 
 use crate::{
-    access::kinds::unknown_to_operator,
-    error::Result,
-    operations::{Core, account::list_keys::keys_of},
+    domain::id_kind::unknown_to_operator, error::Result, operations::account::list_keys::keys_of, service::Core,
 };
 
 /// Lists the keys of a project, newest first, each with its last use; revoked ones too.

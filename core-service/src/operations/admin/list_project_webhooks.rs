@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use thesis_proto::error::ErrorCode;
 
-use crate::{access::kinds::unknown_to_operator, domain::control::Webhook, error::Result, operations::Core};
+use crate::{
+    domain::{control::Webhook, id_kind::unknown_to_operator},
+    error::Result,
+    service::Core,
+};
 
 /// Lists the webhooks of a project, of both environments, newest first.
 ///

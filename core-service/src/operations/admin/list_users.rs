@@ -2,7 +2,7 @@
 
 use thesis_proto::v1;
 
-use crate::{convert, domain::account::Actor, error::Result, operations::Core};
+use crate::{convert, domain::account::Actor, error::Result, service::Core};
 
 /// Lists all users by e-mail.
 ///

@@ -11,14 +11,15 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::invalid;
 use crate::{
-    access::kinds::unknown_to_operator,
     delivery::rule::DeliveryRule,
     domain::{
         delivery::{Delivery, Status},
         id,
+        id_kind::unknown_to_operator,
     },
     error::Result,
-    operations::{Core, replay_delivery},
+    operations::replay_delivery,
+    service::Core,
     tables::deliveries::LogPosition,
 };
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::{
     access::rights,
+    control::ControlState,
     domain::{
         account::{Actor, Role},
         control::{ApiKey, ControlChange},
     },
     error::Result,
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Revokes a key, immediately and on all cores. Repeating it changes nothing.

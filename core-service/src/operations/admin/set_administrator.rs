@@ -6,17 +6,15 @@ mod tests;
 use thesis_proto::{error::ErrorCode, v1};
 
 use crate::{
+    control::ControlState,
     convert,
     domain::{
         account::{Actor, User},
         control::ControlChange,
     },
     error::{Error, Result},
-    operations::{
-        Core,
-        account::set_up::{last_administrator, withdrawn},
-    },
-    shared::control::ControlState,
+    operations::account::set_up::{last_administrator, withdrawn},
+    service::Core,
 };
 
 /// The error for a user who does not exist.

@@ -4,14 +4,14 @@ use thesis_proto::error::ErrorCode;
 
 use super::known_plan;
 use crate::{
-    access::kinds::unknown_to_operator,
+    control::ControlState,
     domain::{
         account::Actor,
         control::{ControlChange, Organization},
+        id_kind::unknown_to_operator,
     },
     error::Result,
-    operations::Core,
-    shared::control::ControlState,
+    service::Core,
 };
 
 /// Puts an organization on another plan.

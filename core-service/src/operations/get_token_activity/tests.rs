@@ -10,7 +10,7 @@ use crate::{
     },
     operations::list_theses::{ThesisQuery, list_theses},
     tables::theses::thesis_change,
-    testing::{LIVE_KEY, ManualClock, NOON, core, memory},
+    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory},
 };
 
 async fn post(core: &Core, number: i64) {

@@ -10,7 +10,7 @@ use crate::{
         backward::{Backward, LogSlice},
         selection::{Selection, select},
     },
-    operations::Core,
+    service::Core,
     tables::{events::SeqRange, log::decode},
 };
 

@@ -18,7 +18,7 @@ use crate::{
         run::likes_page,
     },
     tables::log::decode,
-    testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory},
+    tests::harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory},
 };
 
 fn call(core: &Arc<Core>, key: &str) -> Call {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     access::{gate::RequestMeta, open_streams::HeldStream},
     domain::operation::Operation,
-    testing::{ManualClock, TEST_KEY, core, memory, shared_memory},
+    tests::harness::{ManualClock, TEST_KEY, core, memory, shared_memory},
 };
 
 fn call(core: &Arc<Core>) -> Call {

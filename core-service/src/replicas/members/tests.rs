@@ -1,7 +1,7 @@
 //! Several cores over one store.
 
 use super::*;
-use crate::testing::{ManualClock, SharedMemory};
+use crate::tests::harness::{ManualClock, SharedMemory};
 
 fn member(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: &str) -> Arc<Members> {
     Members::new(store.clone(), clock.clone(), replica.to_owned(), format!("http://{replica}"))

@@ -16,10 +16,10 @@ use crate::{
     },
     grpc::{self, Exposure, Serving},
     log::writer::thesis_event_id,
-    operations::Core,
     search::SearchIndex,
+    service::Core,
     store::{SharedBackend, schema},
-    testing::{ManualClock, SERVICE_TOKEN, SharedMemory, ids, new_thesis, settings},
+    tests::harness::{ManualClock, SERVICE_TOKEN, SharedMemory, ids, new_thesis, settings},
 };
 
 /// Time limit of every wait.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     replicas::members::{GONE_MS, LEASE_MS},
-    testing::{ManualClock, SharedMemory, memory},
+    tests::harness::{ManualClock, SharedMemory, memory},
 };
 
 struct Two {

@@ -16,9 +16,9 @@ use crate::{
     key,
     store::{
         Backend, Change, ConditionalWrite, Consistency, Expect, SharedBackend, Transaction,
-        conformance::conformance_tests,
         schema::{IDEMPOTENCY, PROFILE},
     },
+    tests::conformance::conformance_tests,
 };
 
 conformance_tests!(conformance, Some(super::memory()));

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{ManualClock, memory};
+use crate::tests::harness::{ManualClock, memory};
 
 impl LogStore {
     /// Writes the heads of a log's first buckets, as if they were full, and none of their entries; gives the log's

@@ -7,16 +7,16 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use super::*;
 use crate::{
     domain::{delivery::delivery_id, window::DAY_MS},
-    store::{
-        faulty::MemoryStore,
-        scylla::{
-            ScyllaStore,
-            tests::options,
-            traces::{TIMEOUT_MS, deletions_met},
-        },
+    store::scylla::{
+        ScyllaStore,
+        tests::options,
+        traces::{TIMEOUT_MS, deletions_met},
     },
     tables::deliveries::DeliveryStore,
-    testing::{ManualClock, NOON, SharedMemory},
+    tests::{
+        faulty::MemoryStore,
+        harness::{ManualClock, NOON, SharedMemory},
+    },
 };
 
 const WEBHOOK: &str = "wh_aged";

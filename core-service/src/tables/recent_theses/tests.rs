@@ -8,7 +8,7 @@ use crate::{
         window::HOUR_MS,
     },
     tables::theses::{ThesisStore, creation_changes, deletion_changes},
-    testing::{ManualClock, memory, shared_memory},
+    tests::harness::{ManualClock, memory, shared_memory},
 };
 
 const TOKEN: &str = "tk_1";

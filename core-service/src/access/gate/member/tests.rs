@@ -9,8 +9,8 @@ use crate::{
         account,
         control::{ControlChange, Organization, Project},
     },
-    operations::Core,
-    testing::{ManualClock, core, memory},
+    service::Core,
+    tests::harness::{ManualClock, core, memory},
 };
 
 const ORGANIZATION: &str = "org_members";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::shared::control::CONTROL_LOG;
+use crate::control::CONTROL_LOG;
 
 #[tokio::test(start_paused = true)]
 async fn a_core_that_cannot_read_control_cancels_nothing() {

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     grpc::Api,
     tables::queue::{MarkSelection, minute_of},
-    testing::give_up,
+    tests::harness::give_up,
 };
 
 impl Bench {

@@ -6,7 +6,7 @@ use crate::{
     replicas::members::first_of,
     start::CoreSettings,
     tables::queue::minute_of,
-    testing::{ids, settings},
+    tests::harness::{ids, settings},
 };
 
 impl Bench {

@@ -5,10 +5,8 @@ use futures::FutureExt as _;
 use super::*;
 use crate::{
     log::unfinished::UnfinishedMark,
-    store::{
-        SharedBackend,
-        faulty::{Fault, MemoryStore, Process, StoreCall},
-    },
+    store::SharedBackend,
+    tests::faulty::{Fault, MemoryStore, Process, StoreCall},
 };
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     domain::{entry::DatasetTotals, row::Thesis},
     tables::{index_scope::IndexScope, theses::IndexSlice},
-    testing::memory,
+    tests::harness::memory,
 };
 
 /// The times of a dataset's theses, which are their numbers, oldest first.

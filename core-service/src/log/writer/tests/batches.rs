@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::*;
 use crate::{
-    domain::observation::{ObservedEngagement, Observation, ObservedThing},
+    domain::observation::{Observation, ObservedEngagement, ObservedThing},
     key,
     store::Scan,
 };

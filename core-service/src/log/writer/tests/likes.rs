@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     convert::entry::event_type,
-    domain::observation::{ObservedEngagement, Observation, ObservedThing},
+    domain::observation::{Observation, ObservedEngagement, ObservedThing},
     tables::events::positions_of,
 };
 

@@ -9,7 +9,7 @@ use crate::{
         admin::{create_user::create_user, set_administrator::set_administrator},
     },
     start::CoreSettings,
-    testing::{ManualClock, core, ids, settings, shared_memory},
+    tests::harness::{ManualClock, core, ids, settings, shared_memory},
 };
 
 const PASSWORD: &str = "correct horse battery";

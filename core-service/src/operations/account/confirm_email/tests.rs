@@ -8,6 +8,7 @@ use crate::{
         resets::{self, Delivery},
         sessions,
     },
+    control::CONTROL_LOG,
     domain::{
         account::{Actor, CONFIRMATION_MS, Member, OPERATOR, Role, User},
         id,
@@ -20,8 +21,7 @@ use crate::{
         },
         admin::{create_project::create_project, list_audit_log::list_audit_log},
     },
-    shared::control::CONTROL_LOG,
-    testing::{ManualClock, SharedMemory, core, shared_memory},
+    tests::harness::{ManualClock, SharedMemory, core, shared_memory},
 };
 
 const PASSWORD: &str = "correct horse battery";

@@ -17,7 +17,7 @@ use super::*;
 use crate::{
     domain::window::HOUR_MS,
     operations::account::{change_password::change_password, sign_up::sign_up},
-    testing::{ManualClock, core, shared_memory},
+    tests::harness::{ManualClock, core, shared_memory},
 };
 
 const EMAIL: &str = "Ada@Example.com";

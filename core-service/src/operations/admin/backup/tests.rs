@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     tables::audit,
-    testing::{ManualClock, core, memory, shared_memory},
+    tests::harness::{ManualClock, core, memory, shared_memory},
 };
 
 /// Counts the audit rows of backups.

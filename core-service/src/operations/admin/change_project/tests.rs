@@ -3,7 +3,7 @@ use crate::{
     log::projection::ROWS,
     store::{Backend as _, schema},
     tables::log::{LogStore, checkpoint_change},
-    testing::{ManualClock, SharedMemory, core},
+    tests::harness::{ManualClock, SharedMemory, core},
 };
 
 /// Full buckets of the live log.

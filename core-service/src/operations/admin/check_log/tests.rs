@@ -7,7 +7,7 @@ use crate::{
     domain::entry::{Entry, Kind, SequencedEntry, ThesisChanged, ThesisCreated},
     log::projection::Projector,
     tables::theses::ThesisStore,
-    testing::{ManualClock, core, memory, new_thesis, shared_memory},
+    tests::harness::{ManualClock, core, memory, new_thesis, shared_memory},
 };
 
 #[tokio::test]

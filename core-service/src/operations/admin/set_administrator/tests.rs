@@ -9,7 +9,7 @@ use crate::{
         },
         admin::{confirm_user::confirm_user, create_reset_link::create_reset_link, create_user::create_user},
     },
-    testing::{ManualClock, core, shared_memory},
+    tests::harness::{ManualClock, core, shared_memory},
 };
 
 const PASSWORD: &str = "correct horse battery";

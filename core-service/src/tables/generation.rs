@@ -1,0 +1,155 @@
+//! The generation of a store's logs, which positions outside of the core name.
+//!
+//! After a restore a log appends other entries under sequence numbers that it has used before. A copy of a log in another
+//! store does the same beside its original. So each store has a random generation, and cursors name it: one of another
+//! generation is refused, as it would point to other entries. A restore leaves the row out. The next start makes
+//! another generation, and every core of the store reads it at its start.
+
+use bytes::Bytes;
+use thesis_net::clock::IdSource;
+
+use crate::{
+    domain::{
+        dataset::{Dataset, View},
+        id,
+    },
+    key,
+    store::{
+        Backend, ConditionalWrite, Consistency, Expect, Row, StoreError, StoreResult, Table, Transaction, Value,
+        schema::ACCOUNT,
+    },
+};
+
+/// The partition of facts about the store. Ids of users begin with `usr_`.
+pub const SERVICE: &str = "service";
+/// The item of the row, beside the hash of the secret key.
+const ITEM: &str = "generation";
+
+/// The generation of a store's logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation(String);
+
+/// Table and key of the row that a restored store must not have.
+#[must_use]
+pub fn row_key() -> (&'static Table, Vec<Value>) {
+    (&ACCOUNT, key![SERVICE, ITEM])
+}
+
+impl Generation {
+    /// The store's generation. A store without one gets one; of cores that start at once, all get the same.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn load(backend: &dyn Backend, ids: &dyn IdSource) -> StoreResult<Self> {
+        let (table, key) = row_key();
+        if let Some(row) = backend.get(table, &key, Consistency::Quorum).await? {
+            return read(&row);
+        }
+        let new = id::random("gen_", ids);
+        let write = ConditionalWrite {
+            clustering: key![ITEM],
+            expect: Expect::Absent,
+            version: 1,
+            body: Some(Bytes::from(new.clone())),
+        };
+        let transaction = Transaction { table, partition: key![SERVICE], writes: vec![write], ttl: None };
+        let written = backend.transact(transaction).await;
+        if !matches!(written, Ok(false) | Err(StoreError::InDoubt(_))) {
+            return written.map(|_| Self(new));
+        }
+        // Another core was faster, or a write in doubt was made.
+        match backend.get(table, &key, Consistency::Serial).await? {
+            Some(row) => read(&row),
+            None => Err(StoreError::Unavailable("the generation of the logs could not be written".to_owned())),
+        }
+    }
+
+    /// Names a dataset's log in this generation.
+    #[must_use]
+    pub fn log_name(&self, dataset: &Dataset) -> String {
+        format!("{dataset}@{}", self.0)
+    }
+
+    /// Names the logs of a view's datasets, in the order of cursors.
+    #[must_use]
+    pub fn log_names(&self, view: &View) -> Vec<String> {
+        view.datasets().iter().map(|dataset| self.log_name(dataset)).collect()
+    }
+
+    /// The dataset whose log has this name; none for a log of another generation.
+    #[must_use]
+    pub fn dataset_of(&self, log: &str) -> Option<Dataset> {
+        let (dataset, generation) = log.rsplit_once('@')?;
+        (generation == self.0).then(|| Dataset::parse(dataset))?
+    }
+}
+
+fn read(row: &Row) -> StoreResult<Generation> {
+    let text = String::from_utf8(row.body.to_vec());
+    text.map(Generation).map_err(|_| StoreError::Damaged("the generation of the logs is no text".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+    use crate::{
+        store::SharedBackend,
+        tests::{
+            faulty::{Fault, Process},
+            harness::{ManualClock, ids, memory},
+        },
+    };
+
+    async fn start(backend: &SharedBackend, replica: u64) -> Generation {
+        Generation::load(backend.as_ref(), ids(replica).as_ref()).await.unwrap()
+    }
+
+    /// Removes the row, as a restore does.
+    async fn restore(backend: &SharedBackend) {
+        let (table, _) = row_key();
+        let write = ConditionalWrite { clustering: key![ITEM], expect: Expect::Version(1), version: 2, body: None };
+        let transaction = Transaction { table, partition: key![SERVICE], writes: vec![write], ttl: None };
+        assert!(backend.transact(transaction).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_generation_lasts_until_a_restore() {
+        let clock = ManualClock::new();
+        let (backend, other) = (memory(&clock), memory(&clock));
+        let first = start(&backend, 1).await;
+        assert_eq!(start(&backend, 2).await, first);
+        assert_ne!(start(&other, 3).await, first);
+        restore(&backend).await;
+        let all = join_all((4..12).map(|replica| start(&backend, replica))).await;
+        assert!(all.iter().all(|generation| *generation == all[0] && *generation != first), "{all:?}");
+    }
+
+    #[test]
+    fn logs_are_found_by_the_names_of_their_own_generation_only() {
+        let (one, other) = (Generation("gen_1".to_owned()), Generation("gen_2".to_owned()));
+        for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::Project("prj_1".to_owned())] {
+            let name = one.log_name(&dataset);
+            assert_eq!(one.dataset_of(&name), Some(dataset.clone()));
+            assert_eq!(other.dataset_of(&name), None);
+            assert_eq!(one.dataset_of(&dataset.to_string()), None);
+        }
+        assert_eq!(one.dataset_of("nothing@gen_1"), None);
+    }
+
+    #[tokio::test]
+    async fn a_write_in_doubt_counts_if_it_was_made() {
+        for (fault, is_made) in [(Fault::Done, true), (Fault::NotDone, false)] {
+            let backend = memory(&ManualClock::new());
+            let process = Process::new(backend.clone());
+            process.count(false);
+            process.set_chooser(Box::new(move |_, _| Some(fault)));
+            let loaded = Generation::load(process.as_ref(), ids(1).as_ref()).await;
+            assert_eq!(loaded.is_ok(), is_made, "{loaded:?}");
+            if let Ok(generation) = loaded {
+                assert_eq!(start(&backend, 2).await, generation);
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of a whole core, and the tools that all tests of this crate share.
+
+pub(crate) mod conformance;
+mod faults;
+pub(crate) mod faulty;
+pub(crate) mod harness;
+mod recount;

@@ -1,0 +1,368 @@
+//! The naive recount: derives the rows from the logs alone, and compares them with every stored row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message as _;
+use thesis_proto::v1::WebhookStatus;
+
+use super::{
+    stored::{deliveries, logs, replay},
+    world::World,
+};
+use crate::{
+    control::{CONTROL_LOG, Control},
+    convert,
+    domain::{
+        control::ControlChange,
+        dataset::Dataset,
+        delivery::{Status, delivery_id},
+        derivation::DERIVE_EVERY_MS,
+        entry::{DatasetTotals, Kind, SequencedEntry, Totals},
+        row::{Profile, Thesis, Token},
+    },
+    key,
+    log::writer::{DERIVED, thesis_event_id},
+    store::{Backend as _, Row, Table, schema},
+    tables::{control, theses::ALL_TOKENS},
+    tests::{faulty::MemoryStore, harness::ids},
+};
+
+/// The tables that follow from the logs of datasets.
+const PROJECTED: &[&Table] = &[
+    &schema::EVENT,
+    &schema::PROFILE,
+    &schema::UPSTREAM_REF,
+    &schema::HANDLE_CLAIMS,
+    &schema::TOKEN,
+    &schema::TOKEN_ADDRESS,
+    &schema::TOKEN_SYMBOL,
+    &schema::THESIS,
+    &schema::THESIS_INDEX,
+    &schema::INDEX_BUCKET,
+    &schema::TOKEN_TOTALS,
+    &schema::TOKEN_AUTHOR,
+    &schema::DERIVED,
+];
+
+/// Name of the projection of the control log into rows.
+const CONTROL_ROWS: &str = "rows";
+/// Limit of the difference between clocks of replicas.
+const SKEW_MS: i64 = 2_000;
+
+/// Compares everything.
+pub(super) async fn recount(world: &World) {
+    let store = &*world.store.rows().await;
+    let again = world.replayed.copy();
+    let mut settled = BTreeMap::new();
+    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+        if clustering[0].text() == DERIVED {
+            settled.insert(partition[0].text().to_owned(), version.unsigned_abs());
+        }
+    });
+    let all = replay(store, &again).await;
+    for (dataset, entries) in &all {
+        recount_log(dataset, entries, settled.get(&dataset.to_string()).copied().unwrap_or_default());
+        recount_totals(store, &dataset.to_string(), entries);
+    }
+    for table in PROJECTED {
+        if !store.same(&again, table) {
+            assert_eq!(shown(store, table), shown(&again, table), "table {}", table.name);
+        }
+    }
+    recount_buckets(store);
+    for (dataset, id) in &world.acknowledged.entries {
+        let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
+        let is_logged = entries.iter().any(|SequencedEntry { entry, .. }| match &entry.kind {
+            // A thesis that came after its own deletion causes no event.
+            Some(Kind::ThesisDeleted(deleted)) => thesis_event_id(&deleted.thesis.id) == *id,
+            _ => entry.id == *id,
+        });
+        assert!(is_logged, "{id} was acknowledged and is lost");
+    }
+    for id in &world.acknowledged.gone {
+        let row = store.get(&schema::THESIS, &key!["live", id], crate::store::Consistency::Quorum).await.unwrap();
+        let row = Thesis::decode(row.expect("a deletion is remembered").body).unwrap();
+        assert!(row.deleted_at.is_some(), "the deletion of {id} was acknowledged: {row:?}");
+    }
+    for (table, key, text) in &world.expected {
+        let row = store.get(table, key, crate::store::Consistency::Quorum).await.unwrap();
+        let shown = row.map(|row| shown_row(table, &row)).unwrap_or_default();
+        assert!(shown.contains(text), "{text} was acknowledged: {shown}");
+    }
+    recount_control(world, &logs(store)[CONTROL_LOG]).await;
+    recount_audit(store, &logs(store)[CONTROL_LOG]);
+    recount_deliveries(world, store, &all);
+}
+
+/// A bucket is listed while it has rows, and only then.
+fn recount_buckets(store: &MemoryStore) {
+    let (mut listed, mut filled) = (BTreeSet::new(), BTreeSet::new());
+    store.each(&schema::INDEX_BUCKET, |partition, clustering, _| {
+        listed.insert([partition, clustering].concat());
+    });
+    for index in [&schema::THESIS_INDEX, &schema::EVENT_INDEX] {
+        store.each(index, |partition, _, _| {
+            filled.insert(partition.to_vec());
+        });
+    }
+    assert_eq!(listed, filled, "buckets that are listed, and that hold something");
+}
+
+fn shown(store: &MemoryStore, table: &Table) -> Vec<String> {
+    let rows = store.all(table).into_iter();
+    let has_version = table.name != schema::INDEX_BUCKET.name;
+    rows.map(|(key, row)| format!("{key:?} {} {:?}", if has_version { row.version } else { 0 }, row.body)).collect()
+}
+
+fn shown_row(table: &Table, row: &Row) -> String {
+    match table.name {
+        "thesis" => format!("{:?}", Thesis::decode(row.body.clone())),
+        "profile" => format!("{:?}", Profile::decode(row.body.clone())),
+        _ => format!("{:?}", Token::decode(row.body.clone())),
+    }
+}
+
+/// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
+fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
+    let mut seen = BTreeSet::new();
+    let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
+    let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+    let mut theses: Vec<&Thesis> = Vec::new();
+    let mut gone_before = BTreeSet::new();
+    let mut velocities = 0_i64;
+    for pair in entries.windows(2) {
+        assert!(pair[0].entry.created_at <= pair[1].entry.created_at, "time goes back in {dataset}");
+    }
+    for SequencedEntry { seq, entry } in entries {
+        assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
+                assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
+                assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
+                assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
+                theses.push(&created.thesis);
+                pending.entry(&created.token.id).or_insert(*seq);
+            }
+            Some(Kind::ThesisDeleted(deleted)) => {
+                let before = theses.len();
+                theses.retain(|thesis| thesis.id != deleted.thesis.id);
+                let was_there = theses.len() < before;
+                assert!(was_there != gone_before.contains(&deleted.thesis.id), "deletes nothing: {entry:?}");
+            }
+            Some(Kind::ThesisAwaited(awaited)) if awaited.thesis.deleted_at.is_some() => {
+                assert!(gone_before.insert(&awaited.thesis.id), "deleted twice: {entry:?}");
+            }
+            Some(Kind::TokenActivity(activity)) => {
+                velocities += 1;
+                assert!(pending.remove(activity.token.id.as_str()).is_some(), "derived from nothing: {entry:?}");
+                if let Some(last) = derived.insert(&activity.token.id, entry.created_at) {
+                    assert!(entry.created_at - last >= DERIVE_EVERY_MS, "derived too soon: {entry:?}");
+                }
+                if matches!(dataset, Dataset::Live) {
+                    let counted = theses.iter().filter(|thesis| thesis.token_id == activity.token.id);
+                    let at = entry.created_at;
+                    let counted =
+                        counted.filter(|thesis| thesis.created_at > at - 86_400_000 && thesis.created_at <= at);
+                    assert_eq!(activity.thesis_count_24h, i64::try_from(counted.count()).unwrap(), "{entry:?}");
+                }
+            }
+            Some(Kind::ThesisVelocity(_)) => velocities -= 1,
+            _ => {}
+        }
+    }
+    assert_eq!(velocities, 0, "a pair is incomplete");
+    assert!(pending.values().all(|oldest| *oldest > settled), "pending, and settled up to {settled}: {pending:?}");
+}
+
+/// Totals are a count of the existing theses, and of the profiles and tokens that theses introduced.
+fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
+    let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
+    let mut tokens = BTreeSet::new();
+    let mut counted_all = DatasetTotals::default();
+    for SequencedEntry { entry, .. } in entries {
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                counted_all.profiles += i64::from(created.introduces_profile);
+                counted_all.tokens += i64::from(created.introduces_token);
+                tokens.insert(created.thesis.token_id.as_str());
+                theses.insert(&created.thesis.id, &created.thesis);
+            }
+            Some(Kind::ThesisDeleted(deleted)) => drop(theses.remove(deleted.thesis.id.as_str())),
+            _ => {}
+        }
+    }
+    let mut stored = BTreeMap::new();
+    for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
+        stored.insert(key[1].text().to_owned(), row.body);
+    }
+    for token in tokens {
+        let on = || theses.values().filter(|thesis| thesis.token_id == token);
+        let authors: BTreeSet<&str> = on().map(|thesis| thesis.profile_id.as_str()).collect();
+        let totals = Totals::decode(stored[token].clone()).unwrap();
+        let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
+        assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
+    }
+    counted_all.theses = i64::try_from(theses.len()).unwrap();
+    let all = stored.get(ALL_TOKENS).map(|body| DatasetTotals::decode(body.clone()).unwrap());
+    let counted = (name.starts_with("project/") && !stored.is_empty()).then_some(counted_all);
+    assert_eq!(all, counted, "totals of {name}");
+    let mut listed = Vec::new();
+    store.each(&schema::THESIS_INDEX, |partition, clustering, _| {
+        if partition[0].text() == name && partition[1].text() == "all" {
+            listed.push(clustering[1].text().to_owned());
+        }
+    });
+    listed.sort_unstable();
+    assert_eq!(listed, theses.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "theses listed in {name}");
+}
+
+fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
+    match change {
+        ControlChange::Organization(row) => ("organization", row.id.clone()),
+        ControlChange::Project(row) => ("project", row.id.clone()),
+        ControlChange::ApiKey(row) => ("key", row.id.clone()),
+        ControlChange::Webhook(row) => ("webhook", row.id.clone()),
+        ControlChange::WebhookDeleted(id) => ("webhook", id.clone()),
+        ControlChange::SandboxSeed(_) => ("seed", String::new()),
+        ControlChange::User(row) => ("user", row.id.clone()),
+        ControlChange::Member(row) => ("member", control::member_id(row)),
+        ControlChange::MemberGone(id) => ("member", id.clone()),
+        ControlChange::Invitation(row) => ("invitation", row.id.clone()),
+        ControlChange::InvitationGone(id) => ("invitation", id.clone()),
+        ControlChange::Several(_) => unreachable!("an entry is read as its changes"),
+    }
+}
+
+/// A core loads the rows of the control log, and every acknowledged row is there once.
+async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
+    let mut rows = BTreeMap::new();
+    for change in log.iter().flat_map(|(_, body)| control::decode(body.clone()).unwrap()) {
+        let row_id = kind_and_id(&change);
+        match change {
+            ControlChange::WebhookDeleted(_) | ControlChange::MemberGone(_) | ControlChange::InvitationGone(_) => {
+                drop(rows.remove(&row_id));
+            }
+            change => drop(rows.insert(row_id, change)),
+        }
+    }
+    let loaded = Control::load(world.store.backend(), world.clock.clone(), ids(0)).await.unwrap();
+    let states = [Some(&loaded), world.running().map(|core| &*core.shared.control)];
+    for control in states.into_iter().flatten() {
+        let state = control.state();
+        let mut found: Vec<ControlChange> = Vec::new();
+        found.extend(state.organizations().map(|row| ControlChange::Organization((**row).clone())));
+        found.extend(state.projects().map(|row| ControlChange::Project((**row).clone())));
+        found.extend(state.keys().map(|row| ControlChange::ApiKey((**row).clone())));
+        found.extend(state.every_webhook().map(|row| ControlChange::Webhook((**row).clone())));
+        found.extend(state.seed().map(ControlChange::SandboxSeed));
+        let (people, organizations) = (state.people(), state.organizations());
+        found.extend(people.users().map(|row| ControlChange::User((**row).clone())));
+        let members = organizations.flat_map(|row| people.members(&row.id));
+        found.extend(members.map(|row| ControlChange::Member((**row).clone())));
+        found.extend(people.invitations().map(|row| ControlChange::Invitation((**row).clone())));
+        let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
+        assert_eq!(found, rows);
+    }
+    for (kind, name) in &world.acknowledged.created {
+        let named = rows.values().filter(|change| match change {
+            ControlChange::Organization(row) => *kind == "organization" && row.name == *name,
+            ControlChange::Project(row) => *kind == "project" && row.name == *name,
+            ControlChange::ApiKey(row) => *kind == "key" && row.name == *name,
+            ControlChange::User(row) => *kind == "user" && row.email == *name,
+            _ => false,
+        });
+        assert_eq!(named.count(), 1, "{kind} {name}");
+    }
+    let webhooks: BTreeSet<String> =
+        rows.keys().filter(|(kind, _)| *kind == "webhook").map(|(_, id)| id.clone()).collect();
+    assert_eq!(webhooks, world.acknowledged.webhooks);
+    for id in &world.acknowledged.disabled {
+        let Some(ControlChange::Webhook(row)) = rows.get(&("webhook", id.clone())) else { panic!("{id} is lost") };
+        assert_eq!(row.status, i32::from(WebhookStatus::Disabled), "{id} is gone");
+    }
+}
+
+/// The audit log has each act of the control log once, as far as its rows are projected, and no other.
+fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
+    let mut checkpoint = 0;
+    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+        if partition[0].text() == CONTROL_LOG && clustering[0].text() == CONTROL_ROWS {
+            checkpoint = version.unsigned_abs();
+        }
+    });
+    let (mut done, mut projected) = (BTreeMap::new(), BTreeMap::new());
+    for (seq, body) in log {
+        for change in control::entry_changes(*seq, body.clone()).unwrap() {
+            if change.table.name == schema::AUDIT.name {
+                done.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
+            }
+        }
+    }
+    for (key, row) in store.all(&schema::AUDIT) {
+        // Other acts were written together with rows of people.
+        if key[3].text().starts_with("control_") {
+            projected.insert(format!("{key:?}"), row.body);
+        }
+    }
+    for (key, (seq, body)) in &done {
+        assert!(
+            projected.get(key).map_or(*seq > checkpoint, |row| row == body),
+            "{key} of {seq} is not in the audit log, {checkpoint} are projected"
+        );
+    }
+    assert!(projected.keys().all(|key| done.contains_key(key)), "an act that was not done: {projected:?}");
+}
+
+/// Each event has one delivery to each webhook that existed before it. Each delivery has an event, and only attempts of
+/// the worker.
+fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
+    let rows = deliveries(store);
+    let mut log = BTreeSet::new();
+    store.each(&schema::DELIVERY_LOG, |partition, clustering, _| {
+        if world.acknowledged.webhooks.contains(partition[0].text()) {
+            log.insert(clustering[1].text().to_owned());
+        }
+    });
+    let kept = rows.iter().filter(|row| world.acknowledged.webhooks.contains(&row.webhook_id));
+    assert_eq!(log, kept.map(|row| row.id.clone()).collect(), "delivery logs");
+    let created = |webhook: &str| {
+        let changes = logs(store).remove(CONTROL_LOG).unwrap_or_default().into_iter();
+        let mut changes = changes.flat_map(|(_, body)| control::decode(body).unwrap());
+        let found = changes.find_map(|change| match change {
+            ControlChange::Webhook(row) if row.id == webhook => Some(row.created_at),
+            _ => None,
+        });
+        found.expect("a webhook was made")
+    };
+    for webhook in &world.old_webhooks {
+        let since = created(webhook);
+        for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
+            for SequencedEntry { seq, entry } in entries {
+                let id = delivery_id(webhook, entry.created_at, &[&entry.id]);
+                let is_event = convert::entry::event(dataset, entry).is_some();
+                let row = rows.iter().find(|row| row.id == id);
+                if is_event && entry.created_at > since + SKEW_MS {
+                    let row = row.unwrap_or_else(|| panic!("{} is owed to {webhook} and not queued", entry.id));
+                    assert_eq!((row.dataset.as_str(), row.seq), (dataset.to_string().as_str(), *seq));
+                    assert_eq!(row.status(), Status::Delivered);
+                } else if !is_event || entry.created_at + SKEW_MS < since {
+                    assert!(row.is_none(), "{} is not owed to {webhook}", entry.id);
+                }
+            }
+        }
+    }
+    let sent = world.sent.lock();
+    for row in &rows {
+        assert!(row.attempts.iter().zip(1..).all(|(attempt, number)| attempt.number == number), "{row:?}");
+        let event = all.iter().find(|(dataset, _)| dataset.to_string() == row.dataset);
+        let event = event.and_then(|(_, entries)| entries.get(usize::try_from(row.seq).unwrap() - 1));
+        assert_eq!(event.map(|event| &event.entry.id), Some(&row.event_id), "a delivery of nothing");
+        if row.created_at > world.started_at {
+            for attempt in &row.attempts {
+                assert!(sent.contains(&(row.id.clone(), attempt.number)), "an attempt that nobody made: {row:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The logs and deliveries in a store, their pending work, and a replay of the logs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use prost::Message as _;
+use thesis_proto::v1::WebhookStatus;
+
+use crate::{
+    control::CONTROL_LOG,
+    domain::{
+        control::ControlChange,
+        dataset::Dataset,
+        delivery::{Delivery, EventRef},
+        entry::SequencedEntry,
+    },
+    log::{
+        fan_out::FAN_OUT,
+        projection::{Projector, ROWS},
+        writer::DERIVED,
+    },
+    store::{SharedBackend, schema},
+    tables::{
+        control,
+        log::{LogStore, decode},
+        theses::ThesisStore,
+    },
+    tests::faulty::MemoryStore,
+};
+
+pub(super) type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
+
+/// Every log, without a gap, up to its head.
+pub(super) fn logs(store: &MemoryStore) -> Logs {
+    let mut logs = Logs::new();
+    let mut heads = BTreeMap::new();
+    for (key, row) in store.all(&schema::EVENT_LOG) {
+        let name = key[0].text().to_owned();
+        if key[2].int() < 0 {
+            heads.insert(name, row.version.unsigned_abs());
+        } else {
+            logs.entry(name).or_default().push((key[2].int().unsigned_abs(), row.body.slice(16..)));
+        }
+    }
+    assert_eq!(logs.keys().collect::<Vec<_>>(), heads.keys().collect::<Vec<_>>());
+    for (name, entries) in &logs {
+        assert!(entries.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "log {name} has a gap");
+        assert_eq!(entries.len() as u64, heads[name], "log {name} does not end at its head");
+    }
+    logs
+}
+
+pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
+    bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
+}
+
+/// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.
+pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
+    let mut queued = BTreeSet::new();
+    store.each(&schema::DELIVERY_QUEUE, |_, clustering, _| {
+        queued.insert(clustering[1].text().to_owned());
+    });
+    let mut deleted = BTreeSet::new();
+    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        for change in control::decode(body).unwrap() {
+            if let ControlChange::WebhookDeleted(id) = change {
+                deleted.insert(id);
+            }
+        }
+    }
+    let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
+    let mut rows: BTreeMap<String, Delivery> = rows.map(|row| (row.id.clone(), row)).collect();
+    // Before its first attempt has ended, a delivery has only its row in the log.
+    for (partition, row) in store.all(&schema::DELIVERY_LOG) {
+        let (webhook, created_at, id) = (partition[0].text(), row.clustering[0].int(), row.clustering[1].text());
+        let pending = || {
+            let event = EventRef::decode(row.body.clone()).unwrap();
+            Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, event)
+        };
+        rows.entry(id.to_owned()).or_insert_with(pending);
+    }
+    let is_kept = |row: &Delivery| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id);
+    rows.into_values().filter(is_kept).collect()
+}
+
+/// Describes the pending work; includes derived events only on request, since they may have to wait.
+pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
+    let mut heads: BTreeMap<String, i64> = BTreeMap::new();
+    store.each(&schema::EVENT_LOG, |partition, clustering, version| {
+        if clustering[0].int() < 0 {
+            heads.insert(partition[0].text().to_owned(), version);
+        }
+    });
+    heads.remove(CONTROL_LOG);
+    let mut pending = Vec::new();
+    for (name, head) in heads {
+        for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)) {
+            let mut done = 0;
+            store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+                if partition[0].text() == name && clustering[0].text() == projection {
+                    done = version;
+                }
+            });
+            if done != head {
+                pending.push(format!("{projection} of {name} at {done} of {head}"));
+            }
+        }
+    }
+    let mut disabled = BTreeSet::new();
+    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        for change in control::decode(body).unwrap() {
+            if let ControlChange::Webhook(row) = change
+                && row.status != i32::from(WebhookStatus::Enabled)
+            {
+                disabled.insert(row.id);
+            }
+        }
+    }
+    // Deliveries to a disabled webhook keep waiting.
+    let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
+    pending.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
+    pending.join("; ")
+}
+
+/// Writes the rows of the logs into `again`, beyond those written there before.
+pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<SequencedEntry>)> {
+    let mut all = Vec::new();
+    for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
+        let entries = entries(bodies);
+        let backend: SharedBackend = again.clone();
+        let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
+        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone());
+        projector.project(&entries[usize::try_from(done).unwrap()..]).await.unwrap();
+        all.push((Dataset::parse(name).unwrap(), entries));
+    }
+    all
+}

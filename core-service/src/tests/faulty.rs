@@ -1,0 +1,261 @@
+//! A backend with faults, as a process sees them: a chosen call times out, or the process ends.
+
+mod memory;
+
+use std::{sync::Arc, task::Poll};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+pub(crate) use self::memory::MemoryStore;
+use crate::store::{
+    Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+};
+
+/// The fault of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The call is not done, and reports a timeout.
+    NotDone,
+    /// The call is done, and reports a timeout.
+    Done,
+    /// Every second change is applied, and the call reports a timeout: an `apply` is atomic only for each row.
+    Half,
+    /// The process ends before the call.
+    Ends,
+    /// The process ends when every second change is applied.
+    EndsHalfway,
+    /// The process ends before the call, and unsynced writes are lost.
+    PowerLoss,
+}
+
+/// A call of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreCall {
+    Read,
+    /// An `apply` with this number of changes.
+    Apply(usize),
+    Transact,
+}
+
+impl StoreCall {
+    /// The faults that the call may have. An end before a read is the same as one before the next write.
+    pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
+        match self {
+            Self::Read => vec![Fault::NotDone],
+            _ if exclusive => vec![Fault::NotDone, Fault::Done, Fault::Ends, Fault::PowerLoss],
+            Self::Apply(changes) if changes > 1 => {
+                vec![Fault::NotDone, Fault::Done, Fault::Half, Fault::Ends, Fault::EndsHalfway]
+            }
+            _ => vec![Fault::NotDone, Fault::Done, Fault::Ends],
+        }
+    }
+}
+
+/// Decides the fault of every call that counts.
+pub(crate) type Chooser = Box<dyn FnMut(usize, StoreCall) -> Option<Fault> + Send>;
+
+#[derive(Default)]
+struct ProcessState {
+    /// Calls are counted, and may have faults.
+    counts: bool,
+    /// Reads count too.
+    reads: bool,
+    calls: Vec<StoreCall>,
+    total: usize,
+    /// Calls under way.
+    running: usize,
+    chooser: Option<Chooser>,
+    ended: Option<Fault>,
+}
+
+/// One process on a backend.
+pub(crate) struct Process {
+    backend: SharedBackend,
+    state: Mutex<ProcessState>,
+}
+
+impl Process {
+    pub(crate) fn new(backend: SharedBackend) -> Arc<Self> {
+        Arc::new(Self { backend, state: Mutex::default() })
+    }
+
+    /// Counts calls from now on. With `reads` it counts reads too: reads of a request, not of repeated checks.
+    pub(crate) fn count(&self, reads: bool) {
+        let mut state = self.state.lock();
+        (state.counts, state.reads) = (true, reads);
+    }
+
+    /// Stops counting calls.
+    pub(crate) fn rest(&self) {
+        self.state.lock().counts = false;
+    }
+
+    /// Sets the function that decides the faults.
+    pub(crate) fn set_chooser(&self, chooser: Chooser) {
+        self.state.lock().chooser = Some(chooser);
+    }
+
+    /// The calls that counted.
+    pub(crate) fn calls(&self) -> Vec<StoreCall> {
+        self.state.lock().calls.clone()
+    }
+
+    /// The number of all calls, counted or not, and whether some are under way.
+    pub(crate) fn busy(&self) -> (usize, bool) {
+        let state = self.state.lock();
+        (state.total, state.running > 0)
+    }
+
+    /// Waits for a call without letting paused time run ahead of a store that works on another thread.
+    async fn wait<T>(&self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(call);
+        let _running = RunningCall::new(&self.state);
+        loop {
+            match futures::poll!(call.as_mut()) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    /// Ends the process.
+    pub(crate) fn end(&self) {
+        self.state.lock().ended.get_or_insert(Fault::Ends);
+    }
+
+    /// The fault that ended the process, if it ended.
+    pub(crate) fn ended(&self) -> Option<Fault> {
+        self.state.lock().ended
+    }
+
+    fn choose(&self, called: StoreCall) -> StoreResult<Option<Fault>> {
+        let mut state = self.state.lock();
+        state.total += 1;
+        if state.ended.is_some() {
+            return Err(StoreError::Unavailable("the process has ended".to_owned()));
+        }
+        if !state.counts || (called == StoreCall::Read && !state.reads) {
+            return Ok(None);
+        }
+        let number = state.calls.len();
+        state.calls.push(called);
+        let fault = state.chooser.as_mut().and_then(|chooser| chooser(number, called));
+        if let Some(Fault::Ends | Fault::EndsHalfway | Fault::PowerLoss) = fault {
+            state.ended = fault;
+        }
+        Ok(fault)
+    }
+
+    fn read(&self) -> StoreResult<()> {
+        match self.choose(StoreCall::Read)? {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Unavailable("a read timed out".to_owned())),
+        }
+    }
+}
+
+/// A call under way, with or without a caller that waits for it.
+struct RunningCall<'a>(&'a Mutex<ProcessState>);
+
+impl<'a> RunningCall<'a> {
+    fn new(state: &'a Mutex<ProcessState>) -> Self {
+        state.lock().running += 1;
+        Self(state)
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+    }
+}
+
+fn doubt<T>() -> StoreResult<T> {
+    Err(StoreError::InDoubt("a write timed out".to_owned()))
+}
+
+#[async_trait]
+impl Backend for Process {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.read()?;
+        self.wait(self.backend.get(table, key, consistency)).await
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.read()?;
+        self.wait(self.backend.get_many(table, keys)).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.read()?;
+        self.wait(self.backend.scan(scan)).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        match self.choose(StoreCall::Apply(changes.len()))? {
+            None => self.wait(self.backend.apply(changes)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.apply(changes)).await?;
+                doubt()
+            }
+            Some(Fault::Half | Fault::EndsHalfway) => {
+                self.wait(self.backend.apply(changes.into_iter().step_by(2).collect())).await?;
+                doubt()
+            }
+            Some(Fault::NotDone | Fault::Ends | Fault::PowerLoss) => doubt(),
+        }
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        match self.choose(StoreCall::Transact)? {
+            None => self.wait(self.backend.transact(transaction)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.transact(transaction)).await?;
+                doubt()
+            }
+            Some(_) => doubt(),
+        }
+    }
+
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        if !self.backend.is_exclusive() {
+            let holds = self.transact(transaction).await?;
+            if holds && !beside.is_empty() {
+                self.apply(beside).await?;
+            }
+            return Ok(holds);
+        }
+        match self.choose(StoreCall::Transact)? {
+            None => self.wait(self.backend.transact_with(transaction, beside)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.transact_with(transaction, beside)).await?;
+                doubt()
+            }
+            Some(_) => doubt(),
+        }
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.backend.is_exclusive()
+    }
+
+    async fn sync(&self) -> StoreResult<()> {
+        if self.ended().is_some() {
+            return doubt();
+        }
+        self.wait(self.backend.sync()).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.backend.check().await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        self.backend.sweep(now_ms).await
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
