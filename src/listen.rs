@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::Args;
-use core_service::shared::key_ring::KeyRing;
+use core_service::keys::key_ring::KeyRing;
 use delivery_worker::tls_config;
 use reqwest::{Client, ClientBuilder, redirect::Policy, retry};
 use secrecy::{ExposeSecret as _, SecretString};

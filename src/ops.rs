@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse as _, routing::get};
-use core_service::operations::Core;
+use core_service::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_net::{
     channel::CoreChannel,

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use core_service::{
-    shared::generation,
+    generation,
     store::embedded::{
         Options,
         backup::{RestoreError, restore, unfinished},

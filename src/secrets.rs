@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use core_service::shared::key_ring::{KeyRing, is_api_key};
+use core_service::keys::key_ring::{KeyRing, is_api_key};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{IdSource, SharedIdSource};
 

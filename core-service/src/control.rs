@@ -82,9 +82,6 @@ pub struct Control {
 
 impl Control {
     /// Loads the state: the rows, then the log's entries beyond them.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn load(backend: SharedBackend, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let log = LogStore::new(Arc::clone(&backend));
         // The checkpoint is read before the rows: entries projected in between are read twice, never missed.
@@ -213,9 +210,6 @@ impl Control {
     }
 
     /// Applies all changes that any replica has acknowledged.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn refresh(&self) -> Result<()> {
         if self.is_shared() { self.catch_up().await } else { Ok(()) }
     }
@@ -233,9 +227,6 @@ impl Control {
     }
 
     /// Reads and applies the entries that other replicas appended.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn catch_up(&self) -> Result<()> {
         let read_at = self.clock.now_ms();
         loop {
@@ -323,9 +314,6 @@ impl Control {
     }
 
     /// Writes the rows of all entries that are not projected yet, then the checkpoint.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn project(&self) -> Result<()> {
         let head = self.state.read().head;
         loop {

@@ -1,30 +1,50 @@
 //! Owns every operation and every row: keys, limits, the log, projections, reads, fan-out to webhooks.
 
-pub mod access;
-pub mod accounts;
-pub mod control;
-pub mod convert;
-pub mod delivery;
+mod access;
+mod accounts;
+mod control;
+mod convert;
+mod delivery;
 pub mod domain;
-pub mod error;
+mod error;
 pub mod grpc;
-pub mod ingest;
+mod ingest;
 pub mod keys;
-pub mod log;
+mod log;
 mod measure;
-pub mod metrics;
+mod metrics;
 mod named_slots;
-pub mod notifications;
-pub mod operations;
-pub mod queue_hints;
-pub mod replicas;
-pub mod sandbox;
-pub mod search;
-pub mod service;
-pub mod shared;
-pub mod start;
+mod notifications;
+mod operations;
+mod queue_hints;
+mod replicas;
+mod sandbox;
+mod search;
+mod service;
+mod shared;
+mod start;
 pub mod store;
-pub mod tables;
+mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod threads;
+
+pub use self::{
+    access::gate::{Gate, RequestMeta},
+    accounts::{AccountSettings, Person, mail::MailSettings},
+    error::{Error, Result},
+    ingest::settings::UpstreamSettings,
+    log::{
+        fan_out::FAN_OUT,
+        projection::ROWS,
+        writer::{DERIVED, thesis_event_id},
+    },
+    operations::{account::create_invitation::create_invitation, admin::bootstrap::Bootstrap},
+    sandbox::fixtures,
+    service::Core,
+    start::CoreSettings,
+    tables::{
+        generation,
+        log::{AppendOutcome, LogStore, room},
+    },
+};

@@ -112,9 +112,6 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
 
 /// Creates the fixtures of the seven days before the very first start of any core. It is idempotent, also when two
 /// cores do it: ids and times are the same. A sandbox with a running import stays unchanged.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let theses = fixtures::seeded();
     let Some(last) = theses.last() else { return Ok(()) };

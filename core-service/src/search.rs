@@ -65,7 +65,7 @@ use crate::domain::{
 pub use self::cancel::Cancellation;
 pub use self::filter::{ListedThesis, SearchFilter};
 pub use self::near::NearMatches;
-pub use self::syntax::{Malformed, ParsedSearch, parse};
+pub use self::syntax::{ParsedSearch, parse};
 
 /// Memory budget for documents that are not written yet, in bytes.
 const WRITER_MEMORY_BYTES: usize = 20_000_000;
@@ -233,9 +233,6 @@ impl SearchIndex {
     }
 
     /// Finds the ids of the theses that match a search, the best match or the newest first.
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn theses(
         &self,
         view: &View,
@@ -250,9 +247,6 @@ impl SearchIndex {
     }
 
     /// Finds the ids of the profiles that match a search. Profiles with exactly that handle come first.
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn profiles(
         &self,
         view: &View,
@@ -264,9 +258,6 @@ impl SearchIndex {
     }
 
     /// Finds the ids of the tokens that match a search. Tokens with exactly that symbol or address come first.
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn tokens(
         &self,
         view: &View,
@@ -290,9 +281,6 @@ impl SearchIndex {
 
     /// Lists theses in the order of likes (unknown likes last), then time, then id, all descending, after the given
     /// thesis.
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn likes_page(
         &self,
         view: &View,

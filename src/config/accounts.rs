@@ -1,7 +1,7 @@
 //! The settings of accounts and mail.
 
 use clap::{ArgAction, Args, ValueEnum};
-use core_service::accounts::{AccountSettings, mail::MailSettings};
+use core_service::{AccountSettings, MailSettings};
 use secrecy::SecretString;
 
 use super::Refused;

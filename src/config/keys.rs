@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use base64::{Engine as _, alphabet, engine};
 use clap::{ArgAction, Args};
 use core_service::{
+    Bootstrap,
     domain::plan::Plans,
-    operations::admin::bootstrap::Bootstrap,
-    shared::{
+    keys::{
         key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
         secret_check::Fit,
     },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use core_service::ingest::settings::UpstreamSettings;
+use core_service::UpstreamSettings;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! The cluster: nodes, user, data centre, copies, keyspace, clock.
 
 use core_service::{
-    shared::secret_check,
+    keys::secret_check,
     store::scylla::{Cluster, Keyspace, examine},
 };
 use thesis_net::clock::SystemClock;

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use core_service::{
-    shared::{key_ring::KeyRing, secret_check},
+    keys::{key_ring::KeyRing, secret_check},
     store::{
         Row,
         embedded::{Examined, OpenError, Options, examine},

@@ -3,15 +3,12 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use core_service::{
-    accounts::AccountSettings,
+    AccountSettings, Bootstrap, Core, CoreSettings, UpstreamSettings,
     domain::{operation::Features, plan::Plans},
-    ingest::settings::UpstreamSettings,
-    operations::{Core, admin::bootstrap::Bootstrap},
-    shared::{
+    keys::{
         key_ring::KeyRing,
         secret_check::{self, Fit},
     },
-    start::CoreSettings,
     store::{
         SharedBackend,
         embedded::{EmbeddedStore, Options},

@@ -9,10 +9,9 @@ use std::{
 
 use axum::body::Bytes;
 use core_service::{
+    AppendOutcome, Core, LogStore, ROWS,
     domain::{dataset::Dataset, row::NewThesis},
-    log::projection::ROWS,
-    operations::Core,
-    tables::log::{AppendOutcome, LogStore, room},
+    room,
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use thesis_net::clock::{Clock as _, SystemClock};

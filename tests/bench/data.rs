@@ -1,13 +1,12 @@
 //! The loaded data: theses of a project's dataset, with a skewed choice of authors and tokens.
 
 use core_service::{
-    domain::row::NewThesis,
     domain::{
         id,
-        row::{Profile, Thesis, Token},
+        row::{NewThesis, Profile, Thesis, Token},
         window::DAY_MS,
     },
-    sandbox::fixtures::{self, CHAIN},
+    fixtures::{self, CHAIN},
 };
 use serde::{Deserialize, Serialize};
 

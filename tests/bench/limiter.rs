@@ -2,10 +2,7 @@
 
 use std::{hint::black_box, sync::Arc};
 
-use core_service::{
-    access::gate::{Gate, RequestMeta},
-    domain::operation::Operation,
-};
+use core_service::{Gate, RequestMeta, domain::operation::Operation};
 use thesis_net::clock::{Clock as _, SystemClock};
 use tokio::time::Instant;
 

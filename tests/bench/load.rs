@@ -8,8 +8,7 @@ use std::{
 };
 
 use core_service::{
-    access::gate::RequestMeta,
-    accounts::AccountSettings,
+    AccountSettings, Bootstrap, Core, CoreSettings, DERIVED, FAN_OUT, ROWS, RequestMeta,
     domain::{
         control::Project,
         dataset::Dataset,
@@ -19,9 +18,6 @@ use core_service::{
         row::NewThesis,
     },
     grpc::{self, Exposure, Serving},
-    log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
-    operations::{Core, admin::bootstrap::Bootstrap},
-    start::CoreSettings,
     store::SharedBackend,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};

@@ -2,12 +2,11 @@
 //! member of the project that has all the theses asks for one page after the other.
 
 use core_service::{
-    accounts::Person,
+    Person, create_invitation,
     domain::{
         account::{Actor, User},
         window::DAY_MS,
     },
-    operations::account::create_invitation::create_invitation,
 };
 use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::{

@@ -3,7 +3,7 @@
 use std::{fs::File, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use core_service::shared::key_ring::{KEY_LENGTH, LIVE_PREFIX, TEST_PREFIX};
+use core_service::keys::key_ring::{KEY_LENGTH, LIVE_PREFIX, TEST_PREFIX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tokio::{

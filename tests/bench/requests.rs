@@ -1,6 +1,6 @@
 //! The requests to a loaded service: each operation that keys serve, then searches.
 
-use core_service::{domain::window::DAY_MS, log::writer::thesis_event_id};
+use core_service::{domain::window::DAY_MS, thesis_event_id};
 use serde_json::Value;
 use thesis_proto::time::{format_millis, parse_iso8601, to_millis};
 

@@ -144,9 +144,6 @@ pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<R
 }
 
 /// Reserves an attempt for the account with an e-mail, which may not exist; none if one of the limits is reached.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn of_account_if_free(
     shared: &Shared,
     limits: &[Limit],

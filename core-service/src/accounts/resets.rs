@@ -75,9 +75,6 @@ fn is_authorized(people: &People, link: &Reset) -> bool {
 }
 
 /// Creates a link by which a user sets a new password. Earlier links stay. The changes in `beside` are written with it.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn create_link(
     shared: &Shared,
     user: &User,

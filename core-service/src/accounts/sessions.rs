@@ -165,9 +165,6 @@ fn replaced(mut others: Vec<StoredSession>, generation: i64, now_ms: i64) -> Vec
 }
 
 /// Lists the open sessions of a person, the last used first.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> {
     let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
@@ -180,9 +177,6 @@ pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> 
 }
 
 /// Reads the session of the caller; none if it has just ended.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Session>> {
     let found = rows::session(&shared.backend, &person.user.id, &person.session_id).await?;
     Ok(found.map(|(_, stored)| message(&stored, person)))
@@ -203,9 +197,6 @@ fn message(stored: &StoredSession, person: &Person) -> v1::Session {
 }
 
 /// Ends a session of a person, with an action for the audit log. Returns true if there was one.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn end(shared: &Shared, person: &Person, id: &str, action: &str) -> Result<bool> {
     let user = &person.user.id;
     // A recorded use writes the row again, so this reads until the write holds.

@@ -34,7 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::{queue_metrics::QueueMetrics, report::EndedAttempt, state::LaneMetrics};
+pub use self::report::EndedAttempt;
 use self::{
     read::MarkProgress,
     shards::Shards,

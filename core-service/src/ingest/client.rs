@@ -135,19 +135,8 @@ impl UpstreamClient {
         self.lookup(&["tokens", chain, address], &[]).await
     }
 
-    /// The tokens with this symbol on every chain, in any case.
-    ///
-    /// # Errors
-    /// Fails when the upstream does not answer.
-    pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookupError> {
-        self.lookup(&["tokens"], &[("symbol", symbol)]).await
-    }
-
     /// A page of theses that changed at `since_ms` or later, newest first. It follows the page that returned the
     /// cursor.
-    ///
-    /// # Errors
-    /// Fails when the upstream does not answer.
     pub async fn theses(
         &self,
         scope: ThesisScope<'_>,
@@ -164,14 +153,6 @@ impl UpstreamClient {
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
         query.push(("limit", PAGE_THESES));
         self.lookup(&["theses"], &query).await
-    }
-
-    /// A thesis, or its tombstone.
-    ///
-    /// # Errors
-    /// Fails when it never existed, or the upstream does not answer.
-    pub async fn thesis(&self, id: &str) -> Result<Bytes, LookupError> {
-        self.lookup(&["theses", id], &[]).await
     }
 
     async fn lookup(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Bytes, LookupError> {

@@ -29,9 +29,6 @@ pub(super) struct FeedCheckpoint {
 impl FeedCheckpoint {
     /// Reads the checkpoint, and with it the time of the first pending change. A first start stores its checkpoint
     /// before it opens the feed: so a later start knows the time since which it must have every change.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub(super) async fn read(upstream: &Arc<Upstream>) -> StoreResult<Self> {
         let now_ms = upstream.now_ms();
         let kept = read_feed_state(&upstream.shared.backend).await?;

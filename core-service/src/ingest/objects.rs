@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::fields::{Fields, address, chain, handle, id, symbol};
 pub use self::{
-    lists::{ThesisPage, page, tokens, wallets},
+    lists::{page, wallets},
     refusal::Refusal,
 };
 use crate::domain::observation::{

@@ -28,9 +28,6 @@ impl Pushes {
     }
 
     /// Notes a push into `live`.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn note(&self) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
         PUSHED.one().set(seconds(now_ms));
@@ -44,9 +41,6 @@ impl Pushes {
     }
 
     /// The time of the last push, if the feed counts as up because of it.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn up_since(&self) -> StoreResult<Option<i64>> {
         let now_ms = self.shared.clock.now_ms();
         let pushed_at = upstream::pushed_at(&self.shared.backend).await?;

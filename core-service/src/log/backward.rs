@@ -61,9 +61,6 @@ impl<'a> Backward<'a> {
     }
 
     /// Takes the next entry, with the index of its dataset in the view.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
         for log in &mut self.logs {
             if log.buffered.is_empty() && !log.done {

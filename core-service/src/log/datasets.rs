@@ -83,9 +83,6 @@ impl Datasets {
     }
 
     /// Follows the projected position of a dataset: events up to it may be shown.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn position(&self, dataset: &Dataset) -> Result<watch::Receiver<u64>> {
         let receiver = self.with(dataset, |open| open.position.subscribe());
         self.refresh(dataset).await?;
@@ -93,9 +90,6 @@ impl Datasets {
     }
 
     /// Reads the projected position, which is the same for every replica.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn refresh(&self, dataset: &Dataset) -> Result<u64> {
         let known = self.with(dataset, |open| *open.position.borrow());
         if known > 0 && self.shared.backend.is_exclusive() {
@@ -152,9 +146,6 @@ impl Datasets {
     }
 
     /// Appends a thesis to a dataset's log, at the core that owns it or here.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         if let Some(written) = self.peers.append(&dataset.to_string(), &new).await {
             self.advance_position(dataset, written.seq);
@@ -164,9 +155,6 @@ impl Datasets {
     }
 
     /// Appends a thesis to a dataset's log here, then deletes the oldest theses beyond the dataset's limit.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         let limit = new.max_theses;
         let written = self.run(dataset, Command::Create(Box::new(new))).await?;
@@ -178,9 +166,6 @@ impl Datasets {
     }
 
     /// Appends the changes of an observation to a dataset's log here. A repeat changes nothing.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<CommandOutcome> {
         let written = self.run(dataset, Command::Observe(Box::new(observation))).await?;
         OBSERVED.at(if written.applied { "applied" } else { "unchanged" }).increment(1);
@@ -189,9 +174,6 @@ impl Datasets {
 
     /// Appends a part of an import to a dataset's log here. A repeat changes nothing. Returns the reason if the part is
     /// refused.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn import_here(self: &Arc<Self>, dataset: &Dataset, import: Import) -> Result<Option<&'static str>> {
         Ok(self.run(dataset, Command::Import(Box::new(import))).await?.refused)
     }
@@ -224,9 +206,6 @@ impl Datasets {
     }
 
     /// Reads the projected position of a dataset if this replica lacks a connection to another core.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn refresh_if_disconnected(&self, dataset: &Dataset) -> Result<()> {
         if !self.shared.backend.is_exclusive() && !*self.peers.all_connected().borrow() {
             self.refresh(dataset).await?;
@@ -240,9 +219,6 @@ impl Datasets {
     }
 
     /// Finishes the work that a crash left and no other replica can do. Call it before the core serves requests.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn recover(self: &Arc<Self>) -> Result<()> {
         let rows = unfinished::list_all(&self.shared.backend).await?;
         for dataset in rows.iter().filter_map(|row| Dataset::parse(&row.dataset)) {

@@ -19,9 +19,6 @@ const PAGE_ENTRIES: usize = 256;
 const PAGE_BYTES: usize = 64 * 1024;
 
 /// Reads the matching events of a dataset after a position, up to a projected one.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read_forward(
     shared: &Shared,
     dataset: &Dataset,

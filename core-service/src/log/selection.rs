@@ -18,9 +18,6 @@ pub enum Selection {
 
 /// Finds the entries that can match. Call it after the end position of the read is known: then it finds all tokens
 /// introduced before that position.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
     if !filter.handles().is_empty() {
         return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));

@@ -25,9 +25,6 @@ fn signed(count: impl TryInto<i64>) -> i64 {
 }
 
 /// Reads the usage of the caller's project, in the environment of the key.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
     let caller = &call.caller;
     let of =
@@ -36,9 +33,6 @@ pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
 }
 
 /// Reads how much of its monthly quota, rate limits, streams and webhooks a project has used.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn usage(core: &Core, of: UsageSubject<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
     let UsageSubject { organization_id, project_id, plan } = of;
     let Month { start, end, .. } = Month::of(now_ms);

@@ -180,9 +180,6 @@ pub(super) enum WalletsState {
 }
 
 /// Returns a profile with its wallets. If they are unknown or old, the upstream is requested first.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn refresh_wallets(
     core: &Core,
     call: &Call,

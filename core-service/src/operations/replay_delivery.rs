@@ -53,9 +53,6 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
 }
 
 /// Creates a requested delivery, and queues it.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
     let new_delivery = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into() };
     // The present time: marks in the minute of an earlier try may have been read already.

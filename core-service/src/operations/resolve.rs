@@ -41,9 +41,6 @@ pub enum ProfileReference {
 }
 
 /// Finds the id of a profile. It tries the possible readings in order: `fp_` id, upstream id, handle.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
     let theses = &shared.theses;
     let (id, upstream_id, handle) = match reference {
@@ -71,9 +68,6 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
 
 /// Finds the ids of the tokens that a reference names, on one chain if it is given. The first reading that exists
 /// counts. One id more than [`MAX_TOKENS`] means that there are too many.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn token_ids(
     shared: &Shared,
     view: &View,
@@ -123,9 +117,6 @@ pub async fn filtered_tokens(
 }
 
 /// Reads the profile that a reference names, if there is one.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn profile_if_any(
     core: &Core,
     call: &Call,

@@ -57,9 +57,6 @@ fn connection(session: &str, stream: u64) -> String {
 }
 
 /// Creates a ticket, named after the seed.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
     let text = core.shared.keys.stream_ticket(seed);
     let ticket = Ticket { key_id: call.caller.key_id(), created_at: call.now_ms, ..Ticket::default() };
@@ -71,9 +68,6 @@ pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Resul
 }
 
 /// Finds a ticket; none if it was never issued or has expired.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn find_ticket(core: &Core, text: &str) -> Result<Option<FoundTicket>> {
     let hash = core.shared.keys.ticket_hash(text);
     let found = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await?;
@@ -93,9 +87,6 @@ fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
 }
 
 /// Uses a ticket for a stream, and ends the stream that used it before. Returns true if the ticket was still valid.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stream: u64) -> Result<bool> {
     let now_ms = core.shared.clock.now_ms();
     let mut tries = 0;

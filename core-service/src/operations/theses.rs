@@ -22,9 +22,6 @@ use crate::{
 };
 
 /// Reads the theses of index rows that still exist. Some may have been deleted in between.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn still_there(
     store: &ThesisStore,
     rows: impl IntoIterator<Item = (Dataset, String)>,
@@ -49,9 +46,6 @@ pub(super) struct Slices {
 }
 
 /// Merges the slices of the datasets and scopes, after the given time and id.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn by_time(
     core: &Core,
     view: &View,
@@ -82,9 +76,6 @@ pub(super) async fn by_time(
 }
 
 /// Gives each thesis its author and token.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn with_references(
     store: &ThesisStore,
     theses: &[(Dataset, Arc<Thesis>)],

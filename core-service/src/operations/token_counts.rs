@@ -38,9 +38,6 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
 }
 
 /// Reads a token with its counts.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub(super) async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let (theses, authors) = totals(shared, view, &token.id).await?;

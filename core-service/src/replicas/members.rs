@@ -217,9 +217,6 @@ impl Members {
     }
 
     /// Reads the others' heartbeats. For the `named` cores, a missing heartbeat counts as one that does not change.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read_beats<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
@@ -267,9 +264,6 @@ impl Members {
     }
 
     /// Writes the heartbeat of this core.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn send_heartbeat(&self) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());

@@ -134,9 +134,6 @@ impl StreamSlots {
 
     /// The number of a project's taken places, over all replicas. A closed stream's place counts until every replica
     /// can give it to another stream.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn open(&self, project: &str) -> Result<u32> {
         if self.backend.is_exclusive() {
             return Ok(self.own(project));

@@ -59,17 +59,11 @@ impl MatchRule {
 impl SearchIndex {
     /// Finds the ids of the profiles whose handle is similar to a given one: the handles with one slip, otherwise those
     /// with two, otherwise those that begin with it. The search stops at `until` and returns the rows found by then.
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn near_profiles(&self, view: &View, name: &str, limit: usize, until: Instant) -> NearMatches {
         self.near(Kind::Profile, view, name, limit, until)
     }
 
     /// Finds the ids of the tokens whose symbol is similar to a given one, by the rules of [`Self::near_profiles`].
-    ///
-    /// # Errors
-    /// Fails when the index fails.
     pub fn near_tokens(&self, view: &View, name: &str, limit: usize, until: Instant) -> NearMatches {
         self.near(Kind::Token, view, name, limit, until)
     }

@@ -35,9 +35,6 @@ impl AbuseStore {
 
     /// Stores a replica's count of an address' bad minute. A repeat changes nothing. Only this replica writes its row,
     /// one minute after another.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn note(&self, replica: &str, address: &str, bad: &BadMinute) -> StoreResult<()> {
         let key = key![shard_of_name(address, SHARDS), address, replica];
         let row = self.backend.get(&schema::ABUSE, &key, Consistency::Quorum).await?;
@@ -55,9 +52,6 @@ impl AbuseStore {
 
     /// Lists the first `limit` addresses after a position, the latest failure first. This reads all rows, but holds
     /// only the result in memory.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn list(
         &self,
         after: Option<&(i64, String)>,

@@ -194,9 +194,6 @@ async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consi
 }
 
 /// Reads a user's password with its generation.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn password(
     backend: &SharedBackend,
     user: &str,
@@ -207,9 +204,6 @@ pub async fn password(
 }
 
 /// Reads a user's password with its generation, and the networks and devices that the user has signed in from.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -222,9 +216,6 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
 /// This also deletes all links for a new password; `link` is the condition on their row. It deletes the known networks
 /// and devices too: another person may have signed in there. The new generation is [`next_generation`]. The changes
 /// beside it are applied with it.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn set_password(
     backend: &SharedBackend,
     user: &str,
@@ -245,18 +236,12 @@ pub fn next_generation(before: Option<i64>) -> i64 {
 }
 
 /// Deletes the first password of a user whose creation failed.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult<()> {
     let writes = vec![remove(PASSWORD, Expect::Version(FIRST_GENERATION))];
     backend.transact(of_user(user, writes, None)).await.map(drop)
 }
 
 /// Reads a user's links for a new password, with their row's version. Some may be over.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn resets(
     backend: &SharedBackend,
     user: &str,
@@ -268,9 +253,6 @@ pub async fn resets(
 
 /// Replaces the links for a new password if their row still has this version, or is new. Returns whether it was
 /// written. No version occurs twice while times grow.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn set_resets(
     backend: &SharedBackend,
     user: &str,
@@ -285,9 +267,6 @@ pub async fn set_resets(
 }
 
 /// Reads a session, with the present generation of the user's password. It may be over.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResult<Option<(i64, StoredSession)>> {
     let keys = [key![user, PASSWORD], key![user, session_item(id)]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -297,9 +276,6 @@ pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResu
 }
 
 /// Reads all sessions of a user, with the known networks and devices.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Sessions> {
     let mut found = Sessions::default();
     let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MAX_ROWS) };
@@ -320,9 +296,6 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
 /// Starts a session in place of others, and replaces the known networks and devices if their row still has this
 /// version, or is new. Returns whether the session's id was new and the row was written. No version occurs twice while
 /// times grow, although each new password deletes the row.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn begin_session(
     backend: &SharedBackend,
     user: &str,
@@ -339,9 +312,6 @@ pub async fn begin_session(
 }
 
 /// Updates a session if its row still has this version. Returns whether it had.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn note_session(
     backend: &SharedBackend,
     user: &str,
@@ -353,9 +323,6 @@ pub async fn note_session(
 }
 
 /// Ends a session if its row still has this version. Returns whether it had.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn end_session(
     backend: &SharedBackend,
     user: &str,

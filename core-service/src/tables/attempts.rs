@@ -18,9 +18,6 @@ pub struct Attempts {
 }
 
 /// Reads the attempts of a subject, with their row's version.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     subject: &str,
@@ -33,9 +30,6 @@ pub async fn read(
 
 /// Writes the attempts of a subject for `seconds` if the row still has this version, or is new. Returns whether it was
 /// written.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write(
     backend: &SharedBackend,
     subject: &str,

@@ -41,9 +41,6 @@ pub fn change(at: i64, id: &str, act: &Act) -> Change {
 }
 
 /// Lists the first `limit` entries of an organization, or of none, after a position, newest first.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn list(
     backend: &SharedBackend,
     organization_id: Option<&str>,

@@ -96,9 +96,6 @@ pub fn sample_webhooks() -> impl Iterator<Item = Scan> {
 }
 
 /// Loads all rows.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn load(backend: &SharedBackend, mut apply: impl FnMut(ControlChange)) -> StoreResult<()> {
     for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
         let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);

@@ -73,9 +73,6 @@ impl CountTable {
     }
 
     /// Writes a replica's count.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn write(&self, backend: &SharedBackend, key: CountKey, row: CountRow) -> StoreResult<()> {
         let mut key = key.0;
         key.push(row.replica.into());
@@ -84,9 +81,6 @@ impl CountTable {
     }
 
     /// Reads the counts of all replicas.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read(&self, backend: &SharedBackend, key: CountKey) -> StoreResult<Vec<CountRow>> {
         let rows = backend.scan(&Scan::all(self.table, key.0, MAX_REPLICAS)).await?;
         let rows = rows.iter().filter_map(|row| {

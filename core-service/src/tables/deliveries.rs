@@ -72,9 +72,6 @@ impl DeliveryStore {
     }
 
     /// Reads a delivery.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
         if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
             return decode(&row).map(Some);
@@ -89,9 +86,6 @@ impl DeliveryStore {
 
     /// Reads the rows of deliveries by id, in the same order. None where no attempt has ended yet, an error where a row
     /// is damaged.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
         let keys: Vec<_> = ids.iter().map(|id| key![id]).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
@@ -158,9 +152,6 @@ impl DeliveryStore {
     }
 
     /// Counts the outcomes of a webhook's attempts, in this order. Returns the new streak of failures.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
@@ -196,9 +187,6 @@ impl DeliveryStore {
 
     /// Reads a page of a webhook's delivery log, newest first, each delivery with its position. The log ends at the
     /// retention time of deliveries.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn page(
         &self,
         webhook: &str,

@@ -17,9 +17,6 @@ pub fn derived_at_change(dataset: &str, token: &str, at: i64, version: i64) -> C
 }
 
 /// Reads when tokens last got derived events, in unix milliseconds. The result omits tokens without derived events.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn last_derived_at<'a>(
     backend: &SharedBackend,
     dataset: &str,

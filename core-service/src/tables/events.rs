@@ -67,9 +67,6 @@ impl EventScope {
 }
 
 /// Reads the sequence numbers of events by their ids. None for an event that is not in the log.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn positions_of(
     backend: &SharedBackend,
     dataset: &str,
@@ -81,9 +78,6 @@ pub async fn positions_of(
 }
 
 /// Reads the sequence number of an event. None if it is not in the log.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn position_of(backend: &SharedBackend, dataset: &str, id: &str) -> StoreResult<Option<u64>> {
     let row = backend.get(&schema::EVENT, &key![dataset, id], Consistency::Quorum).await?;
     Ok(row.map(|row| row.version.unsigned_abs()))
@@ -146,18 +140,12 @@ impl EventIndex {
     }
 
     /// Finds the tokens that have or had a symbol.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
         let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
         Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
     }
 
     /// Reads the first sequence numbers in any of these scopes, from the highest down or from the lowest up.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn positions(
         &self,
         dataset: &str,

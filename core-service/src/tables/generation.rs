@@ -37,9 +37,6 @@ pub fn row_key() -> (&'static Table, Vec<Value>) {
 
 impl Generation {
     /// The store's generation. A store without one gets one; of cores that start at once, all get the same.
-    ///
-    /// # Errors
-    /// When the store does not answer.
     pub async fn load(backend: &dyn Backend, ids: &dyn IdSource) -> StoreResult<Self> {
         let (table, key) = row_key();
         if let Some(row) = backend.get(table, &key, Consistency::Quorum).await? {

@@ -41,9 +41,6 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// Reads the stored request, with its version. After this serial read, a write in doubt has happened, or never
     /// will.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read(&self) -> StoreResult<Option<(i64, StoredRequest)>> {
         let key = key![&self.scope, &self.key];
         let Some(row) = self.backend.get(&schema::IDEMPOTENCY, &key, Consistency::Serial).await? else {
@@ -55,9 +52,6 @@ impl IdempotencyKey {
     }
 
     /// Stores a request for `seconds` if the row is as expected. Returns whether it was.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn write(
         &self,
         stored: &StoredRequest,

@@ -88,9 +88,6 @@ pub fn use_change(project: &str, key: &str, at: i64) -> Change {
 }
 
 /// Reads a replica's own counts with their versions, in the same order. A missing count is zero.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> StoreResult<Vec<(Requests, i64)>> {
     let keys: Vec<_> = of.iter().map(|of| of.row(replica)).collect();
     let rows = backend.get_many(&schema::KEY_USAGE, &keys).await?;
@@ -103,9 +100,6 @@ pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> Sto
 
 /// Reads a project's requests by hour, key and class, oldest first. The range goes from the hour of `from_ms` to the
 /// hour of `to_ms`, both in Unix milliseconds, and covers at most 90 days.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn list(backend: &SharedBackend, project: &str, from_ms: i64, to_ms: i64) -> StoreResult<Vec<KeyUsageRow>> {
     let hour = |ms: i64| ms - ms.rem_euclid(HOUR_MS);
     let (from, to) = (hour(from_ms.max(to_ms.saturating_sub(RETENTION_MS))), hour(to_ms));
@@ -158,9 +152,6 @@ async fn list_day(
 
 /// Reads the times of the last use of a project's keys in Unix milliseconds, by the key's id. The result omits unused
 /// keys.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn last_uses(backend: &SharedBackend, project: &str) -> StoreResult<HashMap<String, i64>> {
     let mut scan = Scan::all(&schema::KEY_USE, key![project], PAGE);
     let mut found = HashMap::new();

@@ -9,9 +9,6 @@ use crate::{
 
 /// Leases a shard to a core until `until` if the shard is free or already the core's. Returns whether it was. Times are
 /// in unix milliseconds. The row's body is the end and the owner.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn lease(backend: &SharedBackend, shard: i64, replica: &str, now_ms: i64, until: i64) -> StoreResult<bool> {
     let row = backend.get(&schema::SHARD_LEASE, &key![shard], Consistency::Quorum).await?;
     let (expect, version) = match &row {

@@ -108,9 +108,6 @@ impl LogStore {
 
     /// Reads the newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached,
     /// such as a checkpoint. Each bucket after it costs a read, so from 0 the reads grow with the log.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn head(&self, log: &str, known: u64, consistency: Consistency) -> StoreResult<u64> {
         let mut bucket = bucket_of(known);
         loop {
@@ -148,9 +145,6 @@ impl LogStore {
 
     /// Reads entries after `after`, oldest first, up to `upto` and `limit`. Stops before a gap, which can only be an
     /// append that is not finished.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries: Vec<(u64, Bytes)> = Vec::new();
         while entries.len() < limit {
@@ -180,9 +174,6 @@ impl LogStore {
     }
 
     /// Reads entries before `before`, newest first.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read_back(&self, log: &str, before: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries = Vec::new();
         let mut to = before.saturating_sub(1);
@@ -198,9 +189,6 @@ impl LogStore {
     }
 
     /// Reads one entry.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
@@ -209,9 +197,6 @@ impl LogStore {
 
     /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
     /// slice.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
         let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
         let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
@@ -290,9 +275,6 @@ impl LogStore {
 
     /// Reads the import that a log began with, if any. The read is serial, since a quorum could miss an append that
     /// only some replicas have. So the result is final for a caller that knows an entry of the log.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn import(&self, log: &str) -> StoreResult<Option<ImportMark>> {
         let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Serial).await?;
         let Some(row) = row else { return Ok(None) };
@@ -302,9 +284,6 @@ impl LogStore {
     }
 
     /// Reads the checkpoint of a projection of a log; 0 at first.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
         let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
         Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())

@@ -40,9 +40,6 @@ pub struct Heartbeat {
 }
 
 /// Writes a core's heartbeat.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write_heartbeat(backend: &SharedBackend, beat: &Heartbeat) -> StoreResult<()> {
     let body = Some(beat.member.encode_to_vec().into());
     let (key, version) = (key![ALL, &beat.replica], beat.number);

@@ -149,18 +149,12 @@ impl DeliveryQueue {
     }
 
     /// Removes rows from a webhook's queue.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn remove(&self, webhook: &str, rows: &[QueuedAttempt]) -> StoreResult<()> {
         let removals = rows.iter().map(|row| removal(webhook, row.due_at, &row.delivery));
         self.backend.apply(removals.collect()).await
     }
 
     /// Reads the rows of a webhook after a position and up to a time, earliest first.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn read(
         &self,
         webhook: &str,
@@ -192,9 +186,6 @@ impl DeliveryQueue {
     }
 
     /// Reads the marks of a shard in the hour of `minute`, from that minute up to `to`.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn marks(&self, shard: i64, minute: i64, to: i64, wanted: MarkSelection) -> StoreResult<Vec<QueueMark>> {
         let mut marks = Vec::new();
         let mut scan = Scan::all(&schema::QUEUE_MARK, key![shard, hour_of(start_of(minute))], MARKS_PAGE);
@@ -215,26 +206,17 @@ impl DeliveryQueue {
     }
 
     /// Postpones marks to a later minute.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn postpone_marks(&self, marks: &[QueueMark], minute: i64) -> StoreResult<()> {
         self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, POSTPONED)).collect()).await
     }
 
     /// Reads the last minute of a shard whose marks need no reading; none before the first [`Self::set_done`].
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn done(&self, shard: i64) -> StoreResult<Option<i64>> {
         let row = self.backend.get(&schema::QUEUE_DONE, &key![shard], Consistency::Quorum).await?;
         Ok(row.map(|row| row.version))
     }
 
     /// Stores that the marks of a shard's minutes up to this one need no reading.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn set_done(&self, shard: i64, minute: i64) -> StoreResult<()> {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
         self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await

@@ -27,9 +27,6 @@ pub struct CoreStreams {
 }
 
 /// Reads a project's row with its version. The version is none before the first write.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     project: &str,
@@ -43,9 +40,6 @@ pub async fn read(
 }
 
 /// Restreams a project's row if it still has this version. Returns whether it had.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn replace(
     backend: &SharedBackend,
     project: &str,

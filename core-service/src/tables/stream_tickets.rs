@@ -38,9 +38,6 @@ pub struct Ticket {
 }
 
 /// Reads a ticket by its hash, with its row's version.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency) -> StoreResult<Option<(i64, Ticket)>> {
     let row = backend.get(&schema::STREAM_TICKET, &key![hash], consistency).await?;
     let Some(row) = row else { return Ok(None) };
@@ -49,9 +46,6 @@ pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency)
 }
 
 /// Writes a ticket if its row still has this version, or is new. Returns whether it was written.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ticket: &Ticket) -> StoreResult<bool> {
     let write = ConditionalWrite {
         clustering: Vec::new(),
@@ -64,9 +58,6 @@ pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ti
 }
 
 /// Notifies the other cores that a connection was replaced at `now_ms`.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn publish_replaced(backend: &SharedBackend, now_ms: i64, connection: &str) -> StoreResult<()> {
     let bucket = now_ms.div_euclid(BUCKET_SECONDS * 1_000);
     let (table, key) = (&schema::TICKET_MOVE, key![bucket, connection]);
@@ -75,9 +66,6 @@ pub async fn publish_replaced(backend: &SharedBackend, now_ms: i64, connection: 
 }
 
 /// Reads the connections that were replaced in these seconds, counted from 1970.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
     let mut connections = Vec::new();
     for bucket in from.div_euclid(BUCKET_SECONDS)..=to.div_euclid(BUCKET_SECONDS) {

@@ -113,9 +113,6 @@ impl ThesisStore {
     }
 
     /// Applies changes of rows, in the store and in memory.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         self.apply_with(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
     }
@@ -181,50 +178,32 @@ impl ThesisStore {
     }
 
     /// Reads a thesis that a view shows, deleted or not.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
         let found: Option<(Dataset, Arc<Thesis>)> = self.find_first(view, id).await?;
         Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
     }
 
     /// Reads a profile that a view shows.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
         self.find_first(view, id).await
     }
 
     /// Reads a token that a view shows.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
         self.find_first(view, id).await
     }
 
     /// Reads theses by dataset and id, in the same order, including awaited ones.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
         self.read_many(keys).await
     }
 
     /// Reads profiles by dataset and id, in the same order.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
         self.read_many(keys).await
     }
 
     /// Reads tokens by dataset and id, in the same order.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.read_many(keys).await
     }
@@ -236,9 +215,6 @@ impl ThesisStore {
     }
 
     /// Finds the profile that holds a handle: the one with the latest claim.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
         let handle = handle_form(handle);
         for dataset in view.datasets() {
@@ -256,9 +232,6 @@ impl ThesisStore {
     }
 
     /// Finds the profile with an upstream user id.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
         self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
     }
@@ -288,9 +261,6 @@ impl ThesisStore {
     }
 
     /// Finds the tokens at an address, on all chains unless one is given.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn token_ids_by_address(
         &self,
         view: &View,
@@ -302,9 +272,6 @@ impl ThesisStore {
     }
 
     /// Finds the tokens with a symbol, on all chains unless one is given.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn token_ids_by_symbol(
         &self,
         view: &View,
@@ -316,9 +283,6 @@ impl ThesisStore {
     }
 
     /// Reads the totals of tokens in a dataset, in the same order.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
         let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
@@ -326,9 +290,6 @@ impl ThesisStore {
     }
 
     /// Reads the totals of a project's dataset.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
@@ -336,9 +297,6 @@ impl ThesisStore {
 
     /// Reads the number of theses that authors have on tokens in a dataset, for pairs of token and author, in the same
     /// order.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn author_counts(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
@@ -346,9 +304,6 @@ impl ThesisStore {
     }
 
     /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
         let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
         let rows = self.backend.scan(&scan).await?;

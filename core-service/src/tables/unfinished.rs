@@ -39,25 +39,16 @@ fn decode(row: &Row) -> Option<UnfinishedLog> {
 }
 
 /// Writes that a core appends to a log.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write(backend: &SharedBackend, row: &UnfinishedLog) -> StoreResult<()> {
     backend.apply(vec![change(row, row.at, Some(Bytes::new()))]).await
 }
 
 /// Removes rows, unless they were written again.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn remove(backend: &SharedBackend, rows: &[UnfinishedLog]) -> StoreResult<()> {
     backend.apply(rows.iter().map(|row| change(row, row.at + 1, None)).collect()).await
 }
 
 /// The rows of one log.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<UnfinishedLog>> {
     let name = dataset.to_string();
     let mut scan = Scan::all(&schema::UNFINISHED, key![shard_of_name(&name, SHARDS)], PAGE);
@@ -67,9 +58,6 @@ pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<
 }
 
 /// The rows of all logs.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn list_all(backend: &SharedBackend) -> StoreResult<Vec<UnfinishedLog>> {
     let mut found = Vec::new();
     for shard in 0..SHARDS {

@@ -83,49 +83,31 @@ async fn write<M: Message>(
 }
 
 /// Reads the state of the feed with its row's version; none before the first connection.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read_feed_state(backend: &SharedBackend) -> StoreResult<Option<(FeedState, i64)>> {
     read_row(backend, FEED).await
 }
 
 /// Stores the state of the feed; a higher version wins.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write_feed_state(backend: &SharedBackend, state: &FeedState, version: i64) -> StoreResult<()> {
     write(backend, FEED, version, state, None).await
 }
 
 /// Reads the time of the last pushed observations, in unix milliseconds.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn pushed_at(backend: &SharedBackend) -> StoreResult<Option<i64>> {
     Ok(read::<Pushed>(backend, PUSHED).await?.map(|pushed| pushed.at))
 }
 
 /// Stores the time of pushed observations.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn note_push(backend: &SharedBackend, now_ms: i64) -> StoreResult<()> {
     write(backend, PUSHED, now_ms, &Pushed { at: now_ms }, None).await
 }
 
 /// Reads the last result of a lookup.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn read_lookup(backend: &SharedBackend, thing: &str) -> StoreResult<Option<LookupRecord>> {
     read(backend, &name(thing)).await
 }
 
 /// Stores the result of a lookup.
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn write_lookup(backend: &SharedBackend, thing: &str, result: LookupRecord) -> StoreResult<()> {
     write(backend, &name(thing), result.at, &result, Some(LOOKUP_RETENTION_SECONDS)).await
 }

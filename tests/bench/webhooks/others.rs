@@ -7,7 +7,7 @@ use core_service::{
         account::Actor,
         control::{ControlChange, Project, Webhook},
     },
-    shared::key_ring::SealPurpose,
+    keys::key_ring::SealPurpose,
 };
 use futures::future::try_join_all;
 use thesis_net::clock::{Clock as _, SystemClock};

@@ -144,7 +144,7 @@ async fn other_answers_are_none() {
 async fn an_answer_that_is_late_or_cut_has_failed() {
     for late in [String::new(), "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"data\":".to_owned()] {
         let (client, _head) = serve(late, Then::Wait).await;
-        assert_eq!(why(impatient(client).thesis("t1").await.unwrap_err()), "no whole answer within 100 ms");
+        assert_eq!(why(impatient(client).wallets("u1").await.unwrap_err()), "no whole answer within 100 ms");
     }
     for cut in [String::new(), "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"data\":".to_owned()] {
         let (client, _head) = serve(cut, Then::Close).await;
@@ -152,7 +152,7 @@ async fn an_answer_that_is_late_or_cut_has_failed() {
         assert!(!why.is_empty() && why.len() <= 200 && !why.contains("data") && !why.contains("u1"), "{why}");
     }
     let (client, _head) = serve("no HTTP\r\n\r\n", Then::Close).await;
-    assert!(!why(client.tokens("RUN").await.unwrap_err()).is_empty());
+    assert!(!why(client.token("base", "0xa").await.unwrap_err()).is_empty());
     let away = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = client_of_nobody(away.local_addr().unwrap().port());
     drop(away);

@@ -7,12 +7,9 @@ use serde_json::Value;
 use super::{
     Refusal,
     fields::{Fields, address, network},
-    json, thesis, token,
+    json, thesis,
 };
-use crate::domain::{
-    observation::{Observation, ObservedToken},
-    row::Wallet,
-};
+use crate::domain::{observation::Observation, row::Wallet};
 
 /// Maximum number of wallets of one profile.
 const MAX_WALLETS: usize = 100;
@@ -50,14 +47,6 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
         Some(_) => (None, Some(Refusal::Field("next_cursor"))),
     };
     Ok(ThesisPage { theses, next_cursor, broken_off, oldest_ms, newest_ms })
-}
-
-/// Reads the tokens of a symbol.
-///
-/// # Errors
-/// Fails when the value is not a list.
-pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<ObservedToken, Refusal>>, Refusal> {
-    Ok(data(value)?.iter().map(|one| token(one, now_ms)).collect())
 }
 
 /// Reads the public and authorized wallets of a profile, newest first. It leaves out wrong ones.

@@ -27,9 +27,6 @@ const OWN_ENTRIES_TIMEOUT: Duration = Duration::from_millis(50);
 impl Datasets {
     /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
     /// of a view together. Counts of more than `span` may cover less than they say.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn counts(self: &Arc<Self>, view: &View, token: &str, at: i64, span: i64) -> Result<Counts> {
         let theses = &self.shared.theses;
         if self.shared.backend.is_exclusive() {
@@ -51,9 +48,6 @@ impl Datasets {
 
     /// Counts the theses on a token of the last day at `at`, over the datasets that this one's events count, in the
     /// memory of the writer here. None when the writer does not reach the log's head in time.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn count_here(self: &Arc<Self>, dataset: &Dataset, token: &str, at: i64) -> Result<Option<Counts>> {
         let writer = self.writer(dataset);
         let mut followed = writer.followed();

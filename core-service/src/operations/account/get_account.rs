@@ -10,9 +10,6 @@ use crate::{
 };
 
 /// Reads the session's user and their organizations, by name.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest) -> Result<v1::GetAccountResponse> {
     let shared = &core.shared;
     shared.control.refresh().await?;

@@ -7,9 +7,6 @@ use crate::{
 };
 
 /// Reads the keys of a project, newest first, each with its last use; revoked ones too.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn keys_of(core: &Core, project_id: &str) -> Result<Vec<v1::ApiKey>> {
     let uses = key_usage::last_uses(&core.shared.backend, project_id).await?;
     let state = core.shared.control.state();

@@ -9,9 +9,6 @@ use crate::{
 };
 
 /// Lists the user's sessions, the last used first.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn list_sessions(
     core: &Core,
     person: &Person,

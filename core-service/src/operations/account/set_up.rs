@@ -21,9 +21,6 @@ pub(in crate::operations) fn withdrawn(people: &People) -> impl Iterator<Item = 
 
 /// Returns the link that creates the first administrator, who becomes an owner of the organization of the bootstrap
 /// keys. The link is always the same; there is none once an administrator exists.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     let shared = &core.shared;
     let new = Invitation {

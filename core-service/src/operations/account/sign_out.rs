@@ -9,9 +9,6 @@ use crate::{
 };
 
 /// Ends the session of the caller.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn sign_out(core: &Core, person: &Person, _: &v1::SignOutRequest) -> Result<v1::SignOutResponse> {
     // A concurrent call may have ended it.
     sessions::end(&core.shared, person, &person.session_id, "session.ended").await?;

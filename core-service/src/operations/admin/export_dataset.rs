@@ -41,9 +41,6 @@ impl DatasetExport {
     }
 
     /// Reads the next part; none after the last one.
-    ///
-    /// # Errors
-    /// Fails if the store does not answer.
     pub async fn next(&mut self) -> Result<Option<v1::ExportDatasetResponse>> {
         let head = self.head;
         let Some(after) = self.after else {

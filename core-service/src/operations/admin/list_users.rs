@@ -5,9 +5,6 @@ use thesis_proto::v1;
 use crate::{convert, domain::account::Actor, error::Result, service::Core};
 
 /// Lists all users by e-mail.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn list_users(core: &Core, _: &Actor, _: &v1::ListUsersRequest) -> Result<v1::ListUsersResponse> {
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();

@@ -25,9 +25,6 @@ fn index_in(view: &View, dataset: &Dataset) -> usize {
 impl ThesisStore {
     /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
     /// of a view together.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
@@ -37,9 +34,6 @@ impl ThesisStore {
     }
 
     /// Counts like [`Self::counts`], if no dataset has more than `max_theses` of these theses.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn counts_of_few(
         &self,
         view: &View,
@@ -60,9 +54,6 @@ impl ThesisStore {
     }
 
     /// Reads the last day of a token as the events of a dataset count it, with the newest thesis if that is older.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn day(&self, dataset: &Dataset, token: &str, at: i64) -> StoreResult<(TokenDay, Option<(i64, String)>)> {
         let view = dataset.counted_with();
         let mut windows = Vec::with_capacity(view.datasets().len());
@@ -85,9 +76,6 @@ impl ThesisStore {
 
     /// Finds the newest thesis on a token at `at`, at any age, with its time. `day` is the result of [`Self::counts`]
     /// at `at`.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
         if day.latest.is_some() {
             return Ok(day.newest());
@@ -132,18 +120,12 @@ impl ThesisStore {
 
     /// Returns whether a bucket has no thesis. The read starts at the newest end: theses are deleted in the order of
     /// their age, and reading past many deleted rows is expensive on a cluster.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn is_empty(&self, dataset: &str, Bucket { scope, bucket }: &Bucket) -> StoreResult<bool> {
         let all = Scan::all(&schema::THESIS_INDEX, key![dataset, scope, *bucket], 1);
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
     /// Reads a range of an index, at most `limit` rows.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer.
     pub async fn slice(
         &self,
         dataset: &Dataset,

@@ -1,4 +1,4 @@
-use super::*;
+use super::{super::lists::ThesisPage, *};
 use crate::domain::row::Wallet;
 
 fn page_of(value: &Value) -> Result<ThesisPage, Refusal> {
@@ -41,15 +41,8 @@ fn what_is_no_list_is_refused() {
     ] {
         assert_eq!(page_of(&value), Err(refusal));
         assert_eq!(wallets(&value, NOW), Err(refusal));
-        assert_eq!(tokens(&value, NOW), Err(refusal));
     }
     assert_eq!(page(b"{\"data\":[", NOW), Err(Refusal::Malformed));
-}
-
-#[test]
-fn tokens_are_judged_one_by_one() {
-    let read = tokens(&json!({"data": [whole()["token"], null]}), NOW).unwrap();
-    assert_eq!(read, [Ok(expected().token), Err(Refusal::Malformed)]);
 }
 
 #[test]
