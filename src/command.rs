@@ -52,7 +52,7 @@ const DOCTORS: &[&str] = &[
     "dns_servers",
 ];
 
-/// What was asked for.
+/// The subcommand.
 #[derive(Debug, Parser)]
 #[command(
     name = "trade-thesis",

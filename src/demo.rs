@@ -1,5 +1,5 @@
 //! `--demo-live`: a simulated upstream beside the service, with data that are thrown away at the end, since every
-//! simulator begins with a world of its own.
+//! simulator begins with a new world.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 

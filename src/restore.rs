@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure>
         Some(file) => encryption::identities_in(file).map_err(|error| format!("--identity: {error}"))?,
         None => Vec::new(),
     };
-    // The copy gets a generation of its own: cursors of entries that it lacks must not become valid there.
+    // The copy gets a new generation: cursors of entries that it lacks must not become valid there.
     let (table, row) = generation::row_key();
     let restored = restore(
         &command.from,

@@ -1,4 +1,4 @@
-//! Streams over HTTP. `sse` opens streams of Server-Sent Events, `sse_events` writes what the stream engine reads as such
+//! Streams over HTTP. `sse` opens streams of Server-Sent Events, `sse_events` writes the events of the stream engine as such
 //! events, and `chunked` sends them over HTTP/1. `websocket` opens WebSockets, and `socket` serves one for a `client`,
 //! with the messages of `message` and the reasons of `closing`.
 

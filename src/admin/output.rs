@@ -105,7 +105,7 @@ pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
 }
 
 /// The error of a call to a core at one of these addresses. A service token that core refuses is no error of the API,
-/// so it has no code of its own.
+/// so it has no code.
 fn error(status: &Status, cores: &str) -> ApiError {
     if status.code() == Code::Unauthenticated {
         return ApiError::new(

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use super::Refused;
 
-/// Who may sign up.
+/// The rule for sign-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SignUp {
     /// Anyone

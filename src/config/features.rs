@@ -5,7 +5,7 @@ use core_service::domain::operation::Features;
 
 use super::{Refused, parse};
 
-/// The sandbox, what is switched on, how it ends, and logs.
+/// The sandbox, the switches of features, the end of the process, and logs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct FeatureFlags {

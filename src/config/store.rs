@@ -23,7 +23,7 @@ pub(crate) enum StoreKind {
     Scylla,
 }
 
-/// Where the data is kept.
+/// The store of the data.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct Store {

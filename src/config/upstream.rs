@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{Refused, parse};
 
-/// Where live data comes from.
+/// The source of live data.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Upstream")]
 pub(crate) struct Upstream {

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the simulator does wrong. Shares are from 0 to 1.
+/// Faults that the simulator makes. Shares are from 0 to 1.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Faults")]
