@@ -19,7 +19,7 @@ on_both_stores![
     grpc_tells_the_same,
     a_token_on_another_chain_is_told,
     an_id_of_another_kind_is_told,
-    the_right_paths_and_methods_are_told,
+    a_wrong_path_or_method_names_the_right_ones,
     near_values_are_told,
 ];
 
@@ -147,7 +147,7 @@ async fn an_id_of_another_kind_is_told(service: &Service) {
     }
 }
 
-async fn the_right_paths_and_methods_are_told(service: &Service) {
+async fn a_wrong_path_or_method_names_the_right_ones(service: &Service) {
     let client = service.anonymous();
     for path in ["/v1/thesis", "/v1/theses/", "/profiles/ana", "/v1/nothing"] {
         let error = client.get(path).await.error(404, "ROUTE_NOT_FOUND");
