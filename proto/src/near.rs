@@ -1,7 +1,7 @@
 //! Finds the known names that are near to a mistyped one.
 
 /// Maximum number of slips between a given name and the name that was meant.
-pub const MAX_SLIPS: usize = 2;
+const MAX_SLIPS: usize = 2;
 /// Minimum characters of a prefix that matches a whole name.
 pub const MIN_PREFIX: usize = 3;
 
