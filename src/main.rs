@@ -35,6 +35,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
+    // Two providers are compiled in, and a client of HTTP takes the installed one.
+    rustls::crypto::ring::default_provider().install_default().expect("nothing was installed before");
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),

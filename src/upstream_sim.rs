@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
+use core_service::domain::window::parse_span;
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::SystemClock;
 use upstream_sim::{Faults, Options, Simulator};
@@ -75,17 +76,8 @@ pub(crate) async fn run(simulator: UpstreamSim) -> Result<(), Failure> {
 
 /// Reads a time such as `90s`, `30m`, `24h` or `7d`.
 fn span(text: &str) -> Result<Duration, String> {
-    let unreadable = || "not a time such as 90s, 30m, 24h or 7d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(unreadable)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(unreadable()),
-    };
-    let count: u32 = text[..text.len() - 1].parse().map_err(|_| unreadable())?;
-    Ok(Duration::from_secs(seconds * u64::from(count)))
+    let span = parse_span(text).map(i64::unsigned_abs).map(Duration::from_millis);
+    span.ok_or_else(|| "not a time such as 90s, 30m, 24h or 7d".to_owned())
 }
 
 /// Reads a number of theses a second.

@@ -34,7 +34,10 @@ use std::{
 };
 
 use axum::middleware::{from_fn, from_fn_with_state};
-use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
+use http::{
+    HeaderName, HeaderValue, Method,
+    header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_HEADERS},
+};
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
@@ -278,4 +281,5 @@ fn cors() -> CorsLayer {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(exposed.collect::<Vec<_>>())
         .max_age(Duration::from_hours(1))
+        .vary([ACCESS_CONTROL_REQUEST_HEADERS])
 }

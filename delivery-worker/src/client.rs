@@ -13,11 +13,8 @@ use reqwest::{
     redirect::Policy,
     retry,
 };
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject as _},
-};
+use rustls::{ClientConfig, RootCertStore};
+use thesis_net::tls::{add_authorities, client_config};
 use url::Host;
 
 use crate::{error::WorkerError, guard::VettedTarget};
@@ -69,25 +66,12 @@ impl Clients {
 /// Fails when the certificates cannot be read.
 pub fn tls_config(root_certificate: Option<&[u8]>) -> Result<ClientConfig, WorkerError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(pem) = root_certificate {
-        add_roots(&mut roots, pem)?;
+    if let Some(pem) = root_certificate
+        && add_authorities(&mut roots, pem).map_err(WorkerError::RootCertificate)? == 0
+    {
+        return Err(WorkerError::RootCertificate("there is none in it".to_owned()));
     }
-    Ok(ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth())
-}
-
-fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {
-    let wrong = |reason: &dyn ToString| WorkerError::RootCertificate(reason.to_string());
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| wrong(&error))?;
-        roots.add(certificate).map_err(|error| wrong(&error))?;
-    }
-    if CertificateDer::pem_slice_iter(pem).next().is_none() {
-        return Err(wrong(&"there is none in it"));
-    }
-    Ok(())
+    Ok(client_config(roots))
 }
 
 /// Resolves every name to the vetted addresses and no others.

@@ -6,9 +6,6 @@ pub enum WorkerError {
     /// The root certificate cannot be read.
     #[error("the root certificate is not a PEM certificate: {0}")]
     RootCertificate(String),
-    /// TLS could not be set up.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
     /// The resolver could not be set up.
     #[error("DNS: {0}")]
     Resolver(#[from] thesis_net::resolve::ResolverError),

@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use thesis_net::{
+    backoff::Backoff,
     clock::SharedIdSource,
     panics,
     services::{Deliveries, Stream, Trusted},
@@ -15,10 +16,10 @@ use tokio::{
 };
 use tonic::{Code, Request, Status};
 
-use crate::backoff::Backoff;
-
 /// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The waits before core is called again: they grow to a second, and to one and a half with their random part.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1));
 /// Maximum reports of one call.
 const MAX_BATCH: usize = 256;
 /// Maximum open calls to one core. Reports that arrive during the calls go together, which costs core's store much
@@ -100,7 +101,7 @@ async fn report_all(
 
 /// Repeats a call until a core accepts or finally refuses it. Calls the other cores once this one does not respond.
 async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptReport>, ids: &SharedIdSource) {
-    let mut backoff = Backoff::new();
+    let mut backoff = BACKOFF;
     let request_of = |reports: &Vec<AttemptReport>| {
         let mut request = request(ReportRequest { reports: reports.clone() });
         request.set_timeout(REPORT_TIMEOUT);

@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use metrics::Gauge;
 use parking_lot::{Mutex, RwLock};
 use rustls::{
-    ServerConfig,
+    ClientConfig, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
     server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
     sign::CertifiedKey,
@@ -28,7 +28,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::pair::{PairTexts, expires_at};
 pub use self::{
-    authorities::Authorities,
+    authorities::{Authorities, add_authorities},
     pair::{PairFiles, Unusable},
 };
 use crate::{
@@ -51,6 +51,13 @@ static EXPIRES: Metric<Gauge> = Metric::new(
 /// Named wherever TLS is used, because two providers are compiled in.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
+}
+
+/// The configuration of a client that trusts these authorities.
+#[must_use]
+pub fn client_config(roots: RootCertStore) -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    builder.expect("ring speaks them").with_root_certificates(roots).with_no_client_auth()
 }
 
 /// The certificate that listeners show, and its key.

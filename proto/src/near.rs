@@ -1,7 +1,7 @@
 //! Finds the known names that are near to a mistyped one.
 
 /// Maximum number of slips between a given name and the name that was meant.
-pub const MAX_SLIPS: usize = 2;
+const MAX_SLIPS: usize = 2;
 /// Minimum characters of a prefix that matches a whole name.
 pub const MIN_PREFIX: usize = 3;
 
@@ -12,18 +12,19 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// The slips between a given name and a known one, case aside; `None` when they differ too much.
-#[must_use]
-pub fn slips(given: &str, known: &str) -> Option<usize> {
+/// The slips between a given name and a known one, case aside; `None` when they differ too much. A slip adds, omits or
+/// replaces a character, or swaps two neighbours.
+fn slips(given: &str, known: &str) -> Option<usize> {
     // A text of this length is no name, so the function skips it.
     if given.len() > 4 * (known.len() + MAX_SLIPS) {
         return None;
     }
-    let [given, known] = [given, known].map(|name| name.to_lowercase().chars().collect::<Vec<_>>());
-    let max_slips = MAX_SLIPS.min(given.len().max(known.len()) / 3);
+    let [given, known] = [given, known].map(str::to_lowercase);
+    let [length, known_length] = [&given, &known].map(|name| name.chars().count());
+    let max_slips = MAX_SLIPS.min(length.max(known_length) / 3);
     // A name that is much longer or shorter need not be compared.
-    (given.len().abs_diff(known.len()) <= max_slips)
-        .then(|| distance(&given, &known))
+    (length.abs_diff(known_length) <= max_slips)
+        .then(|| strsim::osa_distance(&given, &known))
         .filter(|slips| *slips <= max_slips)
 }
 
@@ -54,27 +55,6 @@ pub fn one_of(names: &[String]) -> String {
         [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// The number of characters to add, leave out, replace or swap with their neighbour (Damerau and Levenshtein, no
-/// stretch changed twice).
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut before_last = vec![0; other.len() + 1];
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let replaced = last[column] + usize::from(a != b);
-            let mut cost = replaced.min(last[column + 1] + 1).min(current[column] + 1);
-            if row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b {
-                cost = cost.min(before_last[column - 1] + 1);
-            }
-            current.push(cost);
-        }
-        before_last = last;
-        last = current;
-    }
-    last[other.len()]
 }
 
 #[cfg(test)]
@@ -133,10 +113,13 @@ mod tests {
             shorter.remove(place);
             other[place] = letter;
             swapped.swap(place, place.saturating_sub(1));
-            prop_assert_eq!(distance(&name, &name), 0);
-            prop_assert_eq!((distance(&name, &longer), distance(&longer, &name)), (1, 1));
-            prop_assert_eq!((distance(&name, &shorter), distance(&shorter, &name)), (1, 1));
-            prop_assert!(distance(&name, &other) <= 1 && distance(&name, &swapped) <= 1);
+            let [name, longer, shorter, other, swapped] =
+                [name, longer, shorter, other, swapped].map(|name| name.into_iter().collect::<String>());
+            prop_assert_eq!(slips(&name, &name), Some(0));
+            prop_assert_eq!((slips(&name, &longer), slips(&longer, &name)), (Some(1), Some(1)));
+            prop_assert_eq!((slips(&name, &shorter), slips(&shorter, &name)), (Some(1), Some(1)));
+            let is_one = |changed: &str| slips(&name, changed).is_some_and(|slips| slips <= 1);
+            prop_assert!(is_one(&other) && is_one(&swapped));
         }
     }
 }

@@ -1,4 +1,7 @@
 //! Cross-origin requests: pages of any origin may call the API. A key is no cookie, so browsers send no credentials.
+//!
+//! `tower_http::cors` does not fit: it answers every `OPTIONS` before the router, with one list of methods for all
+//! paths. Here a preflight lists the methods of its path, also in `Allow`, and an unknown path is 404.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,

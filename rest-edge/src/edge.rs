@@ -43,7 +43,6 @@ use crate::{
     docs::{self, Docs},
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
-    paths::RoutePaths,
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
@@ -75,7 +74,6 @@ pub(crate) struct Edge {
     bodies: Bodies,
     request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
-    paths: RoutePaths,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
 }
@@ -104,7 +102,6 @@ impl Edge {
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
-            paths: RoutePaths::new(&routes),
             request_metrics: RequestMetrics::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
@@ -220,7 +217,8 @@ impl Edge {
         }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {
-            return Err(self.paths.not_found(uri.path()).into());
+            let message = "there is nothing under this path; GET /v1/openapi.json lists every path";
+            return Err(ApiError::new(ErrorCode::RouteNotFound, message).into());
         };
         if head.method == Method::OPTIONS {
             return Ok(cors::preflight(found.value.allow()));

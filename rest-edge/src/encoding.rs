@@ -1,4 +1,8 @@
 //! Compression of complete responses for clients that accept it.
+//!
+//! `tower_http::compression` does not keep the contract. It refuses a request that accepts no encoding with 406,
+//! compresses while it sends, so the response has no `Content-Length`. It keeps a result that is larger than the
+//! original, and compresses large bodies on the thread of other requests. Its body type also wraps each response.
 
 use std::io::{self, Write as _};
 

@@ -19,7 +19,6 @@ mod edge;
 mod encoding;
 mod input;
 mod openapi;
-mod paths;
 mod refusal;
 mod request_metrics;
 mod route;

@@ -58,7 +58,6 @@ impl Webhooks {
         match error {
             WorkerError::RootCertificate(_) => self.refused(error),
             WorkerError::Resolver(_) => self.unresolved(error),
-            WorkerError::Tls(_) => Refused::new("SVC_WEBHOOK_CA_FILE", error),
         }
     }
 

@@ -150,6 +150,7 @@ enum Child {
 }
 
 fn main() -> Result<(), Failure> {
+    rustls::crypto::ring::default_provider().install_default().expect("nothing was installed before");
     let mut options = Options::parse();
     match options.child.take() {
         // As `#[tokio::main]` sets it up, for the service and the bare handler alike.

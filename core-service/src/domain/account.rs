@@ -1,6 +1,6 @@
 //! People and their organizations. The control log holds all of it except passwords and sessions.
 
-use caseless::default_case_fold_str;
+use thesis_proto::reference::default_fold;
 
 use super::window::DAY_MS;
 
@@ -253,5 +253,5 @@ pub struct KeyUsageRow {
 /// Returns the form in which e-mails are compared.
 #[must_use]
 pub fn folded_email(email: &str) -> String {
-    default_case_fold_str(email.trim())
+    default_fold(email.trim())
 }

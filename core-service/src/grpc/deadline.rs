@@ -1,58 +1,33 @@
 //! A response that ends when its client stops waiting.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
-
 use axum::body::Body;
-use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use http::{HeaderMap, header::CONTENT_TYPE};
-use http_body::{Body as HttpBody, Frame};
-use tokio::time::{Instant, Sleep, sleep_until};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::{
+    select,
+    time::{Instant, sleep_until},
+};
 use tonic::Status;
 
-/// A body that ends with a status at its deadline.
-pub(super) struct DeadlineBody {
-    /// None once it has ended.
-    body: Option<Body>,
-    deadline: Pin<Box<Sleep>>,
-    /// Creates the status; few responses need it.
-    late: Box<dyn Fn() -> Status + Send>,
-}
-
-impl DeadlineBody {
-    /// Wraps a body, which ends with `late` at `deadline` unless it has ended before.
-    pub(super) fn new(body: Body, deadline: Instant, late: impl Fn() -> Status + Send + 'static) -> Self {
-        Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late: Box::new(late) }
+/// A body that ends with the status of `late` at `deadline` unless it has ended before.
+pub(super) fn with_deadline(body: Body, deadline: Instant, late: impl FnOnce() -> Status + Send + 'static) -> Body {
+    // A response without a body must say so: some clients treat an empty frame at its end as a fault.
+    if body.is_end_stream() {
+        return body;
     }
-}
-
-impl HttpBody for DeadlineBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // The clock comes first: a stream that always has more must end too.
-        if self.body.is_some() && self.deadline.as_mut().poll(context).is_ready() {
-            self.body = None;
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers((self.late)())))));
+    let open = Some((body, Box::pin(sleep_until(deadline)), late));
+    let frames = stream::unfold(open, |open| async move {
+        let (mut body, mut clock, late) = open?;
+        select! {
+            // The clock comes first: a stream that always has more must end too.
+            biased;
+            () = &mut clock => Some((Ok(Frame::trailers(trailers(late()))), None)),
+            frame = body.frame() => Some((frame?, Some((body, clock, late)))),
         }
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        let polled = ready!(Pin::new(body).poll_frame(context));
-        if polled.is_none() {
-            self.body = None;
-        }
-        Poll::Ready(polled)
-    }
-
-    /// A response without a body must say so: some clients treat an empty frame at its end as a fault.
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
-    }
+    });
+    Body::new(StreamBody::new(frames.fuse()))
 }
 
 fn trailers(status: Status) -> HeaderMap {
@@ -65,15 +40,13 @@ fn trailers(status: Status) -> HeaderMap {
 mod tests {
     use std::time::Duration;
 
-    use futures::{StreamExt as _, stream};
-    use http_body_util::BodyExt as _;
     use tonic::Code;
 
     use super::*;
 
-    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> DeadlineBody {
+    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> Body {
         let deadline = Instant::now() + Duration::from_secs(2);
-        DeadlineBody::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
+        with_deadline(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
     }
 
     #[tokio::test(start_paused = true)]
@@ -88,6 +61,6 @@ mod tests {
         assert!(short.trailers().is_none());
         assert_eq!(short.to_bytes(), "all");
         let deadline = Instant::now() + Duration::from_secs(2);
-        assert!(DeadlineBody::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
+        assert!(with_deadline(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
     }
 }

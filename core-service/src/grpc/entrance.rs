@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, transport::server::TcpConnectInfo};
 
-use super::{MAX_MESSAGE, answer::error_status, deadline::DeadlineBody, guard, reflection};
+use super::{MAX_MESSAGE, answer::error_status, deadline::with_deadline, guard, reflection};
 use crate::{domain::abuse::network_of, named_slots::NamedSlots, service::Core};
 
 /// Bytes of a request message with its frame.
@@ -129,7 +129,7 @@ impl Entrance {
         let core = Arc::clone(&self.core);
         let ended = "the call was open for as long as it may be; begin another one";
         let late = move || guard::late(ended, &core.gate.new_request_id());
-        let mut answer = answer.map(|body| Body::new(DeadlineBody::new(body, until, late)));
+        let mut answer = answer.map(|body| with_deadline(body, until, late));
         answer.extensions_mut().insert(UnattendedResponse);
         holding(answer, slot)
     }

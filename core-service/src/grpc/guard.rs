@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use axum::{
-    body::Body,
     extract::{Request, State},
     middleware::Next,
     response::Response,
@@ -25,7 +24,7 @@ use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
 use super::{
     answer::{error_status, with_request_id},
-    deadline::DeadlineBody,
+    deadline::with_deadline,
     exposure::Exposure,
 };
 use crate::service::Core;
@@ -111,7 +110,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
             let Some(deadline) = deadline else { return response };
             let guard = guard.clone();
             let late = move || late(PASSED, &guard.request_id(credential.as_ref(), given.as_ref()));
-            response.map(|body| Body::new(DeadlineBody::new(body, deadline, late)))
+            response.map(|body| with_deadline(body, deadline, late))
         }
         Ok(Err(panic)) => {
             let request_id = request_id();

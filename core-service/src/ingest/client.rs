@@ -5,7 +5,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::{
@@ -14,8 +14,9 @@ use reqwest::{
     redirect::Policy,
     retry,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls::RootCertStore;
 use secrecy::{ExposeSecret as _, SecretString};
+use thesis_net::tls::client_config;
 use thesis_proto::time::format_millis;
 use url::Url;
 
@@ -86,10 +87,11 @@ impl UpstreamClient {
             .filter(|_| !token.is_empty())
             .ok_or("SVC_UPSTREAM_TOKEN: must have characters that a header can carry")?;
         authorization.set_sensitive(true);
+        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let http = Client::builder()
             .user_agent("trade-thesis")
             .default_headers(HeaderMap::from_iter([(AUTHORIZATION, authorization)]))
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(client_config(roots))
             .redirect(Policy::none())
             .retry(retry::never())
             .referer(false)
@@ -185,12 +187,4 @@ impl UpstreamClient {
 
 async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookupError> {
     request.send().await.map_err(|error| LookupError::failed(response::why(error)))
-}
-
-fn tls() -> Result<ClientConfig, String> {
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

@@ -2,8 +2,8 @@
 //! signatures of list cursors and of one-time links.
 
 use chacha20poly1305::{
-    ChaCha20Poly1305, KeyInit as _,
-    aead::{Aead as _, Payload, array::Array},
+    ChaCha20Poly1305, Key, KeyInit as _, Nonce,
+    aead::{Aead as _, Payload},
 };
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
@@ -86,7 +86,7 @@ impl KeyRing {
         store_check.copy_from_slice(&hmac(secret, b"trade-thesis store check v1")[..SHORT]);
         Self {
             pepper: hmac(secret, b"trade-thesis api key pepper v1"),
-            cipher: ChaCha20Poly1305::new(&Array::from(hmac(secret, b"trade-thesis sealing v1"))),
+            cipher: ChaCha20Poly1305::new(&Key::from(hmac(secret, b"trade-thesis sealing v1"))),
             cursors: hmac(secret, b"trade-thesis list cursors v1"),
             sessions: hmac(secret, b"trade-thesis sessions v1"),
             links: hmac(secret, b"trade-thesis one-time links v1"),
@@ -121,7 +121,7 @@ impl KeyRing {
         self.ids.fill(&mut nonce);
         let mut sealed = nonce.to_vec();
         let payload = Payload { msg: plain, aad: &purpose.associated_data() };
-        let text = self.cipher.encrypt(&Array::from(nonce), payload);
+        let text = self.cipher.encrypt(&Nonce::from(nonce), payload);
         sealed.extend(text.expect("ChaCha20-Poly1305 takes any message of this service's sizes"));
         sealed
     }
@@ -132,7 +132,7 @@ impl KeyRing {
         let (nonce, text) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
         let payload = Payload { msg: text, aad: &purpose.associated_data() };
-        self.cipher.decrypt(&Array::from(nonce), payload).ok()
+        self.cipher.decrypt(&Nonce::from(nonce), payload).ok()
     }
 
     /// Creates a raw API key.

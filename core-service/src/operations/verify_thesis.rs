@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use caseless::default_case_fold_str;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
+    reference::default_fold,
     time::from_millis,
     v1::{self, look_up_request::Thing},
 };
@@ -204,7 +204,7 @@ async fn newest_theses(
     floor: Floor,
     scope: &IndexScope,
 ) -> Result<NewestTheses> {
-    let wanted = claim.contains.as_deref().map(default_case_fold_str);
+    let wanted = claim.contains.as_deref().map(default_fold);
     // Without a text to find, the newest row is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
     let mut found = NewestTheses::default();
@@ -218,7 +218,7 @@ async fn newest_theses(
             slice.after = Some((last.created_at, last.id.clone()));
             let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
             for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
-                let matches = wanted.as_ref().is_none_or(|wanted| default_case_fold_str(&thesis.text).contains(wanted));
+                let matches = wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted));
                 if matches && here.matching.is_none() {
                     here.matching = Some(Arc::clone(&thesis));
                 }

@@ -1,30 +1,20 @@
 //! Ids as two numbers that sort like their texts: 24 characters of 5 bits.
 
-/// The characters of an id, sorted by byte.
-const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+use crate::domain::id::{number, read_number};
+
 /// Number of characters of a half.
 const HALF: usize = 12;
 
 /// Splits an id without its prefix. None when the text is not an id of this service.
 pub(super) fn halves(text: &str) -> Option<(u64, u64)> {
-    if text.len() != 2 * HALF {
-        return None;
-    }
-    let number = |half: &[u8]| {
-        half.iter().try_fold(0, |number, character| Some(number << 5 | ALPHABET.binary_search(character).ok()? as u64))
-    };
-    let (high, low) = text.as_bytes().split_at(HALF);
-    Some((number(high)?, number(low)?))
+    let (high, low) = text.split_at_checked(HALF).filter(|(_, low)| low.len() == HALF)?;
+    Some((read_number(high)?.unsigned_abs(), read_number(low)?.unsigned_abs()))
 }
 
 /// Joins the halves of an id.
 pub(super) fn join(prefix: &str, (high, low): (u64, u64)) -> String {
-    let mut text = String::with_capacity(prefix.len() + 2 * HALF);
-    text.push_str(prefix);
-    for half in [high, low] {
-        text.extend((0..HALF).rev().map(|place| char::from(ALPHABET[(half >> (5 * place) & 31) as usize])));
-    }
-    text
+    let [high, low] = [high, low].map(|half| number(half.cast_signed(), HALF));
+    [prefix, &high, &low].concat()
 }
 
 #[cfg(test)]

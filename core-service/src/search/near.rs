@@ -1,9 +1,7 @@
 //! Finds rows whose handle or symbol is similar to a given one.
 
-use std::ops::RangeInclusive;
-
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
-use thesis_proto::near::{MAX_SLIPS, MIN_PREFIX};
+use thesis_proto::near::MIN_PREFIX;
 use tokio::time::Instant;
 
 use super::{
@@ -22,39 +20,10 @@ const MAX_NAME_LENGTH: usize = 41;
 /// Matching rows by dataset and id.
 pub type NearMatches = Result<Vec<(Dataset, String)>, SearchError>;
 
-/// A rule by which a name matches.
-#[derive(Clone, Copy)]
-enum MatchRule {
-    /// The names differ by at most this number of slips.
-    Slips(usize),
-    /// The found name begins with the searched one.
-    Begins,
-}
-
-/// The rules, nearest first.
-const RULES: [MatchRule; 3] = [MatchRule::Slips(1), MatchRule::Slips(MAX_SLIPS), MatchRule::Begins];
-
-impl MatchRule {
-    /// The lengths of searched names that the rule suits.
-    fn lengths(self) -> RangeInclusive<usize> {
-        match self {
-            // At most every third character of the longer name may differ.
-            Self::Slips(slips) => 2 * slips..=MAX_NAME_LENGTH,
-            Self::Begins => MIN_PREFIX..=MAX_NAME_LENGTH,
-        }
-    }
-
-    fn query(self, terms: &Terms, name: &str) -> Box<dyn Query> {
-        let field = terms.fields.name;
-        match self {
-            Self::Slips(slips) => {
-                let slips = u8::try_from(slips).unwrap_or(u8::MAX);
-                Box::new(FuzzyTermQuery::new(terms.term(field, name), slips, true))
-            }
-            Self::Begins => Box::new(begins(terms, field, name)),
-        }
-    }
-}
+/// The rules by which a name matches, nearest first. Each has the shortest searched name that it suits and the slips that
+/// it allows, since at most every third character of the longer name may be a slip. `None` allows the names that begin
+/// with the searched one.
+const RULES: [(usize, Option<u8>); 3] = [(2, Some(1)), (4, Some(2)), (MIN_PREFIX, None)];
 
 impl SearchIndex {
     /// Finds the ids of the profiles whose handle is similar to a given one: the handles with one slip, otherwise those
@@ -73,15 +42,20 @@ impl SearchIndex {
         let name = exact(name);
         let length = name.chars().count();
         let searcher = self.reader.searcher();
-        'rules: for rule in RULES.iter().filter(|rule| rule.lengths().contains(&length)) {
+        let rules = RULES.into_iter().filter(|(shortest, _)| (*shortest..=MAX_NAME_LENGTH).contains(&length));
+        'rules: for (_, slips) in rules {
             for dataset in view.datasets() {
                 if Instant::now() >= until {
                     break 'rules;
                 }
-                let terms = Terms::new(self.fields, dataset);
+                let (terms, field) = (Terms::new(self.fields, dataset), self.fields.name);
+                let similar: Box<dyn Query> = match slips {
+                    Some(slips) => Box::new(FuzzyTermQuery::new(terms.term(field, &name), slips, true)),
+                    None => Box::new(begins(&terms, field, &name)),
+                };
                 // A slip may hit the dataset's name in the term, so a second condition requires rows of the dataset.
                 let own = has(terms.term(self.fields.kind, kind.prefix()));
-                let query = BooleanQuery::intersection(vec![rule.query(&terms, &name), own]);
+                let query = BooleanQuery::intersection(vec![similar, own]);
                 let ranks = searcher.search(&query, &Best::new(Order::Newest, None, limit))?;
                 found.extend(ranks.into_iter().map(|rank| (dataset.clone(), id::join(kind.prefix(), rank.id))));
             }

@@ -11,6 +11,20 @@ use tonic::transport::{Certificate, ClientTlsConfig};
 /// Timeout for a core's part of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Adds the certificates of a PEM file to trusted ones, and returns their number.
+///
+/// # Errors
+/// Fails when one cannot be used.
+pub fn add_authorities(roots: &mut RootCertStore, pem: &[u8]) -> Result<usize, String> {
+    let mut count = 0;
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// The authorities whose certificates cores may show: the public ones unless others are given.
 #[derive(Clone, Debug, Default)]
 pub struct Authorities(Option<Certificate>);
@@ -21,12 +35,7 @@ impl Authorities {
     /// # Errors
     /// Fails when there is none, or one that cannot be used.
     pub fn own(pem: &[u8]) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|error| error.to_string())?;
-            roots.add(certificate).map_err(|error| error.to_string())?;
-        }
-        if roots.is_empty() {
+        if add_authorities(&mut RootCertStore::empty(), pem)? == 0 {
             return Err("it holds no certificate in PEM".to_owned());
         }
         Ok(Self(Some(Certificate::from_pem(pem))))

@@ -12,12 +12,12 @@ use http::{
     },
 };
 use http_body_util::Either;
-use sha1::{Digest as _, Sha1};
 use thesis_net::server::Takeover;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{self, OpenKind},
 };
+use tungstenite::handshake::derive_accept_key;
 
 use super::{client::Client, one_credential, socket::Socket};
 use crate::{
@@ -31,9 +31,6 @@ use crate::{
 /// The keys of some clients have unused bits in the last character, as the example in RFC 6455 (4.1) does.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
-
-/// The value that RFC 6455 (1.3) adds to a client's key.
-const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const QUERY: &[Param] = &[super::TICKET];
 
@@ -74,8 +71,7 @@ fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
 
 /// The response to a client's key (RFC 6455, 4.2.2).
 fn accept_key(key: &HeaderValue) -> HeaderValue {
-    let hash = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
-    HeaderValue::try_from(BASE64.encode(hash)).expect("Base64 is printable")
+    HeaderValue::try_from(derive_accept_key(key.as_bytes())).expect("Base64 is printable")
 }
 
 /// The key of a WebSocket request.

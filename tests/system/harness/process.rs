@@ -30,9 +30,16 @@ pub(crate) struct Setup {
     nobody: bool,
 }
 
+/// Installs the provider of TLS that clients of HTTP take.
+pub(super) fn install_tls_provider() {
+    // Another test of this process may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 impl Setup {
     /// Everything in one process, on free ports, with its data in `dir` and no ticker.
     pub(crate) fn new(dir: &Path) -> Self {
+        install_tls_provider();
         let program = PathBuf::from(env!("CARGO_BIN_EXE_trade-thesis"));
         let setup = Self { program, arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new(), nobody: false };
         setup

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use thesis_net::clock::SystemClock;
 use upstream_sim::{Faults, Options, Simulator};
 
+use super::process::install_tls_provider;
+
 /// The credential of the upstream.
 pub(crate) const UPSTREAM_TOKEN: &str = "system-tests-upstream-token-0123456789";
 /// Time over which the theses of the beginning are spread: less than what a first start fetches.
@@ -42,6 +44,7 @@ impl Upstream {
             faults: Faults::default(),
         };
         let simulator = Simulator::start(options, Arc::new(SystemClock)).await.unwrap();
+        install_tls_provider();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { simulator, http }
     }

@@ -1,6 +1,7 @@
 //! A row's value: version, expiry time (0 for none), body. The two numbers are LEB128, the version in zigzag form.
 
 use bytes::Bytes;
+use prost::encoding::{decode_varint, encode_varint};
 
 /// A row as stored.
 pub(super) struct StoredRow<'a> {
@@ -12,8 +13,10 @@ pub(super) struct StoredRow<'a> {
 impl<'a> StoredRow<'a> {
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, redb::Error> {
         let mut rest = bytes;
-        let mut number =
-            || take_number(&mut rest).ok_or_else(|| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())));
+        let mut number = || {
+            let number = decode_varint(&mut rest);
+            number.map_err(|_| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())))
+        };
         let (version, expires) = (number()?, number()?);
         let version = (version >> 1).cast_signed() ^ -(version & 1).cast_signed();
         Ok(Self { version, expires_ms: expires.cast_signed(), body: rest })
@@ -22,8 +25,8 @@ impl<'a> StoredRow<'a> {
 
 pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(12 + body.len());
-    append_number(&mut bytes, (version << 1 ^ version >> 63).cast_unsigned());
-    append_number(&mut bytes, expires_ms.cast_unsigned());
+    encode_varint((version << 1 ^ version >> 63).cast_unsigned(), &mut bytes);
+    encode_varint(expires_ms.cast_unsigned(), &mut bytes);
     bytes.extend_from_slice(body);
     bytes
 }
@@ -32,27 +35,6 @@ pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
 #[must_use]
 pub fn version_of(value: &[u8]) -> Option<i64> {
     StoredRow::decode(value).ok().map(|stored| stored.version)
-}
-
-fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use rustls::{
     ClientConfig, RootCertStore,
-    crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
 use scylla::{
@@ -18,6 +17,7 @@ use scylla::{
     statement::{Consistency, SerialConsistency},
 };
 use secrecy::ExposeSecret as _;
+use thesis_net::tls::client_config;
 
 use super::{
     options::{ConnectError, STEP_TIMEOUT, ScyllaOptions},
@@ -126,9 +126,5 @@ fn tls(path: &PathBuf) -> Result<ClientConfig, String> {
     if roots.is_empty() {
         return Err("it holds no certificate".to_owned());
     }
-    // The provider is named, because two are compiled in.
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    Ok(client_config(roots))
 }
