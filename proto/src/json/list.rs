@@ -8,7 +8,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema, Type, schema::SchemaType},
 };
 
-use super::{Event, Thesis, Webhook, WebhookDelivery, each};
+use super::{Event, Thesis, Webhook, WebhookDelivery, constant, each};
 use crate::v1;
 
 /// One page of a list.
@@ -67,8 +67,6 @@ lists! {
 // By hand, because the derive would call it `List_Thesis`.
 impl<T: Listed> PartialSchema for List<'_, T> {
     fn schema() -> RefOr<Schema> {
-        let object = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["list"]));
-        let object = object.description(Some("Always `list`."));
         let data = ArrayBuilder::new().items(Ref::from_schema_name(T::name())).description(Some("The page's rows."));
         let cursor = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
@@ -76,7 +74,7 @@ impl<T: Listed> PartialSchema for List<'_, T> {
         let more = ObjectBuilder::new().schema_type(Type::Boolean).description(Some("Whether there are more pages."));
         ObjectBuilder::new()
             .description(Some(format!("One page of a list; a row is a `{}`.", T::name())))
-            .property("object", object)
+            .property("object", constant("list"))
             .required("object")
             .property("data", data)
             .required("data")

@@ -1,4 +1,6 @@
-//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed.
+//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed, and generates the views of `src/json.rs`.
+
+mod json;
 
 use std::{env, fs, io, path::PathBuf};
 
@@ -32,9 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fs::read_dir("thesis/v1")?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
     files.sort();
     println!("cargo:rerun-if-changed=thesis");
+    println!("cargo:rerun-if-changed=views.json");
 
     let descriptors = protox::compile(&files, ["."])?;
     fs::write(out.join("thesis.v1.bin"), descriptors.encode_to_vec())?;
+    fs::write(out.join("views.rs"), json::views(&descriptors, &fs::read_to_string("views.json")?, &SECRET)?)?;
     tonic_prost_build::configure().bytes(".").skip_debug(SECRET).compile_fds(descriptors)?;
     Ok(())
 }
