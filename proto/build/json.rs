@@ -87,8 +87,9 @@ impl<'a> View<'a> {
         let mut rust = String::new();
         let mut fields = Vec::new();
         if let Some(object) = &self.exceptions.object {
-            rust += &format!("fn object_{object}() -> Object {{ constant({object:?}) }}\n");
-            fields.push(Field::constant("object", &format!("object_{object}"), object));
+            let schema = format!("object_of_{}", name.to_lowercase());
+            rust += &format!("fn {schema}() -> Object {{ constant({object:?}) }}\n");
+            fields.push(Field::constant("object", &schema, object));
         }
         for (index, field) in (0..).zip(&self.message.field) {
             if is_choice(field) || self.exceptions.hidden.iter().any(|name| name == field.name()) {

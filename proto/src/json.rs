@@ -19,7 +19,7 @@ use utoipa::openapi::{Object, ObjectBuilder, Type};
 pub use self::{
     discovery::Discovery,
     error::{Error, ErrorEnvelope},
-    list::{EventList, List, Listed, ThesisList, WebhookDeliveryList, WebhookList},
+    list::List,
     names::{
         DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
         VerificationReason, WebhookStatus,

@@ -6,7 +6,7 @@ use utoipa::{
     openapi::{Object, ObjectBuilder, Type},
 };
 
-use super::{Webhook, object_webhook, part};
+use super::{Webhook, object_of_webhook, part};
 use crate::v1;
 
 /// A webhook with its signing secret, which is told only when it is made.
@@ -33,7 +33,7 @@ impl<'a> From<&'a v1::RotateWebhookSecretResponse> for WebhookWithSecret<'a> {
 /// What remains of a deleted webhook.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeletedWebhook<'a> {
-    #[schema(schema_with = object_webhook)]
+    #[schema(schema_with = object_of_webhook)]
     object: &'static str,
     /// Id of the webhook that is no more.
     id: &'a str,
