@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
 use thesis_net::{
+    backoff::Backoff,
     failure_log::FailureLog,
     metric::InProgress,
     services::{ATTEMPTS_A_PLACE, Stream},
@@ -14,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
-    backoff::Backoff,
-    metrics,
+    FIRST_WAIT, MAX_WAIT, metrics,
     report::Cores,
     send::{AttemptResult, Sender, drain},
     traced::TracedAttempt,
@@ -39,7 +39,7 @@ impl Worker {
 
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
-        let (mut backoff, mut failure_log) = (Backoff::new(), FailureLog::default());
+        let (mut backoff, mut failure_log) = (Backoff::new(FIRST_WAIT, MAX_WAIT), FailureLog::default());
         // Attempts outlive the stream of their claims: a lost core is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
@@ -47,7 +47,7 @@ impl Worker {
             };
             let ended = match claims {
                 Ok(claims) => {
-                    backoff = Backoff::new();
+                    backoff.reset();
                     if failure_log.note_success() {
                         tracing::info!("claims from core again");
                     }

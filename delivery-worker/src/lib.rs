@@ -10,7 +10,6 @@ use thesis_net::{
 };
 use tokio_util::sync::CancellationToken;
 
-mod backoff;
 mod claim;
 mod client;
 mod error;
@@ -23,6 +22,10 @@ mod sign;
 mod traced;
 
 pub use self::{client::tls_config, error::WorkerError, send::headers};
+
+/// The first and the maximum wait before core is called again. A wait gets up to half of it more.
+const FIRST_WAIT: Duration = Duration::from_millis(33);
+const MAX_WAIT: Duration = Duration::from_millis(1_333);
 
 /// The settings that a worker starts with.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use thesis_net::{
+    backoff::Backoff,
     clock::SharedIdSource,
     panics,
     services::{Deliveries, Stream, Trusted},
@@ -13,9 +14,9 @@ use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
-use crate::backoff::Backoff;
+use crate::{FIRST_WAIT, MAX_WAIT};
 
 /// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -58,7 +59,7 @@ impl Cores {
 
     pub(crate) async fn claim(&self, core: usize, capacity: usize) -> Result<Stream<ClaimResponse>, Status> {
         let capacity = i32::try_from(capacity).unwrap_or(i32::MAX);
-        Ok(self.cores[core].claim(request(ClaimRequest { capacity })).await?.into_inner())
+        Ok(self.cores[core].claim(Trusted::request(ClaimRequest { capacity })).await?.into_inner())
     }
 
     /// Waits until a core has accepted or finally refused the report of an attempt that this core assigned.
@@ -100,9 +101,9 @@ async fn report_all(
 
 /// Repeats a call until a core accepts or finally refuses it. Calls the other cores once this one does not respond.
 async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptReport>, ids: &SharedIdSource) {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
     let request_of = |reports: &Vec<AttemptReport>| {
-        let mut request = request(ReportRequest { reports: reports.clone() });
+        let mut request = Trusted::request(ReportRequest { reports: reports.clone() });
         request.set_timeout(REPORT_TIMEOUT);
         request
     };
@@ -123,12 +124,6 @@ async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptRep
         tracing::debug!(reports = reports.len(), %status, "reports did not arrive, repeating them");
         tokio::time::sleep(backoff.next(&**ids)).await;
     }
-}
-
-fn request<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.extensions_mut().insert(Trusted::default());
-    request
 }
 
 const fn is_final(code: Code) -> bool {

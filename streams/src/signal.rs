@@ -1,9 +1,6 @@
 //! Wakes a connection, or ends it.
 
-use std::{
-    sync::atomic::{AtomicU8, Ordering},
-    task::Waker,
-};
+use std::{sync::OnceLock, task::Waker};
 
 use futures::task::AtomicWaker;
 use thesis_proto::v1::StreamEndReason;
@@ -33,7 +30,7 @@ impl From<StreamEndReason> for EndReason {
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     waker: AtomicWaker,
-    end: AtomicU8,
+    end: OnceLock<EndReason>,
 }
 
 impl Signal {
@@ -48,21 +45,11 @@ impl Signal {
 
     /// Ends the stream. The first end counts.
     pub(crate) fn end(&self, end: EndReason) {
-        let number = match end {
-            EndReason::Revoked => 1,
-            EndReason::Reconnect => 2,
-            EndReason::Replaced => 3,
-        };
-        let _first = self.end.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
+        let _first = self.end.set(end);
         self.wake();
     }
 
     pub(crate) fn ended(&self) -> Option<EndReason> {
-        match self.end.load(Ordering::Acquire) {
-            0 => None,
-            1 => Some(EndReason::Revoked),
-            2 => Some(EndReason::Reconnect),
-            _ => Some(EndReason::Replaced),
-        }
+        self.end.get().copied()
     }
 }
