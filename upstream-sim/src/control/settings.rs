@@ -9,19 +9,18 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use tokio::task::yield_now;
 
 use crate::{
     response::{HandlerResult, Refused, json_of, read},
     shared::Sim,
+    ticker::repeat,
+    world::World,
 };
 
 /// Maximum new theses a second.
 const MAX_RATE: f64 = 100_000.0;
 /// Maximum theses of a burst.
 const MAX_THESES: usize = 1_000_000;
-/// Theses of a burst that are created before waiting requests get their turn.
-const MAX_SLICE: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,17 +65,7 @@ async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     if theses > MAX_THESES {
         return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));
     }
-    let mut left = theses;
-    while left > 0 {
-        let slice = left.min(MAX_SLICE);
-        sim.change(|world, now, publish| {
-            for _ in 0..slice {
-                world.invent_thesis(now, publish);
-            }
-        });
-        left -= slice;
-        yield_now().await;
-    }
+    repeat(&sim, theses, World::invent_thesis).await;
     let position = {
         let log = sim.log();
         log.position(log.newest())

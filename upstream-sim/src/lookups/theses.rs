@@ -106,7 +106,7 @@ mod tests {
         let world = world();
         let numbers = all(&world, ThesesQuery { limit: Some("33".to_owned()), ..ThesesQuery::default() });
         assert_eq!(numbers.len(), 700);
-        let times: Vec<i64> = numbers.iter().map(|number| world.theses.at(*number).updated_at()).collect();
+        let times: Vec<i64> = numbers.iter().map(|number| world.theses.at(*number).updated_at).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older));
         let since = times[100];
         let young = ThesesQuery { since: Some(time::text(since)), ..ThesesQuery::default() };
@@ -119,14 +119,14 @@ mod tests {
         let thesis = world.theses.at(5);
         let by = ThesesQuery { profile: Some(thesis.profile.id.clone()), ..ThesesQuery::default() };
         let by = all(&world, by);
-        assert_eq!(by.len(), world.theses.from(0).filter(|other| other.author == thesis.author).count());
+        assert_eq!(by.len(), world.theses.all().iter().filter(|other| other.author == thesis.author).count());
         let about = ThesesQuery {
             chain: Some(thesis.token.chain.clone()),
             address: Some(thesis.token.address.clone()),
             ..ThesesQuery::default()
         };
         let about = all(&world, about);
-        assert_eq!(about.len(), world.theses.from(0).filter(|other| other.coin == thesis.coin).count());
+        assert_eq!(about.len(), world.theses.all().iter().filter(|other| other.coin == thesis.coin).count());
         let nobody = ThesesQuery { profile: Some("u_0".to_owned()), ..ThesesQuery::default() };
         assert!(all(&world, nobody).is_empty());
     }
