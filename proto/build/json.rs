@@ -104,7 +104,7 @@ impl<'a> View<'a> {
             fields.push(self.choice(all, &mut rust));
         }
         let about = self.exceptions.about.clone().unwrap_or_else(|| self.comment(&[MESSAGES, self.index]));
-        let debug = if secret.contains(&&*format!(".{PACKAGE}.{message}")) { "" } else { "Debug, " };
+        let debug = if secret.contains(&message) { "" } else { "Debug, " };
         let (generics, reference) = if self.borrows(all) { ("<'a>", "&'a") } else { ("", "&") };
         rust += &format!("#[doc = {about:?}]\n#[derive({debug}Default, serde::Serialize, utoipa::ToSchema)]\n");
         rust += &format!("pub struct {name}{generics} {{\n");

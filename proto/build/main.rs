@@ -1,4 +1,5 @@
-//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed, and generates the views of `src/json.rs`.
+//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed, and generates the views of `src/json.rs` and
+//! the `Debug` of `src/secret.rs`.
 
 mod json;
 
@@ -6,26 +7,26 @@ use std::{env, fs, io, path::PathBuf};
 
 use prost::Message as _;
 
-/// Messages that hold a secret; `src/secret.rs` shows them without it.
-const SECRET: [&str; 18] = [
-    ".thesis.v1.AcceptInvitationRequest",
-    ".thesis.v1.AccountServiceCreateKeyResponse",
-    ".thesis.v1.ChangePasswordRequest",
-    ".thesis.v1.ClaimResponse",
-    ".thesis.v1.ConfirmEmailRequest",
-    ".thesis.v1.CreateInvitationResponse",
-    ".thesis.v1.CreateKeyResponse",
-    ".thesis.v1.CreateResetLinkResponse",
-    ".thesis.v1.CreateUserResponse",
-    ".thesis.v1.CreateWebhookResponse",
-    ".thesis.v1.GetLinkRequest",
-    ".thesis.v1.NewSession",
-    ".thesis.v1.OpenRequest",
-    ".thesis.v1.ResetPasswordRequest",
-    ".thesis.v1.RotateWebhookSecretResponse",
-    ".thesis.v1.SignInRequest",
-    ".thesis.v1.SignUpRequest",
-    ".thesis.v1.StreamTicket",
+/// Messages that hold a secret, with the fields that their `Debug` shows.
+const SECRET: [(&str, &[&str]); 18] = [
+    ("AcceptInvitationRequest", &["email", "user_agent"]),
+    ("AccountServiceCreateKeyResponse", &["api_key"]),
+    ("ChangePasswordRequest", &["user_agent"]),
+    ("ClaimResponse", &["delivery_id", "webhook_id", "attempt", "event_id"]),
+    ("ConfirmEmailRequest", &[]),
+    ("CreateInvitationResponse", &["invitation"]),
+    ("CreateKeyResponse", &["api_key"]),
+    ("CreateResetLinkResponse", &["expires_at"]),
+    ("CreateUserResponse", &["expires_at"]),
+    ("CreateWebhookResponse", &["webhook"]),
+    ("GetLinkRequest", &[]),
+    ("NewSession", &["user", "expires_at"]),
+    ("OpenRequest", &["session", "stream", "kind", "types", "filters", "cursor"]),
+    ("ResetPasswordRequest", &["user_agent"]),
+    ("RotateWebhookSecretResponse", &["webhook"]),
+    ("SignInRequest", &["email", "user_agent"]),
+    ("SignUpRequest", &["email", "organization_name", "user_agent"]),
+    ("StreamTicket", &["expires_at"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +39,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let descriptors = protox::compile(&files, ["."])?;
     fs::write(out.join("thesis.v1.bin"), descriptors.encode_to_vec())?;
-    fs::write(out.join("views.rs"), json::views(&descriptors, &fs::read_to_string("views.json")?, &SECRET)?)?;
-    tonic_prost_build::configure().bytes(".").skip_debug(SECRET).compile_fds(descriptors)?;
+    let secret = SECRET.map(|(message, _)| message);
+    fs::write(out.join("views.rs"), json::views(&descriptors, &fs::read_to_string("views.json")?, &secret)?)?;
+    fs::write(out.join("secret.rs"), SECRET.map(|(message, shown)| debug(message, shown)).concat())?;
+    let secret = secret.map(|message| format!(".thesis.v1.{message}"));
+    tonic_prost_build::configure().bytes(".").skip_debug(secret).compile_fds(descriptors)?;
     Ok(())
+}
+
+/// A message's `Debug`.
+fn debug(message: &str, shown: &[&str]) -> String {
+    let fields: String = shown.iter().map(|field| format!(".field({field:?}, &self.{field})")).collect();
+    format!(
+        "impl fmt::Debug for v1::{message} {{\n\
+         fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {{\n\
+         formatter.debug_struct({message:?}){fields}.finish_non_exhaustive()\n}} }}\n"
+    )
 }
