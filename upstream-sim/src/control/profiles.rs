@@ -1,10 +1,8 @@
 //! `POST /sim/profiles`, `PATCH /sim/profiles/{id}` and `PUT /sim/profiles/{id}/wallets`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, State},
-    routing::{patch, put},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,10 +38,6 @@ struct ProfileChangeBody {
     quiet: bool,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/profiles/{id}", patch(change)).route("/profiles/{id}/wallets", put(set_wallets))
-}
-
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
     let created = sim.change(quiet, |world, now, publish| {
@@ -57,7 +51,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
     let changed = sim.change(quiet, |world, now, publish| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
@@ -73,7 +67,7 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
 }
 
 /// Wallets are stored unchanged, so that a test can send wrong ones.
-async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let wallets: Vec<Value> = read(&body)?;
     let response = json!({ "data": wallets });
     sim.change(true, |world, _, _| {

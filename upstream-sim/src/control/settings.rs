@@ -1,12 +1,6 @@
 //! `GET` and `PUT /sim/faults`, `PUT /sim/rate`, `POST /sim/burst`.
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    response::Response,
-    routing::{get, post, put},
-};
+use axum::{body::Bytes, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -34,24 +28,17 @@ struct BurstBody {
     theses: usize,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new()
-        .route("/faults", get(faults).put(set_faults))
-        .route("/rate", put(set_rate))
-        .route("/burst", post(burst))
-}
-
-async fn faults(State(sim): State<Sim>) -> Response {
+pub(super) async fn faults(State(sim): State<Sim>) -> Response {
     json_of(&sim.faults())
 }
 
-async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let faults = sim.faults().with(read(&body)?).map_err(Refused::wrong)?;
     sim.set_faults(faults);
     Ok(json_of(&faults))
 }
 
-async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let RateBody { rate } = read(&body)?;
     if !(0.0..=MAX_RATE).contains(&rate) {
         return Err(Refused::wrong(format!("rate is from 0 to {MAX_RATE}")));
@@ -60,7 +47,7 @@ async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     Ok(json_of(&json!({ "rate": rate })))
 }
 
-async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let BurstBody { theses } = read(&body)?;
     if theses > MAX_THESES {
         return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));

@@ -1,10 +1,8 @@
 //! `POST /sim/theses`, `PATCH` and `DELETE /sim/theses/{id}`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, Query, State},
-    routing::patch,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,13 +44,9 @@ struct ThesisChangeBody {
 }
 
 #[derive(Deserialize)]
-struct DeleteQuery {
+pub(super) struct DeleteQuery {
     #[serde(default)]
     quiet: bool,
-}
-
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/theses/{id}", patch(change).delete(delete))
 }
 
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
@@ -69,7 +63,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ThesisChangeBody { text, likes, replies, quiet } = read(&body)?;
     let changed = sim.change(quiet, |world, now, publish| {
         let number = living(world, &id)?;
@@ -86,7 +80,11 @@ async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> 
     Ok(json_of(&changed))
 }
 
-async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> HandlerResult {
+pub(super) async fn delete(
+    State(sim): State<Sim>,
+    Path(id): Path<String>,
+    Query(query): Query<DeleteQuery>,
+) -> HandlerResult {
     let tombstone = sim.change(query.quiet, |world, now, publish| {
         let number = living(world, &id)?;
         world.delete(number, now);

@@ -1,10 +1,8 @@
 //! `POST /sim/tokens` and `PATCH /sim/tokens/{chain}/{address}`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, State},
-    routing::patch,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,10 +35,6 @@ struct TokenChangeBody {
     quiet: bool,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/tokens/{chain}/{address}", patch(change))
-}
-
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewTokenBody { chain, address, symbol, name, quiet } = read(&body)?;
     let created = sim.change(quiet, |world, now, publish| {
@@ -54,7 +48,11 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(
+    State(sim): State<Sim>,
+    Path((chain, address)): Path<(String, String)>,
+    body: Bytes,
+) -> HandlerResult {
     let TokenChangeBody { symbol, name, quiet } = read(&body)?;
     let changed = sim.change(quiet, |world, now, publish| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;

@@ -1,11 +1,7 @@
 //! `GET /sim/theses`, `/sim/profiles` and `/sim/tokens`: everything in the order of its creation, with no other fields
 //! than the interface's.
 
-use axum::{
-    Router,
-    extract::{Query, State},
-    routing::get,
-};
+use axum::extract::{Query, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,28 +18,21 @@ const DEFAULT_PAGE: usize = 1_000;
 const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
 #[derive(Deserialize)]
-struct TruthQuery {
+pub(super) struct TruthQuery {
     /// The `next` of the page before.
     after: Option<String>,
     limit: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new()
-        .route("/theses", get(theses).post(super::theses::create))
-        .route("/profiles", get(profiles).post(super::profiles::create))
-        .route("/tokens", get(tokens).post(super::tokens::create))
-}
-
-async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+pub(super) async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world| world.theses.all(), plain)
 }
 
-async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+pub(super) async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world| world.profiles.all(), |profile| plain(&**profile))
 }
 
-async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+pub(super) async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
     page(&sim, &query, |world| world.tokens.all(), |token| plain(&**token))
 }
 

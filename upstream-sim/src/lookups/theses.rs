@@ -1,10 +1,8 @@
 //! `GET /theses/{id}`, and `GET /theses` of a token, of a profile or of all theses.
 
 use axum::{
-    Router,
     extract::{Path, Query, State},
     response::Response,
-    routing::get,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +19,7 @@ const MAX_PAGE: usize = 200;
 const DEFAULT_PAGE: usize = 100;
 
 #[derive(Default, Deserialize)]
-struct ThesesQuery {
+pub(super) struct ThesesQuery {
     chain: Option<String>,
     address: Option<String>,
     profile: Option<String>,
@@ -36,11 +34,7 @@ struct ThesisList<'a> {
     next_cursor: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/theses", get(list)).route("/theses/{id}", get(by_id))
-}
-
-async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+pub(super) async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     respond(&sim, Lookup::Thesis, move |world| {
         let number = world.theses.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(world.theses.at(number)))
@@ -48,7 +42,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     .await
 }
 
-async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
+pub(super) async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
     respond(&sim, Lookup::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
 }
 
