@@ -10,6 +10,8 @@
 //! - Times are those of `json::Time`. An enum's type in `src/json/names.rs` has its name, unless `enums` names another.
 //! - Text in a field `url` or `…_url` has the format `uri`.
 //! - Descriptions are the comments of the proto file, with "null" for "absent", unless `about` and `texts` have others.
+//!
+//! So a new field of a message is in its JSON and its schema as soon as the proto file has it.
 
 use std::collections::BTreeMap;
 
