@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 const PACKAGE: &str = "thesis.v1";
 const TIME: &str = ".google.protobuf.Timestamp";
-/// Field numbers of descriptors, of which the path to a comment consists.
+/// Field numbers of descriptors: parts of the path to a comment.
 const MESSAGES: i32 = 4;
 const FIELDS: i32 = 2;
 
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
 
     /// The field of the oneof. Adds the enum that is its type.
     fn choice(&self, all: &[View<'_>], rust: &mut String) -> Field {
-        // Oneofs that `optional` stands for come last.
+        // The oneofs of `optional` fields come last.
         let name = self.message.oneof_decl.first().expect("a field is in it").name();
         let (kind, about) = (format!("{}{}", self.name, pascal(name)), self.about(name, 0));
         let source = format!("v1::{}::{}", self.message.name().to_lowercase(), pascal(name));
