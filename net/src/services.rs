@@ -16,7 +16,7 @@ use thesis_proto::v1::{
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
-use tonic::{Status, codegen::StdError};
+use tonic::{Request, Status, codegen::StdError};
 
 pub use self::remote::Channel;
 use self::remote::Remote;
@@ -83,6 +83,15 @@ pub struct Trusted {
     pub malformed: bool,
     /// The session of the caller, if it is a person.
     pub member: Option<MemberSession>,
+}
+
+impl Trusted {
+    /// A request of this process itself.
+    pub fn request<T>(message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.extensions_mut().insert(Self::default());
+        request
+    }
 }
 
 /// The session of a person that calls a public service in a project, in place of a key.

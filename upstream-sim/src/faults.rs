@@ -86,18 +86,10 @@ impl Faults {
             return Err("faults are an object".to_owned());
         };
         all.extend(fields);
+        let shares = all.iter().filter(|(name, _)| name.ends_with("_share"));
+        let are_shares = shares.filter_map(|(_, value)| value.as_f64()).all(|share| (0.0..=1.0).contains(&share));
         let faults: Self = serde_json::from_value(Value::Object(all)).map_err(|error| error.to_string())?;
-        let shares = [
-            faults.error_share,
-            faults.cut_share,
-            faults.disconnect_share,
-            faults.duplicate_share,
-            faults.disorder_share,
-            faults.garbage_share,
-            faults.omit_share,
-            faults.gap_share,
-        ];
-        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
+        if !are_shares {
             return Err("a share is from 0 to 1".to_owned());
         }
         if !(400..=599).contains(&faults.error_status) {

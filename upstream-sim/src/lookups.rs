@@ -14,6 +14,7 @@ use axum::{
         header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
     },
     response::{IntoResponse as _, Response},
+    routing::get,
 };
 use futures::{StreamExt as _, stream};
 use tokio::time::sleep;
@@ -57,7 +58,14 @@ impl Lookup {
 
 /// The routes of the lookups.
 pub(crate) fn routes() -> Router<Sim> {
-    Router::new().merge(profiles::routes()).merge(tokens::routes()).merge(theses::routes())
+    Router::new()
+        .route("/profiles", get(profiles::by_handle))
+        .route("/profiles/{id}", get(profiles::by_id))
+        .route("/profiles/{id}/wallets", get(profiles::wallets))
+        .route("/tokens", get(tokens::by_symbol))
+        .route("/tokens/{chain}/{address}", get(tokens::by_address))
+        .route("/theses", get(theses::list))
+        .route("/theses/{id}", get(theses::by_id))
 }
 
 /// Responds to a lookup with the JSON of `find`, or with a fault.

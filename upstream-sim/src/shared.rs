@@ -81,8 +81,9 @@ impl Shared {
         }
     }
 
-    /// Changes the world at the present time. The log holds the change's events when this returns.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut World, i64, Publish<'_>) -> T) -> T {
+    /// Changes the world at the present time. The log holds the change's events when this returns, unless the change
+    /// is `quiet`.
+    pub(crate) fn change<T>(&self, quiet: bool, change: impl FnOnce(&mut World, i64, Publish<'_>) -> T) -> T {
         let faults = self.faults();
         let mut stage = self.stage.lock();
         // Read under the lock, so that times grow with the log.
@@ -91,7 +92,9 @@ impl Shared {
         let mut log = self.log.lock();
         let log = &mut *log;
         let outcome = change(world, now, &mut |world: &World, event: FeedEvent| {
-            publisher.publish(log, &faults, world, event, now);
+            if !quiet {
+                publisher.publish(log, &faults, world, event, now);
+            }
         });
         self.notifications.send_replace(());
         outcome

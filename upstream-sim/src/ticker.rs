@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    task::yield_now,
+    time::{MissedTickBehavior, interval},
+};
 
-use crate::shared::{Shared, Sim};
+use crate::{
+    shared::{Shared, Sim},
+    world::{Publish, World},
+};
 
 /// Interval of the world's changes.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
-/// Maximum theses that are made while requests wait.
+/// Maximum theses that are created while requests wait.
 const MAX_SLICE: usize = 200;
 /// Maximum time that is caught up after a pause of the machine.
 const MAX_PAUSE_MS: i64 = 2_000;
@@ -29,21 +35,22 @@ pub(crate) async fn run(sim: Sim) {
         last = now;
         let theses = due as usize;
         due -= theses as f64;
-        live(&sim, theses).await;
+        repeat(&sim, theses, World::live).await;
         sim.release();
     }
 }
 
-async fn live(sim: &Shared, theses: usize) {
-    let mut left = theses;
+/// Repeats a change of the world. Waiting requests get their turn between the changes.
+pub(crate) async fn repeat(sim: &Shared, times: usize, change: fn(&mut World, i64, Publish<'_>)) {
+    let mut left = times;
     while left > 0 {
         let slice = left.min(MAX_SLICE);
-        sim.change(|world, now, publish| {
+        sim.change(false, |world, now, publish| {
             for _ in 0..slice {
-                world.live(now, publish);
+                change(world, now, publish);
             }
         });
         left -= slice;
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
 }

@@ -86,8 +86,7 @@ impl World {
             likes: count(&mut self.dice),
             replies: count(&mut self.dice),
             created_at,
-            content_at: at,
-            engagement_at: at,
+            updated_at: at,
             deleted: false,
         };
         self.theses.add(thesis);
@@ -98,29 +97,26 @@ impl World {
     pub(crate) fn edit(&mut self, number: usize, text: String, now: i64) {
         let author = Arc::clone(self.profiles.at(self.theses.at(number).author));
         let coin = Arc::clone(self.tokens.at(self.theses.at(number).coin));
-        self.theses.change(number, now, |thesis, at| {
+        self.theses.change(number, now, |thesis| {
             thesis.text = Some(text);
             thesis.profile = author;
             thesis.token = coin;
-            thesis.content_at = at;
         });
     }
 
     /// Gives a thesis other likes or replies; none leaves them as they are.
     pub(crate) fn engage(&mut self, number: usize, likes: Option<Option<u64>>, replies: Option<Option<u64>>, now: i64) {
-        self.theses.change(number, now, |thesis, at| {
+        self.theses.change(number, now, |thesis| {
             thesis.likes = likes.unwrap_or(thesis.likes);
             thesis.replies = replies.unwrap_or(thesis.replies);
-            thesis.engagement_at = at;
         });
     }
 
     /// Deletes a thesis that is not deleted; half of the tombstones keep their text.
     pub(crate) fn delete(&mut self, number: usize, now: i64) {
         let keeps_text = self.dice.chance(0.5);
-        self.theses.change(number, now, |thesis, at| {
+        self.theses.change(number, now, |thesis| {
             thesis.deleted = true;
-            thesis.content_at = at;
             thesis.text = thesis.text.take().filter(|_| keeps_text);
         });
         self.theses.deleted += 1;
@@ -140,11 +136,6 @@ impl World {
         self.profiles.add(profile, Vec::new())
     }
 
-    /// Changes a profile, whose new handle is not another one's.
-    pub(crate) fn change_profile(&mut self, number: usize, change: ProfileChange, now: i64) {
-        self.profiles.change(number, change, now);
-    }
-
     /// Adds a token whose address is new.
     pub(crate) fn add_token(
         &mut self,
@@ -157,9 +148,5 @@ impl World {
         let mut token = coins::blank(chain, address, symbol, now);
         token.name = name;
         self.tokens.add(token)
-    }
-
-    pub(crate) fn change_token(&mut self, number: usize, change: TokenChange, now: i64) {
-        self.tokens.change(number, change, now);
     }
 }

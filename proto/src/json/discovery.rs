@@ -1,14 +1,14 @@
 //! The discovery document.
 
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::Object};
 
 use super::constant;
 
 /// Where everything is; what does not exist is left out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Discovery<'a> {
-    #[schema(schema_with = constant::discovery)]
+    #[schema(schema_with = object)]
     object: &'static str,
     /// Version of the API's description.
     pub version: &'a str,
@@ -28,7 +28,7 @@ pub struct Discovery<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uri")]
     pub websocket: Option<&'a str>,
-    #[schema(schema_with = constant::status_ok)]
+    #[schema(schema_with = status)]
     status: &'static str,
 }
 
@@ -46,4 +46,12 @@ impl<'a> Discovery<'a> {
             status: "ok",
         }
     }
+}
+
+fn object() -> Object {
+    constant("discovery")
+}
+
+fn status() -> Object {
+    constant("ok")
 }

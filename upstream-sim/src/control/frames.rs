@@ -1,6 +1,6 @@
 //! `POST /sim/frames`: a frame that the test chooses.
 
-use axum::{Router, body::Bytes, extract::State, routing::post};
+use axum::{body::Bytes, extract::State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,11 +17,7 @@ struct FrameBody {
     data: Value,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/frames", post(append))
-}
-
-async fn append(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn append(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let FrameBody { event, data } = read(&body)?;
     if event.chars().any(char::is_control) {
         return Err(Refused::wrong("an event's type is one line"));

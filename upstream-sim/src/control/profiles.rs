@@ -1,10 +1,8 @@
 //! `POST /sim/profiles`, `PATCH /sim/profiles/{id}` and `PUT /sim/profiles/{id}/wallets`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, State},
-    routing::{patch, put},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,47 +38,39 @@ struct ProfileChangeBody {
     quiet: bool,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/profiles/{id}", patch(change)).route("/profiles/{id}/wallets", put(set_wallets))
-}
-
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
-    let created = sim.change(|world, now, publish| {
+    let created = sim.change(quiet, |world, now, publish| {
         if world.profiles.is_taken(&handle) {
             return Err(taken());
         }
         let number = world.add_profile(handle, display_name, bio, now);
-        if !quiet {
-            publish(world, FeedEvent::Profile(number));
-        }
+        publish(world, FeedEvent::Profile(number));
         Ok(present(world, number))
     })?;
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, publish| {
+    let changed = sim.change(quiet, |world, now, publish| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         let owner = handle.as_deref().and_then(|handle| world.profiles.by_handle(handle));
         if owner.is_some_and(|owner| owner.id != id) {
             return Err(taken());
         }
-        world.change_profile(number, ProfileChange { handle, display_name, bio, verified }, now);
-        if !quiet {
-            publish(world, FeedEvent::Profile(number));
-        }
+        world.profiles.change(number, ProfileChange { handle, display_name, bio, verified }, now);
+        publish(world, FeedEvent::Profile(number));
         Ok(present(world, number))
     })?;
     Ok(json_of(&changed))
 }
 
 /// Wallets are stored unchanged, so that a test can send wrong ones.
-async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let wallets: Vec<Value> = read(&body)?;
     let response = json!({ "data": wallets });
-    sim.change(|world, _, _| {
+    sim.change(true, |world, _, _| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         world.profiles.set_wallets(number, wallets);
         Ok::<_, Refused>(())

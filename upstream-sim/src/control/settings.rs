@@ -1,27 +1,20 @@
 //! `GET` and `PUT /sim/faults`, `PUT /sim/rate`, `POST /sim/burst`.
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    response::Response,
-    routing::{get, post, put},
-};
+use axum::{body::Bytes, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::task::yield_now;
 
 use crate::{
     response::{HandlerResult, Refused, json_of, read},
     shared::Sim,
+    ticker::repeat,
+    world::World,
 };
 
 /// Maximum new theses a second.
 const MAX_RATE: f64 = 100_000.0;
 /// Maximum theses of a burst.
 const MAX_THESES: usize = 1_000_000;
-/// Theses of a burst that are created before waiting requests get their turn.
-const MAX_SLICE: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,24 +28,17 @@ struct BurstBody {
     theses: usize,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new()
-        .route("/faults", get(faults).put(set_faults))
-        .route("/rate", put(set_rate))
-        .route("/burst", post(burst))
-}
-
-async fn faults(State(sim): State<Sim>) -> Response {
+pub(super) async fn faults(State(sim): State<Sim>) -> Response {
     json_of(&sim.faults())
 }
 
-async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_faults(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let faults = sim.faults().with(read(&body)?).map_err(Refused::wrong)?;
     sim.set_faults(faults);
     Ok(json_of(&faults))
 }
 
-async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let RateBody { rate } = read(&body)?;
     if !(0.0..=MAX_RATE).contains(&rate) {
         return Err(Refused::wrong(format!("rate is from 0 to {MAX_RATE}")));
@@ -61,22 +47,12 @@ async fn set_rate(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     Ok(json_of(&json!({ "rate": rate })))
 }
 
-async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
+pub(super) async fn burst(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let BurstBody { theses } = read(&body)?;
     if theses > MAX_THESES {
         return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));
     }
-    let mut left = theses;
-    while left > 0 {
-        let slice = left.min(MAX_SLICE);
-        sim.change(|world, now, publish| {
-            for _ in 0..slice {
-                world.invent_thesis(now, publish);
-            }
-        });
-        left -= slice;
-        yield_now().await;
-    }
+    repeat(&sim, theses, World::invent_thesis).await;
     let position = {
         let log = sim.log();
         log.position(log.newest())

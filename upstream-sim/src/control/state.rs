@@ -2,16 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::{Router, extract::State, response::Response, routing::get};
+use axum::{extract::State, response::Response};
 use serde_json::{Map, Value, json};
 
 use crate::{lookups::Lookup, response::json_of, shared::Sim};
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/state", get(state))
-}
-
-async fn state(State(sim): State<Sim>) -> Response {
+pub(super) async fn state(State(sim): State<Sim>) -> Response {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let counters = &sim.counters;
     let count = |lookup: Lookup| Value::from(read(&counters.lookups[lookup as usize]));

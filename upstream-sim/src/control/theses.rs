@@ -1,10 +1,8 @@
 //! `POST /sim/theses`, `PATCH` and `DELETE /sim/theses/{id}`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, Query, State},
-    routing::patch,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,59 +44,51 @@ struct ThesisChangeBody {
 }
 
 #[derive(Deserialize)]
-struct DeleteQuery {
+pub(super) struct DeleteQuery {
     #[serde(default)]
     quiet: bool,
-}
-
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/theses/{id}", patch(change).delete(delete))
 }
 
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let new: NewThesisBody = read(&body)?;
     let created_at = new.created_at.as_deref().map(read_time).transpose()?;
-    let created = sim.change(|world, now, publish| {
+    let created = sim.change(new.quiet, |world, now, publish| {
         let author = author(world, new.profile_id.as_deref())?;
         let coin = coin(world, new.token.as_ref())?;
         let text = new.text.unwrap_or_else(|| world.some_text(coin));
         let number = world.add_thesis(author, coin, text, created_at.unwrap_or(now), now);
-        if !new.quiet {
-            publish(world, FeedEvent::Created(number));
-        }
+        publish(world, FeedEvent::Created(number));
         Ok::<_, Refused>(present(world, number))
     })?;
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     let ThesisChangeBody { text, likes, replies, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, publish| {
+    let changed = sim.change(quiet, |world, now, publish| {
         let number = living(world, &id)?;
         if let Some(text) = text {
             world.edit(number, text, now);
-            if !quiet {
-                publish(world, FeedEvent::Edited(number));
-            }
+            publish(world, FeedEvent::Edited(number));
         }
         if likes.is_some() || replies.is_some() {
             world.engage(number, likes, replies, now);
-            if !quiet {
-                publish(world, FeedEvent::Engagement(number));
-            }
+            publish(world, FeedEvent::Engagement(number));
         }
         Ok::<_, Refused>(present(world, number))
     })?;
     Ok(json_of(&changed))
 }
 
-async fn delete(State(sim): State<Sim>, Path(id): Path<String>, Query(query): Query<DeleteQuery>) -> HandlerResult {
-    let tombstone = sim.change(|world, now, publish| {
+pub(super) async fn delete(
+    State(sim): State<Sim>,
+    Path(id): Path<String>,
+    Query(query): Query<DeleteQuery>,
+) -> HandlerResult {
+    let tombstone = sim.change(query.quiet, |world, now, publish| {
         let number = living(world, &id)?;
         world.delete(number, now);
-        if !query.quiet {
-            publish(world, FeedEvent::Deleted(number));
-        }
+        publish(world, FeedEvent::Deleted(number));
         Ok::<_, Refused>(present(world, number))
     })?;
     Ok(json_of(&tombstone))

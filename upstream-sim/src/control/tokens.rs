@@ -1,10 +1,8 @@
 //! `POST /sim/tokens` and `PATCH /sim/tokens/{chain}/{address}`.
 
 use axum::{
-    Router,
     body::Bytes,
     extract::{Path, State},
-    routing::patch,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,33 +35,29 @@ struct TokenChangeBody {
     quiet: bool,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/tokens/{chain}/{address}", patch(change))
-}
-
 pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> HandlerResult {
     let NewTokenBody { chain, address, symbol, name, quiet } = read(&body)?;
-    let created = sim.change(|world, now, publish| {
+    let created = sim.change(quiet, |world, now, publish| {
         if world.tokens.number(&chain, &address).is_some() {
             return Err(Refused::conflict("the token is there already"));
         }
         let number = world.add_token(&chain, address, symbol, name, now);
-        if !quiet {
-            publish(world, FeedEvent::Token(number));
-        }
+        publish(world, FeedEvent::Token(number));
         Ok(present(world, number))
     })?;
     Ok(json_of(&created))
 }
 
-async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> HandlerResult {
+pub(super) async fn change(
+    State(sim): State<Sim>,
+    Path((chain, address)): Path<(String, String)>,
+    body: Bytes,
+) -> HandlerResult {
     let TokenChangeBody { symbol, name, quiet } = read(&body)?;
-    let changed = sim.change(|world, now, publish| {
+    let changed = sim.change(quiet, |world, now, publish| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;
-        world.change_token(number, TokenChange { symbol, name, logo_url: None }, now);
-        if !quiet {
-            publish(world, FeedEvent::Token(number));
-        }
+        world.tokens.change(number, TokenChange { symbol, name, logo_url: None }, now);
+        publish(world, FeedEvent::Token(number));
         Ok::<_, Refused>(present(world, number))
     })?;
     Ok(json_of(&changed))

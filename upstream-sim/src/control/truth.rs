@@ -1,11 +1,7 @@
 //! `GET /sim/theses`, `/sim/profiles` and `/sim/tokens`: everything in the order of its creation, with no other fields
 //! than the interface's.
 
-use axum::{
-    Router,
-    extract::{Query, State},
-    routing::get,
-};
+use axum::extract::{Query, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,55 +18,40 @@ const DEFAULT_PAGE: usize = 1_000;
 const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
 #[derive(Deserialize)]
-struct TruthQuery {
+pub(super) struct TruthQuery {
     /// The `next` of the page before.
     after: Option<String>,
     limit: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new()
-        .route("/theses", get(theses).post(super::theses::create))
-        .route("/profiles", get(profiles).post(super::profiles::create))
-        .route("/tokens", get(tokens).post(super::tokens::create))
+pub(super) async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+    page(&sim, &query, |world| world.theses.all(), plain)
 }
 
-async fn theses(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
-    page(&sim, &query, |world, range| {
-        let theses = world.theses.from(range.begin).take(range.limit);
-        (theses.map(plain).collect(), world.theses.len())
-    })
+pub(super) async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+    page(&sim, &query, |world| world.profiles.all(), |profile| plain(&**profile))
 }
 
-async fn profiles(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
-    page(&sim, &query, |world, range| {
-        let profiles = world.profiles.from(range.begin).take(range.limit);
-        (profiles.map(|profile| plain(&**profile)).collect(), world.profiles.len())
-    })
+pub(super) async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
+    page(&sim, &query, |world| world.tokens.all(), |token| plain(&**token))
 }
 
-async fn tokens(State(sim): State<Sim>, Query(query): Query<TruthQuery>) -> HandlerResult {
-    page(&sim, &query, |world, range| {
-        let tokens = world.tokens.from(range.begin).take(range.limit);
-        (tokens.map(|token| plain(&**token)).collect(), world.tokens.len())
-    })
-}
-
-/// The objects of a page, by their numbers.
-#[derive(Clone, Copy)]
-struct PageRange {
-    begin: usize,
-    limit: usize,
-}
-
-/// Responds with a page from `take`: its objects, and the number of all objects.
-fn page(sim: &Sim, query: &TruthQuery, take: impl FnOnce(&World, PageRange) -> (Vec<Value>, usize)) -> HandlerResult {
+/// Responds with a page of all objects, in the order of their numbers.
+fn page<T>(
+    sim: &Sim,
+    query: &TruthQuery,
+    all: impl FnOnce(&World) -> &[T],
+    plain: impl Fn(&T) -> Value,
+) -> HandlerResult {
     let begin = match &query.after {
         None => 0,
         Some(after) => after.parse::<usize>().map_err(|_| Refused::wrong("after is a number"))?.saturating_add(1),
     };
     let limit = read_limit(query.limit.as_deref(), DEFAULT_PAGE, MAX_PAGE)?;
-    let (data, count) = sim.read_world(|world| take(world, PageRange { begin, limit }));
+    let (data, count) = sim.read_world(|world| {
+        let all = all(world);
+        (all.iter().skip(begin).take(limit).map(plain).collect::<Vec<_>>(), all.len())
+    });
     let last = begin.saturating_add(data.len());
     let next = (last < count && !data.is_empty()).then(|| last - 1);
     Ok(json_of(&json!({ "data": data, "next": next })))

@@ -1,10 +1,8 @@
 //! `GET /profiles/{id}`, `GET /profiles?handle=` and `GET /profiles/{id}/wallets`.
 
 use axum::{
-    Router,
     extract::{Path, Query, State},
     response::Response,
-    routing::get,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -16,18 +14,11 @@ use crate::{
 };
 
 #[derive(Deserialize)]
-struct ProfileQuery {
+pub(super) struct ProfileQuery {
     handle: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new()
-        .route("/profiles", get(by_handle))
-        .route("/profiles/{id}", get(by_id))
-        .route("/profiles/{id}/wallets", get(wallets))
-}
-
-async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+pub(super) async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     respond(&sim, Lookup::Profile, move |world| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&**world.profiles.at(number)))
@@ -35,7 +26,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     .await
 }
 
-async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) -> Response {
+pub(super) async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) -> Response {
     respond(&sim, Lookup::ProfileByHandle, move |world| {
         let handle = query.handle.ok_or_else(|| Refused::wrong("handle is missing"))?;
         let profile = world.profiles.by_handle(&handle).ok_or_else(Refused::missing)?;
@@ -44,7 +35,7 @@ async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) ->
     .await
 }
 
-async fn wallets(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+pub(super) async fn wallets(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     respond(&sim, Lookup::Wallets, move |world| {
         let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&json!({ "data": world.profiles.wallets(number) })))

@@ -1,10 +1,8 @@
 //! `GET /theses/{id}`, and `GET /theses` of a token, of a profile or of all theses.
 
 use axum::{
-    Router,
     extract::{Path, Query, State},
     response::Response,
-    routing::get,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +19,7 @@ const MAX_PAGE: usize = 200;
 const DEFAULT_PAGE: usize = 100;
 
 #[derive(Default, Deserialize)]
-struct ThesesQuery {
+pub(super) struct ThesesQuery {
     chain: Option<String>,
     address: Option<String>,
     profile: Option<String>,
@@ -36,11 +34,7 @@ struct ThesisList<'a> {
     next_cursor: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/theses", get(list)).route("/theses/{id}", get(by_id))
-}
-
-async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+pub(super) async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     respond(&sim, Lookup::Thesis, move |world| {
         let number = world.theses.number(&id).ok_or_else(Refused::missing)?;
         Ok(bytes_of(world.theses.at(number)))
@@ -48,7 +42,7 @@ async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
     .await
 }
 
-async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
+pub(super) async fn list(State(sim): State<Sim>, Query(query): Query<ThesesQuery>) -> Response {
     respond(&sim, Lookup::Theses, move |world| Ok(bytes_of(&page(world, &query)?))).await
 }
 
@@ -106,7 +100,7 @@ mod tests {
         let world = world();
         let numbers = all(&world, ThesesQuery { limit: Some("33".to_owned()), ..ThesesQuery::default() });
         assert_eq!(numbers.len(), 700);
-        let times: Vec<i64> = numbers.iter().map(|number| world.theses.at(*number).updated_at()).collect();
+        let times: Vec<i64> = numbers.iter().map(|number| world.theses.at(*number).updated_at).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older));
         let since = times[100];
         let young = ThesesQuery { since: Some(time::text(since)), ..ThesesQuery::default() };
@@ -119,14 +113,14 @@ mod tests {
         let thesis = world.theses.at(5);
         let by = ThesesQuery { profile: Some(thesis.profile.id.clone()), ..ThesesQuery::default() };
         let by = all(&world, by);
-        assert_eq!(by.len(), world.theses.from(0).filter(|other| other.author == thesis.author).count());
+        assert_eq!(by.len(), world.theses.all().iter().filter(|other| other.author == thesis.author).count());
         let about = ThesesQuery {
             chain: Some(thesis.token.chain.clone()),
             address: Some(thesis.token.address.clone()),
             ..ThesesQuery::default()
         };
         let about = all(&world, about);
-        assert_eq!(about.len(), world.theses.from(0).filter(|other| other.coin == thesis.coin).count());
+        assert_eq!(about.len(), world.theses.all().iter().filter(|other| other.coin == thesis.coin).count());
         let nobody = ThesesQuery { profile: Some("u_0".to_owned()), ..ThesesQuery::default() };
         assert!(all(&world, nobody).is_empty());
     }

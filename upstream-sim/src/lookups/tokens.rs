@@ -1,10 +1,8 @@
 //! `GET /tokens/{chain}/{address}` and `GET /tokens?symbol=`.
 
 use axum::{
-    Router,
     extract::{Path, Query, State},
     response::Response,
-    routing::get,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +14,7 @@ use crate::{
 };
 
 #[derive(Deserialize)]
-struct TokenQuery {
+pub(super) struct TokenQuery {
     symbol: Option<String>,
 }
 
@@ -25,11 +23,7 @@ struct TokenList<'a> {
     data: Vec<&'a Token>,
 }
 
-pub(super) fn routes() -> Router<Sim> {
-    Router::new().route("/tokens", get(by_symbol)).route("/tokens/{chain}/{address}", get(by_address))
-}
-
-async fn by_address(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>) -> Response {
+pub(super) async fn by_address(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>) -> Response {
     respond(&sim, Lookup::Token, move |world| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;
         Ok(bytes_of(&**world.tokens.at(number)))
@@ -37,7 +31,7 @@ async fn by_address(State(sim): State<Sim>, Path((chain, address)): Path<(String
     .await
 }
 
-async fn by_symbol(State(sim): State<Sim>, Query(query): Query<TokenQuery>) -> Response {
+pub(super) async fn by_symbol(State(sim): State<Sim>, Query(query): Query<TokenQuery>) -> Response {
     respond(&sim, Lookup::TokensBySymbol, move |world| {
         let symbol = query.symbol.ok_or_else(|| Refused::wrong("symbol is missing"))?;
         Ok(bytes_of(&TokenList { data: world.tokens.by_symbol(&symbol).collect() }))

@@ -33,7 +33,7 @@ impl World {
     pub(crate) fn content(&self, event: FeedEvent) -> FrameContent {
         let thesis = |event, number| {
             let thesis = self.theses.at(number);
-            FrameContent { event, data: bytes_of(thesis), at: thesis.updated_at() }
+            FrameContent { event, data: bytes_of(thesis), at: thesis.updated_at }
         };
         match event {
             FeedEvent::Created(number) => thesis("thesis.created", number),
@@ -41,7 +41,7 @@ impl World {
             FeedEvent::Deleted(number) => thesis("thesis.deleted", number),
             FeedEvent::Engagement(number) => {
                 let thesis = self.theses.at(number);
-                let at = thesis.engagement_at;
+                let at = thesis.updated_at;
                 let data = json!({
                     "id": thesis.id(),
                     "likes": thesis.likes,

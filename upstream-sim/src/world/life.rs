@@ -38,13 +38,13 @@ impl World {
         if self.dice.chance(PROFILE_CHANGES) && self.profiles.len() > 0 {
             let number = self.dice.popular(self.profiles.len());
             let change = self.invent_profile_change();
-            self.change_profile(number, change, now);
+            self.profiles.change(number, change, now);
             publish(self, FeedEvent::Profile(number));
         }
         if self.dice.chance(TOKEN_CHANGES) && self.tokens.len() > 0 {
             let number = self.dice.popular(self.tokens.len());
             let change = self.invent_token_change(number);
-            self.change_token(number, change, now);
+            self.tokens.change(number, change, now);
             publish(self, FeedEvent::Token(number));
         }
     }

@@ -59,9 +59,9 @@ impl Profiles {
         &self.all[number]
     }
 
-    /// Profiles from a number on.
-    pub(crate) fn from(&self, number: usize) -> impl Iterator<Item = &Arc<Profile>> {
-        self.all.iter().skip(number)
+    /// All profiles, in the order of their creation.
+    pub(crate) fn all(&self) -> &[Arc<Profile>] {
+        &self.all
     }
 
     pub(crate) fn number(&self, id: &str) -> Option<usize> {
@@ -100,7 +100,7 @@ impl Profiles {
     }
 
     /// Changes a profile; its new handle is not taken by another one.
-    pub(super) fn change(&mut self, number: usize, change: ProfileChange, now: i64) {
+    pub(crate) fn change(&mut self, number: usize, change: ProfileChange, now: i64) {
         let profile = Arc::make_mut(&mut self.all[number]);
         if let Some(handle) = change.handle {
             let old = std::mem::replace(&mut profile.handle, handle);
@@ -110,15 +110,9 @@ impl Profiles {
                 self.given_up.push(old);
             }
         }
-        if let Some(display_name) = change.display_name {
-            profile.display_name = display_name;
-        }
-        if let Some(bio) = change.bio {
-            profile.bio = bio;
-        }
-        if let Some(verified) = change.verified {
-            profile.verified = verified;
-        }
+        profile.display_name = change.display_name.unwrap_or_else(|| profile.display_name.take());
+        profile.bio = change.bio.unwrap_or_else(|| profile.bio.take());
+        profile.verified = change.verified.unwrap_or(profile.verified);
         profile.updated_at = time::after(profile.updated_at, now);
     }
 }

@@ -27,7 +27,7 @@ fn a_seed_repeats_the_world_and_its_life() {
     let frames = live(&mut one, 300);
     assert_eq!(frames, live(&mut same, 300));
     assert_ne!(frames, live(&mut other, 300));
-    let all = |world: &World| world.theses.from(0).map(bytes_of).collect::<Vec<_>>();
+    let all = |world: &World| world.theses.all().iter().map(bytes_of).collect::<Vec<_>>();
     assert_eq!(all(&one), all(&same));
 }
 
@@ -51,8 +51,8 @@ fn all_kinds_of_changes_happen() {
 #[test]
 fn an_edit_comes_first_and_times_only_grow() {
     let mut world = world(4);
-    let number = world.theses.from(10).find(|thesis| !thesis.deleted).unwrap().number;
-    let mut last = world.theses.at(number).updated_at();
+    let number = world.theses.all()[10..].iter().find(|thesis| !thesis.deleted).unwrap().number;
+    let mut last = world.theses.at(number).updated_at;
     for step in 0..3 {
         match step {
             0 => world.edit(number, "another text".to_owned(), NOW),
@@ -60,8 +60,8 @@ fn an_edit_comes_first_and_times_only_grow() {
             _ => world.delete(number, NOW),
         }
         let thesis = world.theses.at(number);
-        assert!(thesis.updated_at() > last);
-        last = thesis.updated_at();
+        assert!(thesis.updated_at > last);
+        last = thesis.updated_at;
         for listed in [Listed::Everything, Listed::Author(thesis.author), Listed::Coin(thesis.coin)] {
             let (numbers, _) = world.theses.order(listed).unwrap().page(None, None, 1);
             assert_eq!(numbers, [number], "{listed:?}");
@@ -77,7 +77,7 @@ fn a_thesis_keeps_its_author_as_known_then() {
     let number = world.add_thesis(7, 3, "text".to_owned(), NOW, NOW);
     let before = world.profiles.at(7).handle.clone();
     let change = ProfileChange { handle: Some("Somebody_Else".to_owned()), ..ProfileChange::default() };
-    world.change_profile(7, change, NOW);
+    world.profiles.change(7, change, NOW);
     assert_eq!(world.theses.at(number).profile.handle, before);
     assert_eq!(world.profiles.by_handle("somebody_ELSE").unwrap().id, "u_8");
     assert!(!world.profiles.is_taken(&before));
@@ -88,7 +88,7 @@ fn a_thesis_keeps_its_author_as_known_then() {
 #[test]
 fn symbols_clash_and_addresses_do_not() {
     let world = world(6);
-    let tokens: Vec<_> = world.tokens.from(0).collect();
+    let tokens: Vec<_> = world.tokens.all().iter().collect();
     let clashing = tokens.iter().filter(|token| world.tokens.by_symbol(&token.symbol).count() > 1).count();
     assert!(clashing > 20, "{clashing}");
     let addresses: HashSet<_> = tokens.iter().map(|token| (&token.chain, &token.address)).collect();
@@ -104,9 +104,9 @@ fn symbols_clash_and_addresses_do_not() {
 fn handles_are_unique_whatever_their_case() {
     let mut world = world(7);
     live(&mut world, 2_000);
-    let handles: HashSet<_> = world.profiles.from(0).map(|profile| profile.handle.to_lowercase()).collect();
+    let handles: HashSet<_> = world.profiles.all().iter().map(|profile| profile.handle.to_lowercase()).collect();
     assert_eq!(handles.len(), world.profiles.len());
-    for profile in world.profiles.from(0) {
+    for profile in world.profiles.all() {
         assert_eq!(world.profiles.by_handle(&profile.handle.to_uppercase()).unwrap().id, profile.id);
     }
 }

@@ -24,21 +24,14 @@ pub(crate) struct Thesis {
     pub(crate) likes: Option<u64>,
     pub(crate) replies: Option<u64>,
     pub(crate) created_at: i64,
-    /// Time of the text's last change.
-    pub(crate) content_at: i64,
-    /// Time of the last change of likes or replies.
-    pub(crate) engagement_at: i64,
+    /// Time of the last change of any field.
+    pub(crate) updated_at: i64,
     pub(crate) deleted: bool,
 }
 
 impl Thesis {
     pub(crate) fn id(&self) -> String {
         format!("t_{}", self.number + 1)
-    }
-
-    /// Time of the last change of any field.
-    pub(crate) fn updated_at(&self) -> i64 {
-        self.content_at.max(self.engagement_at)
     }
 }
 
@@ -78,7 +71,7 @@ impl Serialize for Thesis {
             likes: self.likes,
             replies: self.replies,
             created_at: self.created_at,
-            updated_at: self.updated_at(),
+            updated_at: self.updated_at,
             deleted: self.deleted.then_some(true),
             positions: HOLDINGS,
         };
@@ -116,9 +109,9 @@ impl Theses {
         &self.all[number]
     }
 
-    /// Theses from a number on, in the order of their creation.
-    pub(crate) fn from(&self, number: usize) -> impl Iterator<Item = &Thesis> {
-        self.all.iter().skip(number)
+    /// All theses, in the order of their creation.
+    pub(crate) fn all(&self) -> &[Thesis] {
+        &self.all
     }
 
     pub(crate) fn number(&self, id: &str) -> Option<usize> {
@@ -136,7 +129,7 @@ impl Theses {
     }
 
     pub(super) fn add(&mut self, thesis: Thesis) {
-        let place = (thesis.updated_at(), thesis.number);
+        let place = (thesis.updated_at, thesis.number);
         self.everything.insert(place);
         self.of_author.entry(thesis.author).or_default().insert(place);
         self.of_coin.entry(thesis.coin).or_default().insert(place);
@@ -144,11 +137,12 @@ impl Theses {
     }
 
     /// Changes a thesis at a time after its last one, and moves it in all orders.
-    pub(super) fn change(&mut self, number: usize, now: i64, change: impl FnOnce(&mut Thesis, i64)) {
+    pub(super) fn change(&mut self, number: usize, now: i64, change: impl FnOnce(&mut Thesis)) {
         let thesis = &mut self.all[number];
-        let old = (thesis.updated_at(), number);
-        change(thesis, time::after(old.0, now));
-        let new = (thesis.updated_at(), number);
+        let old = (thesis.updated_at, number);
+        change(thesis);
+        thesis.updated_at = time::after(old.0, now);
+        let new = (thesis.updated_at, number);
         let of_author = self.of_author.entry(thesis.author).or_default();
         let of_coin = self.of_coin.entry(thesis.coin).or_default();
         for order in [&mut self.everything, of_author, of_coin] {

@@ -46,9 +46,9 @@ impl Tokens {
         &self.all[number]
     }
 
-    /// Tokens from a number on.
-    pub(crate) fn from(&self, number: usize) -> impl Iterator<Item = &Arc<Token>> {
-        self.all.iter().skip(number)
+    /// All tokens, in the order of their creation.
+    pub(crate) fn all(&self) -> &[Arc<Token>] {
+        &self.all
     }
 
     pub(crate) fn number(&self, chain: &str, address: &str) -> Option<usize> {
@@ -70,7 +70,8 @@ impl Tokens {
         number
     }
 
-    pub(super) fn change(&mut self, number: usize, change: TokenChange, now: i64) {
+    /// Changes a token.
+    pub(crate) fn change(&mut self, number: usize, change: TokenChange, now: i64) {
         let token = Arc::make_mut(&mut self.all[number]);
         if let Some(symbol) = change.symbol {
             let old = std::mem::replace(&mut token.symbol, symbol);
@@ -79,12 +80,8 @@ impl Tokens {
             }
             self.by_symbol.entry(token.symbol.to_lowercase()).or_default().push(number);
         }
-        if let Some(name) = change.name {
-            token.name = name;
-        }
-        if let Some(logo_url) = change.logo_url {
-            token.logo_url = logo_url;
-        }
+        token.name = change.name.unwrap_or_else(|| token.name.take());
+        token.logo_url = change.logo_url.unwrap_or_else(|| token.logo_url.take());
         token.updated_at = time::after(token.updated_at, now);
     }
 }

@@ -1,0 +1,58 @@
+//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed, and generates the views of `src/json.rs` and
+//! the `Debug` of `src/secret.rs`.
+
+mod json;
+
+use std::{env, fs, io, path::PathBuf};
+
+use prost::Message as _;
+
+/// Messages that hold a secret, with the fields that their `Debug` shows.
+const SECRET: [(&str, &[&str]); 18] = [
+    ("AcceptInvitationRequest", &["email", "user_agent"]),
+    ("AccountServiceCreateKeyResponse", &["api_key"]),
+    ("ChangePasswordRequest", &["user_agent"]),
+    ("ClaimResponse", &["delivery_id", "webhook_id", "attempt", "event_id"]),
+    ("ConfirmEmailRequest", &[]),
+    ("CreateInvitationResponse", &["invitation"]),
+    ("CreateKeyResponse", &["api_key"]),
+    ("CreateResetLinkResponse", &["expires_at"]),
+    ("CreateUserResponse", &["expires_at"]),
+    ("CreateWebhookResponse", &["webhook"]),
+    ("GetLinkRequest", &[]),
+    ("NewSession", &["user", "expires_at"]),
+    ("OpenRequest", &["session", "stream", "kind", "types", "filters", "cursor"]),
+    ("ResetPasswordRequest", &["user_agent"]),
+    ("RotateWebhookSecretResponse", &["webhook"]),
+    ("SignInRequest", &["email", "user_agent"]),
+    ("SignUpRequest", &["email", "organization_name", "user_agent"]),
+    ("StreamTicket", &["expires_at"]),
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut files =
+        fs::read_dir("thesis/v1")?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    println!("cargo:rerun-if-changed=thesis");
+    println!("cargo:rerun-if-changed=views.json");
+
+    let descriptors = protox::compile(&files, ["."])?;
+    fs::write(out.join("thesis.v1.bin"), descriptors.encode_to_vec())?;
+    let secret = SECRET.map(|(message, _)| message);
+    fs::write(out.join("views.rs"), json::views(&descriptors, &fs::read_to_string("views.json")?, &secret)?)?;
+    fs::write(out.join("secret.rs"), SECRET.map(|(message, shown)| debug(message, shown)).concat())?;
+    let secret = secret.map(|message| format!(".thesis.v1.{message}"));
+    tonic_prost_build::configure().bytes(".").skip_debug(secret).compile_fds(descriptors)?;
+    Ok(())
+}
+
+/// A message's `Debug`.
+fn debug(message: &str, shown: &[&str]) -> String {
+    let fields: String = shown.iter().map(|field| format!(".field({field:?}, &self.{field})")).collect();
+    format!(
+        "impl fmt::Debug for v1::{message} {{\n\
+         fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {{\n\
+         formatter.debug_struct({message:?}){fields}.finish_non_exhaustive()\n}} }}\n"
+    )
+}
