@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
 use thesis_net::{
-    backoff::Backoff,
     failure_log::FailureLog,
     metric::InProgress,
     services::{ATTEMPTS_A_PLACE, Stream},

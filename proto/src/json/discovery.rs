@@ -8,7 +8,7 @@ use super::constant;
 /// Where everything is; what does not exist is left out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Discovery<'a> {
-    #[schema(schema_with = object)]
+    #[schema(schema_with = any_object)]
     object: &'static str,
     /// Version of the API's description.
     pub version: &'a str,
@@ -48,7 +48,7 @@ impl<'a> Discovery<'a> {
     }
 }
 
-fn object() -> Object {
+fn any_object() -> Object {
     constant("discovery")
 }
 

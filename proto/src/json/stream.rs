@@ -8,7 +8,7 @@ use super::constant;
 /// Where a stream stands, told at its beginning and every 15 seconds.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamCursor<'a> {
-    #[schema(schema_with = object)]
+    #[schema(schema_with = any_object)]
     object: &'static str,
     /// The position, with which a stream is resumed.
     cursor: &'a str,
@@ -20,6 +20,6 @@ impl<'a> From<&'a str> for StreamCursor<'a> {
     }
 }
 
-fn object() -> Object {
+fn any_object() -> Object {
     constant("stream_cursor")
 }
