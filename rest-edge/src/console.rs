@@ -2,6 +2,24 @@
 //!
 //! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `view` renders. The other
 //! modules have the pages.
+//!
+//! # Recipe: a page
+//!
+//! The example is `/console/projects/{id}/usage`. Paths are those of this crate.
+//!
+//! 1. `src/projects/usage.rs`: a handler that takes `SignedIn`, calls core's services with `visit.request`, so that
+//!    core judges the person's rights, and renders a template with a `Layout`.
+//! 2. `templates/usage.html`, which extends `layout.html`. The Content-Security-Policy forbids inline styles and
+//!    scripts; without JavaScript the page must work.
+//! 3. `src/projects.rs`: `mod usage` and the path in `routes`. A new group of pages enters `router` here. A page that
+//!    others should find has a link, here in `templates/project.html`.
+//! 4. A form: `Posted` and `Faults` (`form.rs`), a path that answers POST, and `Layout::once` where sending it twice
+//!    would create two things. After success redirect to a page that can be reloaded.
+//! 5. Data that no service has: an operation of `AccountService` (`core-service/src/operations/account/`).
+//!
+//! Tests: `tests/system/console.rs`: the path in `pages` or `ADMINISTRATION`, a form in `forms`, so that roles,
+//! isolation and forged forms cover them; its content in a file of `tests/system/console/`; `tests/clients/console.cjs`
+//! opens it in Chromium, where axe checks it.
 
 mod administration;
 pub(crate) mod assets;
