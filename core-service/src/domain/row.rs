@@ -3,24 +3,24 @@
 //!
 //! # Recipe: a field of a thesis
 //!
-//! The example is `likes`. Both stores keep a row as these bytes, so tables and migrations stay as they are. If an
-//! older core may lose the field by writing the row again, it takes two versions.
+//! The example is `likes`. Both stores keep a row as these bytes, so tables and migrations stay as they are. A field
+//! that an older core must not lose when it writes the row again takes two versions.
 //!
 //! 1. Here: the field of [`Thesis`] with the next tag. One that is not optional is `#[serde(default)]`, for older
 //!    exports.
-//! 2. `observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. What changes
-//!    without the text, as likes do, also in `engagement` and in `new_row`'s `awaited`.
-//! 3. Where it comes from: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto` and where core reads it
-//!    (`grpc/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md` and `upstream-sim/src/world/thesis.rs`; `sandbox.rs`;
-//!    for test theses `operations/create_test_thesis.rs`.
-//! 4. Where it goes: `Thesis` in `proto/thesis/v1/resources.proto`, its exceptions in `proto/views.json`,
-//!    `convert/row.rs`; each thesis in `rest-edge/examples/`; the page `explore/thesis.rs` of the console.
+//! 2. `observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. A field that
+//!    changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
+//! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto` and where core reads it
+//!    (`grpc/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md`, `upstream-sim/src/world/thesis.rs`; `sandbox.rs`;
+//!    `operations/create_test_thesis.rs`.
+//! 4. Its readers: `Thesis` in `proto/thesis/v1/resources.proto`, exceptions in `proto/views.json`, `convert/row.rs`;
+//!    each thesis in `rest-edge/examples/`; `explore/thesis.rs` of the console.
 //! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`.
 //!
-//! Tests: `entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs`, the sample and snapshots
-//! of `proto/src/json`; the naive model in `tests/system/recount/` (`world.rs`, `observe.rs`, `base.rs`, `writes.rs`,
-//! `view.rs`), `tests/system/harness/agreement.rs`, and the whole theses in `ingest.rs`, `theses.rs` and
-//! `upstream/feed.rs` beside it.
+//! Tests: `entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs`, sample and snapshots of
+//! `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`, `base`, `writes`, `view`),
+//! `harness/agreement.rs`, and the whole theses in `ingest.rs`, `theses.rs`, `upstream/feed.rs`. The compiler names
+//! other literals.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,16 +4,15 @@
 //!
 //! The example is `abuse`.
 //!
-//! 1. Here: a line with its key and its kind of write. Versioned if the newest version may win, conditional if it must
-//!    see what was there.
+//! 1. Here: a line with its key and its kind of write. A table is conditional if a write depends on the row before it.
 //! 2. `migrations/`: a new file with its `CREATE TABLE`, named in `scylla/migrate.rs`. It says whether older versions
-//!    go on beside it (CONTRIBUTING.md). A released file never changes: a keyspace refuses it. A unit test compares the
-//!    two. A table whose rows expire may drop whole files (`TimeWindowCompactionStrategy`, with `timestamp_resolution`
-//!    in milliseconds unless its writes are conditional).
+//!    go on beside it (CONTRIBUTING.md). A keyspace refuses a released file that changed. A unit test compares file and
+//!    line. If rows expire, whole files may too: `TimeWindowCompactionStrategy`, with `timestamp_resolution` in
+//!    milliseconds unless its writes are conditional.
 //! 3. `domain/abuse.rs`: the body, a protobuf type. `tables/abuse.rs`: queries named in the words of their subject.
 //!
 //! Rows that follow from a log are written in `log/projection.rs`, and `PROJECTED` in `tests/faults/recount.rs` names
-//! the table so that a replay is compared with it.
+//! the table, so that a replay is compared with it.
 
 use super::{Column, ColumnKind, Table, Writes};
 

@@ -19,7 +19,7 @@ use crate::{
 static TEXTS: LazyLock<BTreeMap<String, ErrorTexts>> =
     LazyLock::new(|| toml::from_str(include_str!("../../errors.toml")).expect("tests read the same file"));
 
-/// What the description says about a code. The guide has the other texts of the file.
+/// The texts that the description has of a code. The guide has the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ErrorTexts {

@@ -1,4 +1,4 @@
-//! The sections of codes in the guide of errors are made of `errors.toml`.
+//! The guide of errors has the texts of `errors.toml`.
 
 use std::{collections::BTreeSet, env, fs};
 
@@ -16,7 +16,7 @@ fn section(code: &str, texts: &Value) -> String {
 }
 
 #[test]
-fn the_guide_of_errors_is_made_of_the_texts() {
+fn the_guide_of_errors_has_these_texts() {
     let texts: Table = toml::from_str(include_str!("../../../errors.toml")).unwrap();
     let names: BTreeSet<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(texts.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
