@@ -1,16 +1,5 @@
 //! The indexes of theses: their scopes, and the body of an index row.
 //!
-//! Each thesis has a row in six scopes. A token fixes its chain, so they cover every combination of filters:
-//!
-//! | filters | scope | bucket |
-//! |---|---|---|
-//! | none | `all` | 1 day |
-//! | profile or handle | `p:<profile>` | 90 days |
-//! | token; a symbol merges at most 50 | `t:<token>` | 7 days |
-//! | chain | `c:<chain>` | 1 day |
-//! | profile and token | `pt:<profile>:<token>` | 90 days |
-//! | profile and chain | `pc:<profile>:<chain>` | 90 days |
-//!
 //! `index_bucket` lists the buckets of a scope that are not empty, so a sparse scope reads no empty partition. A
 //! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads.
 
