@@ -1,6 +1,4 @@
 //! The rights of people. Each call is decided here, on the same state as its change.
-//!
-//! For others than members an organization does not exist. Operators and administrators have no role.
 
 #[cfg(test)]
 pub(crate) mod table;
