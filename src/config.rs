@@ -1,4 +1,16 @@
 //! Every setting: a flag and an environment variable each, checked before anything starts.
+//!
+//! # Recipe: a setting
+//!
+//! The example is `SVC_DRAIN_SECONDS`.
+//!
+//! 1. `config/features.rs`: a field with variable, range and default. Its comment is its text in `--help`. A check
+//!    beyond that is a method that returns `Refused`, with the variable, the value unless it is secret, and what to do.
+//! 2. `doctor/settings.rs` calls the same method, so that `doctor` and a start say the same.
+//! 3. `roles.rs` or `roles/core.rs` hands it to its part: `CoreSettings`, `EdgeConfig` or `WorkerConfig`.
+//! 4. `docs/guides/operators.md` or `deploy.md`.
+//!
+//! Tests: a wrong value in `config/tests/refused.rs` and `tests/system/roles/starts.rs`.
 
 mod accounts;
 mod addresses;

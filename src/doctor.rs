@@ -1,4 +1,8 @@
 //! `trade-thesis doctor`: checks a set-up with the settings of a start, and changes nothing.
+//!
+//! It judges settings by the functions that a start calls. Opening the embedded store keeps all writes in memory, and a
+//! cluster is only read. A port is bound without listening, so no client is taken. Each check of another machine has a
+//! timeout.
 
 mod certificate;
 mod clock;

@@ -1,4 +1,8 @@
 //! Puts the parts together, runs them, and stops them in order.
+//!
+//! On a signal a process stops being ready, serves for `SVC_DRAIN_SECONDS`, closes its listeners and finishes. A second
+//! signal ends it at once. The times in `deploy/` (`stop_grace_period`, `terminationGracePeriodSeconds`,
+//! `TimeoutStopSec`, the checks in `haproxy.cfg`) follow from these: change them together.
 
 mod core;
 

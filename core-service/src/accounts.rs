@@ -1,4 +1,12 @@
 //! Sign-in of people, and mail to them.
+//!
+//! What a user signs in with is one partition of the conditional table `account` (`tables/account.rs`). A new password
+//! is one transaction: it writes the password and removes all links, known networks and devices, and it ends all
+//! sessions.
+//!
+//! An attempt is reserved before the hash and given back when it succeeds, so attempts at several cores together do not
+//! pass the limit. An unknown e-mail costs the same time as a wrong password. Failures from unknown networks only slow
+//! each other down, so strangers keep no user out of a network or device that signed in before (`known`).
 
 pub mod attempts;
 pub mod confirmations;

@@ -1,4 +1,6 @@
 //! The one error of the service boundary: a part for the caller, and a part that only an operator may read.
+//!
+//! The operator's part is logged once, with the request id, where the error becomes a status.
 
 use thesis_proto::error::{ApiError, ErrorCode};
 

@@ -1,5 +1,9 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
+//!
+//! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
+//! waits up to 250 ms until the index has the log's head, else it is 503. On CQL the index is in memory and built at
+//! each start: `live` and `sandbox` at once, a project's log with its first search. Until then searches are 503.
 
 mod best;
 

@@ -1,4 +1,7 @@
 //! The gRPC channel to core, over several addresses.
+//!
+//! A call that one core failed to answer is made at another core where that is safe: when the contract says that the
+//! method may be repeated (`idempotency_level`), when the call has an idempotency key, or when it reached nobody.
 
 mod remedies;
 #[cfg(test)]

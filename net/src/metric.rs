@@ -2,6 +2,12 @@
 //! start, so that the first failure of a kind is seen as a rise from 0. A series is found without a lookup by label.
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
+//!
+//! # Recipe: a metric
+//!
+//! The example is `mails_total`: a line in the crate's `metrics.rs` (the edge's is `request_metrics.rs`), the line that
+//! counts, and a row in the table of `docs/guides/observability.md`, which `tests/system/metrics.rs` compares with a
+//! scrape. If people should see it: a panel in `deploy/grafana/`, a rule with its test in `deploy/prometheus/`.
 
 mod lag;
 

@@ -4,6 +4,11 @@
 //! When all connections are in use, the longest idle ones are closed for new ones. When unread responses fill the room,
 //! slow connections are closed. So connections that send no request, drip or do not read cannot keep others out.
 //! [`Limits`] bounds the other costs of a connection.
+//!
+//! The first byte, a head and a body have ten seconds each. A connection over HTTP/1 may rest for 75 s between two
+//! requests, and a response over REST has two minutes. A peer that takes nothing for a minute is gone. A connection
+//! ends when 16 MiB arrive without a request, or when it gives up far more requests than it lets end. New requests are
+//! 503 with `Retry-After` while ready tasks wait over 300 ms for their turn for more than a second (`lag`).
 
 mod bodies;
 mod connection;

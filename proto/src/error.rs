@@ -1,4 +1,16 @@
 //! The one table of error codes, and the error: over gRPC a `Status` with details, over REST the envelope.
+//!
+//! # Recipe: an error code
+//!
+//! 1. A row of the table here.
+//! 2. `rest-edge/errors.toml`: its texts, for the guide and for the API's description. A code that only the console or
+//!    operators get has no `reason`, `message` and `example`, and is one of `others` in
+//!    `rest-edge/src/tests/description/examples.rs`.
+//! 3. `UPDATE_GUIDES=1 cargo test -p rest-edge guide` writes `docs/guides/errors.md`. The same test without the
+//!    variable fails while the guide differs.
+//! 4. Routes that can fail with it name it in `fails`. New details have a schema in `rest-edge/src/openapi/details.rs`.
+//!
+//! Tests: what refuses, in `tests/system`; `tests/system/examples/errors.rs` compares the example with a real response.
 
 mod bounded;
 

@@ -1,5 +1,8 @@
 //! References by which clients name profiles and tokens. Lookups, lists, verification, filters and their indexes all
 //! read references and compare case here, so that a reference means the same everywhere.
+//!
+//! A lookup takes the first reading that exists. A filter sees one event and not which tokens exist, so it matches when
+//! any reading fits.
 
 use std::iter::once;
 

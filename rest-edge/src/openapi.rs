@@ -1,4 +1,8 @@
 //! The API's description in OpenAPI 3.1, generated from the routes.
+//!
+//! A route cannot be registered without its name, text, parameters, scope and error codes. The examples in
+//! `rest-edge/examples/` were recorded from responses. The example of a verification has times of these days, so the
+//! description is made anew each day.
 
 mod details;
 mod errors;

@@ -1,4 +1,7 @@
 //! Exports a dataset as JSON lines, and imports it elsewhere.
+//!
+//! Only entries are exported: all rows follow from them. What does not follow is left out: the control log, the
+//! position in the upstream's feed, deliveries and queues, idempotency keys.
 
 mod check;
 mod file;

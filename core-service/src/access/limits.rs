@@ -1,4 +1,7 @@
 //! Rate windows, the month's quota and failed authentications, counted by all replicas together.
+//!
+//! Addresses that fail to authenticate 20 times in a minute, and /48 networks that do so 320 times, are kept for 30
+//! days.
 
 mod abuse;
 #[cfg(test)]

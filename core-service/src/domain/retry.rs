@@ -1,9 +1,21 @@
 //! The retry table of failed delivery attempts.
+//!
+//! # Recipe: another retry table
+//!
+//! 1. `DELAYS`, in growing order. The number of attempts and the range in which queues are read follow.
+//! 2. What tells customers: `docs/guides/webhooks.md` (Retries, and "6 attempts" below),
+//!    `proto/thesis/v1/webhook_service.proto`, `rest-edge/src/openapi/webhooks.rs` and
+//!    `rest-edge/src/v1/webhook_deliveries.rs`; `max_attempts` in `rest-edge/examples/`; `CHANGELOG.md`.
+//!
+//! Tests: below, in `delivery.rs`, in `delivery/dispatch/tests.rs`, and `max_attempts` in `tests/system/deliveries.rs`.
+//! Deliveries that wait keep the time that they have.
 
 use super::window::{HOUR_MS, MINUTE_MS};
 
-/// Milliseconds from each failed attempt to the next.
+/// Milliseconds from each failed attempt to the next. They grow.
 const DELAYS: [i64; 5] = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS];
+/// Maximum time until the next attempt, in milliseconds.
+pub const MAX_DELAY_MS: i64 = DELAYS[DELAYS.len() - 1];
 
 /// Attempts of a delivery.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the table is short")]

@@ -1,5 +1,26 @@
 //! Profiles, tokens and theses as they are stored. Times are unix milliseconds; `source` and `livemode` follow from the
 //! dataset.
+//!
+//! # Recipe: a field of a thesis
+//!
+//! The example is `likes`. Both stores keep a row as these bytes, so tables and migrations stay as they are. A field
+//! that an older core must not lose when it writes the row again takes two versions.
+//!
+//! 1. Here: the field of [`Thesis`] with the next tag. One that is not optional is `#[serde(default)]`, for older
+//!    exports.
+//! 2. `observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. A field that
+//!    changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
+//! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto` and where core reads it
+//!    (`grpc/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md`, `upstream-sim/src/world/thesis.rs`; `sandbox.rs`;
+//!    `operations/create_test_thesis.rs`.
+//! 4. Its readers: `Thesis` in `proto/thesis/v1/resources.proto`, exceptions in `proto/views.json`, `convert/row.rs`;
+//!    each thesis in `rest-edge/examples/`; `explore/thesis.rs` of the console.
+//! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`.
+//!
+//! Tests: `entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs`, sample and snapshots of
+//! `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`, `base`, `writes`, `view`),
+//! `harness/agreement.rs`, and the whole theses in `ingest.rs`, `theses.rs`, `upstream/feed.rs`. The compiler names
+//! other literals.
 
 use serde::{Deserialize, Serialize};
 

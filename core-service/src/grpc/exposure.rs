@@ -1,4 +1,7 @@
 //! The services that a listener of gRPC offers.
+//!
+//! The public listener has the services for API keys and takes no service token. The internal one has all services, for
+//! the roles.
 
 use super::reflection;
 

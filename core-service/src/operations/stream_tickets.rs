@@ -1,4 +1,8 @@
 //! Tickets that open streams without a key: a client creates a ticket, uses it, and uses it again to reconnect.
+//!
+//! A ticket's row names its key and the connection that uses it. Opening again moves the row by a condition. The old
+//! connection ends at once at the same core, and within a second at another one, by a row that cores read only while
+//! they have streams of tickets.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,6 +1,12 @@
 //! Connections to the other cores: their notifications, and writes to the logs that they own.
 //!
 //! Ownership only saves work. It may be wrong at any moment: every append is conditional on the log's head.
+//!
+//! The owner is chosen among the live cores by rendezvous hashing. If it does not confirm a command within 500 ms, the
+//! core that has the command appends it itself, under the same ids. The owner of `live` also follows the upstream.
+//!
+//! While another core is not connected, this core polls instead: positions of followed logs each second, the control
+//! log ten times a second, marks of queues every two seconds.
 
 mod silence;
 #[cfg(test)]

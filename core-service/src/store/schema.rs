@@ -1,4 +1,18 @@
 //! Every table, designed for its queries. The dataset is the first column of each key of customer data.
+//!
+//! # Recipe: a table
+//!
+//! The example is `abuse`.
+//!
+//! 1. Here: a line with its key and its kind of write. A table is conditional if a write depends on the row before it.
+//! 2. `migrations/`: a new file with its `CREATE TABLE`, named in `scylla/migrate.rs`. It says whether older versions
+//!    go on beside it (CONTRIBUTING.md). A keyspace refuses a released file that changed. A unit test compares file and
+//!    line. If rows expire, whole files may too: `TimeWindowCompactionStrategy`, with `timestamp_resolution` in
+//!    milliseconds unless its writes are conditional.
+//! 3. `domain/abuse.rs`: the body, a protobuf type. `tables/abuse.rs`: queries named in the words of their subject.
+//!
+//! Rows that follow from a log are written in `log/projection.rs`, and `PROJECTED` in `tests/faults/recount.rs` names
+//! the table, so that a replay is compared with it.
 
 use super::{Column, ColumnKind, Table, Writes};
 

@@ -4,6 +4,10 @@
 //! store does the same beside its original. So each store has a random generation, and cursors name it: one of another
 //! generation is refused, as it would point to other entries. A restore leaves the row out. The next start makes
 //! another generation, and every core of the store reads it at its start.
+//!
+//! The rings and pages of an edge have these names too, so an edge that runs on during a restore shows no lost entry.
+//! Cursors of other lists are positions in an order of times and ids, and checkpoints and queues are restored with the
+//! logs: these need no generation.
 
 use bytes::Bytes;
 use thesis_net::clock::IdSource;

@@ -1,4 +1,7 @@
 //! The indexes of theses: their scopes, and the body of an index row.
+//!
+//! `index_bucket` lists the buckets of a scope that are not empty, so a sparse scope reads no empty partition. A
+//! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads.
 
 use bytes::Bytes;
 use prost::Message as _;

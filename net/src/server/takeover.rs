@@ -1,5 +1,10 @@
 //! Connections that continue without HTTP, as WebSockets and long responses do. The buffers of HTTP, more than 16 KiB,
 //! are free then.
+//!
+//! A reader may pause. A stream ends when its client is over 1,000 events behind and has taken no byte for a minute;
+//! the connection ends when no byte was taken for ten minutes. `TCP_USER_TIMEOUT` counts from the moment at which the
+//! window closes, even if the peer answers, so it must be as long. Therefore a client of Server-Sent Events without a
+//! network is noticed after ten minutes; WebSockets have pongs.
 
 use std::{fmt, sync::Arc};
 

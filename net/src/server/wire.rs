@@ -1,4 +1,8 @@
 //! The bytes of a connection: as they are, or by TLS.
+//!
+//! The meter, limits and takeover see plain bytes either way. The handshake is the beginning of a connection's first
+//! ten seconds. Encrypted bytes that wait are bounded by 16 KiB, and no more is taken until they are gone, so that a
+//! slow peer is noticed.
 
 use std::{
     io::{self, IoSlice},

@@ -1,4 +1,7 @@
 //! Forms: the guard that checks posted forms, and the faults that a page shows with a form.
+//!
+//! The guard demands the token that the page put into the form, an HMAC keyed by the session's token or, for visitors
+//! without one, by their form cookie. `Origin`, where it is sent, must be this site.
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use crate::{
     delivery::rule::{DeliveryRule, Verdict},
     domain::{
         delivery::Delivery,
+        retry::MAX_DELAY_MS,
         window::{HOUR_MS, MINUTE_MS},
     },
     error::Result,
@@ -32,8 +33,6 @@ const DISCONNECTED_READ_MS: i64 = 2_000;
 const LATE_MINUTES: i64 = 3;
 /// Minutes by which the marks of pending deliveries are put off.
 const PUT_OFF_MINUTES: i64 = 5;
-/// Maximum time until the next attempt, in milliseconds.
-const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 

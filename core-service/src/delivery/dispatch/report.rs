@@ -1,4 +1,7 @@
 //! Counts the reports of attempts, and disables webhooks that are gone or always fail.
+//!
+//! A 410 disables the webhook before the attempt is written. A success ends the streak of failures before its attempt
+//! is written, and a failure is counted after it. So a crash may count one failure too few, never one too many.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,5 +1,10 @@
 //! Copies the entries of another log unchanged into an empty one. Until the last one is copied, the log accepts no
 //! other entry, so all sequence numbers stay the same.
+//!
+//! The first append writes a mark beside the head, in one step: the number of entries and the checksum of the file. The
+//! mark exists exactly if entry 1 was imported, and never changes. So each writer, also after a restart or at another
+//! core, knows whether an import is unfinished, and an import continues only with the same mark. Fan-out begins after
+//! it.
 
 use std::slice;
 

@@ -3,6 +3,10 @@
 //! Observations come late, twice and in any order. So a row keeps the age of each observed value, and only a newer
 //! observation replaces the value. A deletion is final. An observation that comes before its thesis is kept for it. The
 //! same observations therefore lead to the same rows in any order.
+//!
+//! When several profiles have one handle, it belongs to the one that changed or was observed last. One case depends on
+//! the order: a profile beside a thesis exactly as it is stored is not logged, so a late observation dated between the
+//! two can win until the next one.
 
 mod metadata;
 

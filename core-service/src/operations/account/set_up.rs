@@ -1,4 +1,7 @@
 //! The link that creates the first administrator.
+//!
+//! It is an invitation without an e-mail, made at a start on the embedded store while there is no administrator. The
+//! program keeps it in the data folder, and the next start removes it.
 
 use thesis_proto::error::ErrorCode;
 

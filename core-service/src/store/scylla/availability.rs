@@ -1,4 +1,7 @@
 //! Observes whether the cluster answers at all.
+//!
+//! A core that has heard nothing from the cluster for a second counts it as away: waiting callers get 503 at once, and
+//! the core recovers by itself.
 
 use std::{
     sync::{

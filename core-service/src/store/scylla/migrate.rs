@@ -1,4 +1,8 @@
 //! Migrations: one file for each change, applied once, in order, under a lock that expires if its holder dies.
+//!
+//! The name of a migration is noted once more, in another partition, if its file says that older versions go on beside
+//! it. A core refuses a keyspace with a migration that it does not know, unless that one is later than all that it
+//! knows and noted there.
 
 mod applied;
 

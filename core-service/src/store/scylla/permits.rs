@@ -1,4 +1,6 @@
 //! Permits for requests to the cluster. When it is busy, requests wait here, where giving up costs nothing.
+//!
+//! At most 64 requests of a core are under way. The time of a request starts when it is sent.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! The rule for sending a failed request to another node.
+//!
+//! A repeatable request goes to another node when one node fails, not after overload or a failed read. Only reads go to
+//! a second node early. Conditional writes are sent once, and too few replicas leave them in doubt.
 
 use scylla::{
     errors::{DbError, RequestAttemptError},
