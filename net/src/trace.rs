@@ -14,9 +14,9 @@ use std::{fmt, str};
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
 
-pub use self::span::{
-    Kind, Sampling, Span, SpanData, Value, current, enter, install, is_exported, of_delivery, take_dropped, within,
-};
+pub use opentelemetry::trace::SpanKind;
+
+pub use self::span::{Sampling, Span, current, enter, install, is_exported, of_delivery, take_dropped, within};
 use crate::clock::IdSource;
 
 /// The header, and the metadata, of a trace.
@@ -28,18 +28,13 @@ const SAMPLED: u8 = 1;
 /// Bytes of a trace as entries of logs keep it, and of randomness for a new one.
 pub const STORED: usize = 24;
 
-/// The id of a trace.
-pub type TraceId = [u8; 16];
-/// The id of a span.
-pub type SpanId = [u8; 8];
-
 /// A request's place in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Its id, which all roles share.
-    pub id: TraceId,
+    pub id: [u8; 16],
     /// The span in which the request was sent, or which it is.
-    pub span: SpanId,
+    pub span: [u8; 8],
     /// True if spans are recorded and sent to a collector.
     pub sampled: bool,
 }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, Response};
 use thesis_net::{
     clock::{IdSource, SharedClock},
-    trace::{self, Kind, STORED, Span, Trace},
+    trace::{self, STORED, Span, SpanKind, Trace},
 };
 use thesis_proto::error::ErrorCode;
 use tracing::Level;
@@ -44,7 +44,7 @@ impl<'a> AccessRecord<'a> {
         let new = || Trace::random(*for_trace.expect("it has more"));
         let started_ms = clock.now_ms();
         let (trace, continues) = trace::enter(headers, new, started_ms);
-        let mut span = Span::enter(&trace, continues, Kind::Server);
+        let mut span = Span::enter(&trace, continues, SpanKind::Server);
         let trace = span.as_ref().map_or(trace, Span::trace);
         if let Some(span) = &mut span {
             span.name(format!("{method} {route}"));

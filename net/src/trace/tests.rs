@@ -106,11 +106,11 @@ fn callers_force_a_bounded_number_of_traces_a_second() {
 fn without_export_nothing_is_sampled_by_itself() {
     let mut headers = HeaderMap::new();
     let (trace, continues) = enter(&headers, || Trace::new(&SystemIdSource), 0);
-    assert!(!trace.sampled && !continues && Span::enter(&trace, false, Kind::Server).is_none());
+    assert!(!trace.sampled && !continues && Span::enter(&trace, false, SpanKind::Server).is_none());
     headers.insert(TRACEPARENT, HeaderValue::from_static(GOOD));
     let (trace, continues) = enter(&headers, || Trace::new(&SystemIdSource), 0);
     assert!(continues && trace.to_string() == GOOD[3..35]);
-    assert!(Span::enter(&trace, true, Kind::Server).is_none());
+    assert!(Span::enter(&trace, true, SpanKind::Server).is_none());
 }
 
 proptest! {
