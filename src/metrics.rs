@@ -8,7 +8,7 @@ use metrics_process::Collector;
 use thesis_net::metric::{self, Metric, value};
 use tokio::{runtime::Handle, time::Instant};
 
-use crate::version;
+use crate::version::{COMMIT, VERSION};
 
 /// Interval in which histograms are summed up, even if nobody reads them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -21,6 +21,11 @@ const STORE_BUCKETS: [f64; 14] =
 /// Upper bounds of the wait for a worker, in seconds: from at once to hours.
 const WAIT_BUCKETS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0, 7_200.0, 86_400.0];
 
+static BUILD: Metric<Gauge> = Metric::new(
+    "build_info",
+    &[("version", &[VERSION]), ("commit", &[COMMIT])],
+    "Always 1: the version and commit of the program",
+);
 static TASKS: Metric<Gauge> = Metric::new("tokio_tasks_alive", &[], "Tasks that have begun and not ended");
 static QUEUE: Metric<Gauge> =
     Metric::new("tokio_global_queue_depth", &[], "Tasks that are ready and wait in the queue that all threads share");
@@ -39,8 +44,8 @@ pub(crate) fn record() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full("store_call_seconds".to_owned()), &STORE_BUCKETS)?
         .set_buckets_for_metric(Matcher::Full("webhook_queue_seconds".to_owned()), &WAIT_BUCKETS)?
         .install_recorder()?;
-    version::measure();
-    metric::declare(&[&TASKS, &QUEUE, &THREADS, &BUSY, &PARKS]);
+    metric::declare(&[&BUILD, &TASKS, &QUEUE, &THREADS, &BUSY, &PARKS]);
+    BUILD.of(&[VERSION, COMMIT]).set(1.0);
     let (process, runtime) = (Collector::default(), Handle::current());
     process.describe();
     metric::add_sampler(move || {
