@@ -13,6 +13,8 @@ mod secret;
 pub mod time;
 pub mod webhook;
 
+include!(concat!(env!("OUT_DIR"), "/every_service.rs"));
+
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
 #[expect(
     clippy::allow_attributes,
