@@ -4,10 +4,10 @@ use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
     net::SocketAddr,
+    path::Path,
 };
 
 use secrecy::ExposeSecret as _;
-use serde::Serialize;
 
 use crate::{
     config::reachable,
@@ -62,56 +62,36 @@ pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Re
     stdout.flush()
 }
 
-#[derive(Serialize)]
-struct ReadyLine<'a> {
-    ready: bool,
-    role: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    grpc: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    internal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ops: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_key_file: Option<&'a std::path::Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    setup_link_file: Option<&'a std::path::Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live_key_file: Option<&'a std::path::Path>,
-}
-
 fn line(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>, scheme| address.map(|address| format!("{scheme}://{address}"));
-    let ready = ReadyLine {
-        ready: true,
-        role: role.name(),
-        http: url(at.http, at.scheme()),
-        grpc: url(at.grpc, at.scheme()),
-        internal: url(at.internal, at.scheme()),
-        ops: url(at.ops, "http"),
-        test_key_file: details.first_key.filter(|key| key.is_new).map(|key| key.file.as_path()),
-        setup_link_file: details.set_up.map(|set_up| set_up.file.as_path()),
-        live_key_file: details.demo.map(|demo| demo.live_key_file.as_path()),
-    };
-    Ok(serde_json::to_string(&ready)? + "\n")
+    let file = |file: &Path| file.display().to_string();
+    ready_line(
+        role.name(),
+        &[
+            ("http", url(at.http, at.scheme())),
+            ("grpc", url(at.grpc, at.scheme())),
+            ("internal", url(at.internal, at.scheme())),
+            ("ops", url(at.ops, "http")),
+            ("test_key_file", details.first_key.filter(|key| key.is_new).map(|key| file(&key.file))),
+            ("setup_link_file", details.set_up.map(|set_up| file(&set_up.file))),
+            ("live_key_file", details.demo.map(|demo| file(&demo.live_key_file))),
+        ],
+    )
 }
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
-    let http = Some(format!("http://{http}"));
-    let ready = ReadyLine {
-        ready: true,
-        role: name,
-        http,
-        grpc: None,
-        internal: None,
-        ops: None,
-        test_key_file: None,
-        setup_link_file: None,
-        live_key_file: None,
-    };
-    Ok(serde_json::to_string(&ready)? + "\n")
+    ready_line(name, &[("http", Some(format!("http://{http}")))])
+}
+
+/// One JSON object, with the fields that apply in this order.
+fn ready_line(name: &str, fields: &[(&str, Option<String>)]) -> io::Result<String> {
+    let mut line = format!("{{\"ready\":true,\"role\":{}", serde_json::to_string(name)?);
+    for (field, value) in fields {
+        if let Some(value) = value {
+            line += &format!(",\"{field}\":{}", serde_json::to_string(value)?);
+        }
+    }
+    Ok(line + "}\n")
 }
 
 fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String {
