@@ -8,6 +8,7 @@ use thesis_proto::{
     json::{Error, List},
     metadata::SERVICE_TOKEN,
     time::{format_millis, to_millis},
+    v1::{AbusiveAddress, AuditEntry, Organization, Project, User},
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -27,6 +28,32 @@ impl Serialize for Resource {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
+
+/// Lists the fields of a message for [`Resource`], with those that are times marked so.
+macro_rules! resource {
+    ($message:ident $(as $object:literal)? { $($field:ident $(: $kind:ident)?),* }) => {
+        impl From<$message> for Resource {
+            fn from(message: $message) -> Self {
+                Self(vec![
+                    $(("object", json!($object)),)?
+                    $((stringify!($field), resource!(@ message.$field $(: $kind)?))),*
+                ])
+            }
+        }
+    };
+    (@ $message:ident.$field:ident) => { json!($message.$field) };
+    (@ $message:ident.$field:ident: time) => { time($message.$field.as_ref()) };
+}
+
+resource!(Organization as "organization" { id, name, plan, created_at: time });
+resource!(Project as "project" {
+    id, name, organization_id, live_approved, live_requested_at: time, live_refusal, archived, created_at: time
+});
+resource!(User as "user" { id, email, administrator, created_at: time, email_confirmed_at: time });
+resource!(AuditEntry as "audit_entry" {
+    id, created_at: time, action, actor, actor_email, address, subject, organization_id
+});
+resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });
 
 /// The output of a command.
 pub(super) enum CommandOutput {
