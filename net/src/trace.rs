@@ -4,7 +4,6 @@
 //! A trace gives no rights, so a caller's own id is taken. Its *sampled* flag costs work: only a few a second are
 //! obeyed.
 
-mod cap;
 mod span;
 #[cfg(test)]
 mod tests;

@@ -21,9 +21,10 @@ use opentelemetry::{
     trace::{SpanContext, SpanKind, Status, TraceFlags, TraceState},
 };
 use opentelemetry_sdk::trace::SpanData;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::{Trace, cap::Cap};
+use super::Trace;
 use crate::clock::SharedIdSource;
 
 /// Maximum spans that wait to be exported; more are dropped and counted.
@@ -31,8 +32,10 @@ const MAX_WAITING: usize = 4_096;
 
 /// The span exporter's state; empty if this process exports none.
 static SPANS: OnceLock<Spans> = OnceLock::new();
-/// The traces that callers have forced on this process.
-static FORCED: Cap = Cap::new();
+/// Maximum sampled traces that callers can begin in a second.
+pub(super) const MAX_FORCED: u64 = 20;
+/// The traces that callers have begun in a second: the second, and their number.
+static FORCED: Mutex<(i64, u64)> = Mutex::new((0, 0));
 
 tokio::task_local! {
     /// The span in which this task works. Only sampled requests set it.
@@ -87,9 +90,17 @@ pub fn take_dropped() -> u64 {
 /// The trace of a request from outside: the caller's, or the new one; and whether it is the caller's.
 pub fn enter(headers: &HeaderMap, new: impl FnOnce() -> Trace, now_ms: i64) -> (Trace, bool) {
     match Trace::of(headers) {
-        Some(trace) => (Trace { sampled: trace.sampled && FORCED.take(now_ms), ..trace }, true),
+        Some(trace) => (Trace { sampled: trace.sampled && may_force(&mut FORCED.lock(), now_ms), ..trace }, true),
         None => (sampled_by_share(new()), false),
     }
+}
+
+/// Counts a caller's sampled trace, if one is left in this second.
+pub(super) fn may_force((second, count): &mut (i64, u64), now_ms: i64) -> bool {
+    let now = now_ms.div_euclid(1_000);
+    *count = if now == *second { *count + 1 } else { 1 };
+    *second = now;
+    *count <= MAX_FORCED
 }
 
 /// The trace of a delivery: its event's, or its own; and whether it is the event's.
