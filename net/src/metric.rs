@@ -12,7 +12,8 @@ mod lag;
 
 use std::sync::OnceLock;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, with_recorder};
+pub use metrics::{Counter, Gauge, Histogram};
+use metrics::{Key, KeyName, Label, Level, Metadata, with_recorder};
 use parking_lot::Mutex;
 
 pub use self::lag::FollowerLag;
@@ -136,9 +137,23 @@ impl<S: Series + Sync + Send> AnyMetric for Metric<S> {
     }
 }
 
-/// Declares metrics. The recorder must be installed: a series that begins before it stays unread.
-pub fn declare(metrics: &[&dyn AnyMetric]) {
-    metrics.iter().for_each(|metric| metric.declare());
+/// Declares metrics, each as a static, and a function that begins all of them.
+#[macro_export]
+macro_rules! declare_metrics {
+    ($vis:vis fn $declare:ident; $($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
+        $(
+            #[doc = $text]
+            $vis static $name: $crate::metric::Metric<$crate::metric::$kind> =
+                $crate::metric::Metric::new($metric, $labels, $text);
+        )+
+
+        /// Begins these metrics. The recorder must be installed: a series that begins before it stays unread.
+        $vis fn $declare() {
+            for metric in [$(&$name as &dyn $crate::metric::AnyMetric),+] {
+                metric.declare();
+            }
+        }
+    };
 }
 
 /// Functions that set gauges before each read of the metrics.

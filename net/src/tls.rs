@@ -10,7 +10,6 @@ pub(crate) mod tests;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use metrics::Gauge;
 use parking_lot::{Mutex, RwLock};
 use rustls::{
     ServerConfig,
@@ -31,22 +30,19 @@ pub use self::{
     authorities::Authorities,
     pair::{PairFiles, Unusable},
 };
-use crate::{
-    clock::SharedClock,
-    metric::{self, Metric, seconds},
-};
+use crate::{clock::SharedClock, metric::seconds};
 
 /// Interval between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum encrypted bytes that wait for the peer to read them.
 const MAX_WAITING: usize = 16 * 1024;
 
-/// Declared only where TLS is on.
-static EXPIRES: Metric<Gauge> = Metric::new(
-    "tls_certificate_expiry_timestamp_seconds",
-    &[],
-    "Unix time at which the certificate expires that this process shows",
-);
+crate::declare_metrics! {
+    fn declare;
+
+    EXPIRES: Gauge = "tls_certificate_expiry_timestamp_seconds", &[],
+        "Unix time at which the certificate expires that this process shows";
+}
 
 /// Named wherever TLS is used, because two providers are compiled in.
 fn provider() -> Arc<CryptoProvider> {
@@ -123,7 +119,8 @@ impl Identity {
 
     /// Checks the files repeatedly, and loads a new certificate. Logs when the shown one has expired.
     pub async fn watch(self: Arc<Self>) {
-        metric::declare(&[&EXPIRES]);
+        // Only where TLS is on.
+        declare();
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

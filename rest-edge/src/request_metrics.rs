@@ -3,10 +3,9 @@
 use std::sync::OnceLock;
 
 use http::{Method, StatusCode};
-use metrics::{Counter, Gauge, Histogram};
 use parking_lot::RwLock;
 use thesis_net::{
-    metric::{self, ANY, InProgress, Metric},
+    metric::{ANY, Counter, Histogram, InProgress},
     server::{begin_refused, count_refused},
 };
 use thesis_proto::error::ApiError;
@@ -17,18 +16,16 @@ use crate::{access::GIVEN_UP, console, docs, route::Route};
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
 
-static REQUESTS: Metric<Counter> = Metric::new(
-    "http_requests_total",
-    &[("route", ANY), ("method", ANY), ("code", ANY), ("class", ANY)],
-    "Requests by the route's template, method, status and rate class; 499 is one that its client gave up",
-);
-static SECONDS: Metric<Histogram> = Metric::new(
-    "http_request_seconds",
-    &[("route", ANY), ("method", ANY)],
-    "Time until the head of an answer, by the route's template and method",
-);
-static IN_PROGRESS: Metric<Gauge> =
-    Metric::new("http_requests_in_progress", &[], "Requests that are being answered; open streams are not among them");
+thesis_net::declare_metrics! {
+    fn declare;
+
+    REQUESTS: Counter = "http_requests_total", &[("route", ANY), ("method", ANY), ("code", ANY), ("class", ANY)],
+        "Requests by the route's template, method, status and rate class; 499 is one that its client gave up";
+    SECONDS: Histogram = "http_request_seconds", &[("route", ANY), ("method", ANY)],
+        "Time until the head of an answer, by the route's template and method";
+    IN_PROGRESS: Gauge = "http_requests_in_progress", &[],
+        "Requests that are being answered; open streams are not among them";
+}
 
 /// The label of requests without a route.
 const UNKNOWN: &str = "unknown";
@@ -114,7 +111,7 @@ pub(crate) struct RequestMetrics {
 
 impl RequestMetrics {
     pub(crate) fn new(routes: &[Route]) -> Self {
-        metric::declare(&[&REQUESTS, &SECONDS, &IN_PROGRESS]);
+        declare();
         thesis_streams::metrics::declare();
         begin_refused(SERVER, &["calls", "openings", "bodies"]);
         let mut router = matchit::Router::new();

@@ -6,25 +6,22 @@ use std::{
 };
 
 use axum::{extract::Request, middleware::Next, response::Response};
-use metrics::{Counter, Gauge, Histogram};
-use thesis_net::metric::{self, ANY, InProgress, Metric};
+use thesis_net::metric::{ANY, Counter, Histogram, InProgress};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use super::reflection;
 
-static CALLS: Metric<Counter> = Metric::new(
-    "grpc_requests_total",
-    &[("method", ANY), ("code", ANY)],
-    "Calls over gRPC, by method and the code at the head of the answer",
-);
-static SECONDS: Metric<Histogram> = Metric::new(
-    "grpc_request_seconds",
-    &[("method", ANY)],
-    "Time until the head of the answer of a call over gRPC, by method",
-);
-static IN_PROGRESS: Metric<Gauge> =
-    Metric::new("grpc_requests_in_progress", &[], "Calls over gRPC whose answer has not begun");
+thesis_net::declare_metrics! {
+    fn declare_metrics;
+
+    CALLS: Counter = "grpc_requests_total", &[("method", ANY), ("code", ANY)],
+        "Calls over gRPC, by method and the code at the head of the answer";
+    SECONDS: Histogram = "grpc_request_seconds", &[("method", ANY)],
+        "Time until the head of the answer of a call over gRPC, by method";
+    IN_PROGRESS: Gauge = "grpc_requests_in_progress", &[], "Calls over gRPC whose answer has not begun";
+}
+
 /// Label of calls outside the contract: health, reflection, and unknown methods.
 const OTHER: &str = "other";
 /// Number of status codes of gRPC.
@@ -72,7 +69,7 @@ static METHODS: LazyLock<Methods> = LazyLock::new(|| {
 
 /// Declares the metrics. Install the recorder first.
 pub(super) fn declare() {
-    metric::declare(&[&CALLS, &SECONDS, &IN_PROGRESS]);
+    declare_metrics();
     LazyLock::force(&METHODS);
 }
 

@@ -1,29 +1,20 @@
 //! A server's metrics: its connections, and the requests that it refuses under overload.
 
-use metrics::{Counter, Gauge};
+use crate::metric::{self, ANY, value};
 
-use crate::metric::{self, ANY, Metric, value};
+crate::declare_metrics! {
+    fn declare;
 
-static OPEN: Metric<Gauge> =
-    Metric::new("connections_open", &[("server", ANY)], "Connections that are open, by server");
-static LIMIT: Metric<Gauge> =
-    Metric::new("connections_limit", &[("server", ANY)], "Most connections that may be open at once, by server");
-static UNTAKEN: Metric<Gauge> = Metric::new(
-    "answers_untaken_bytes",
-    &[("server", ANY)],
-    "Bytes of answers that clients have not taken yet, by server",
-);
-static CLOSED: Metric<Counter> = Metric::new(
-    "connections_closed_total",
-    &[("server", ANY), ("reason", ANY)],
-    "Connections that the server closed, by server and reason: turned_away when all others were busy, idle to make \
-     room for a new one, slow because their untaken answers left no room",
-);
-static REFUSED: Metric<Counter> = Metric::new(
-    "overload_refused_total",
-    &[("server", ANY), ("reason", ANY)],
-    "Requests refused because there was too much to do, by server and reason",
-);
+    OPEN: Gauge = "connections_open", &[("server", ANY)], "Connections that are open, by server";
+    LIMIT: Gauge = "connections_limit", &[("server", ANY)], "Most connections that may be open at once, by server";
+    UNTAKEN: Gauge = "answers_untaken_bytes", &[("server", ANY)],
+        "Bytes of answers that clients have not taken yet, by server";
+    CLOSED: Counter = "connections_closed_total", &[("server", ANY), ("reason", ANY)],
+        "Connections that the server closed, by server and reason: turned_away when all others were busy, idle to make \
+         room for a new one, slow because their untaken answers left no room";
+    REFUSED: Counter = "overload_refused_total", &[("server", ANY), ("reason", ANY)],
+        "Requests refused because there was too much to do, by server and reason";
+}
 
 /// Reasons of every server to refuse a request: tasks wait too long for their turn, or unread responses leave no room.
 /// A server may have further reasons.
@@ -36,7 +27,6 @@ pub fn count_refused(server: &'static str, reason: &'static str) {
 
 /// Starts the counters of refused requests for these reasons.
 pub fn begin_refused(server: &'static str, reasons: &[&'static str]) {
-    metric::declare(&[&REFUSED]);
     for reason in reasons {
         REFUSED.begin(&[server, reason]).absolute(0);
     }
@@ -49,7 +39,7 @@ pub(super) fn begin(
     limit: usize,
     open_and_untaken: impl Fn() -> Option<(usize, usize)> + Send + 'static,
 ) {
-    metric::declare(&[&OPEN, &LIMIT, &UNTAKEN, &CLOSED]);
+    declare();
     begin_refused(server, &REASONS);
     for reason in ["turned_away", "idle", "slow"] {
         CLOSED.begin(&[server, reason]).absolute(0);

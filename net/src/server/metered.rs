@@ -207,7 +207,7 @@ mod tests {
         let place = ConnectionEntry { meter: connections.add(0, 0), connections };
         let meter = Arc::clone(&place.meter);
         let taking = place.begin(Version::HTTP_11).taken_over();
-        let mut server = Metered::new(Wire::Plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
+        let mut server = Metered::new(Wire::plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
         assert_eq!(tcp_user_timeout(server.stream.tcp()).unwrap(), 600_000, "TCP cuts nobody off sooner");
         while timeout(Duration::from_secs(1), server.write(&[0; 64 * 1024])).await.is_ok() {}
         assert!(server.blocked_since().is_some());
