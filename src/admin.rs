@@ -74,7 +74,6 @@ enum Subject {
     Import(dataset::Import),
 }
 
-/// Runs a command and prints its output.
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     let client = settings.core_channel(Arc::new(SystemClock)).and_then(|channel| client::client(channel, settings));
     let client = match client {
@@ -129,7 +128,6 @@ fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
 }
 
-/// Reads a time.
 fn moment(text: &str) -> Result<Timestamp, String> {
     parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
 }
@@ -137,7 +135,6 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 /// The time from which something is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Since {
-    /// A time.
     At(Timestamp),
     /// Milliseconds before now.
     Ago(i64),

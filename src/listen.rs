@@ -28,7 +28,6 @@ use crate::{
     roles::Signals,
 };
 
-/// Timeout for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// First wait before the stream is opened again, unless the service sends one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

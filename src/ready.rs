@@ -16,7 +16,6 @@ use crate::{
     secrets::{FirstKey, SetUpLink},
 };
 
-/// The addresses at which a process listens.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ListenAddresses {
     pub(crate) http: Option<SocketAddr>,
@@ -34,7 +33,6 @@ impl ListenAddresses {
     }
 }
 
-/// Details that a process announces beside its addresses.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StartDetails<'a> {
     pub(crate) first_key: Option<&'a FirstKey>,
@@ -42,7 +40,6 @@ pub(crate) struct StartDetails<'a> {
     pub(crate) demo: Option<&'a Demo>,
 }
 
-/// Announces that the process serves.
 pub(crate) fn announce(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<()> {
     let mut stdout = io::stdout();
     let text = if stdout.is_terminal() { banner(role, at, details) } else { line(role, at, details)? };

@@ -46,10 +46,8 @@ const LAST_CALLS_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum time at the end for the core to make everything durable.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
 
-/// The result of a part.
 type PartResult = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
@@ -133,7 +131,6 @@ fn worker_config(role: Role, settings: &Settings) -> Result<Option<WorkerConfig>
     }))
 }
 
-/// The listeners of a role.
 struct Listeners {
     ops: TcpListener,
     http: Option<TcpListener>,
@@ -164,7 +161,6 @@ impl Listeners {
     }
 }
 
-/// The parts of this process.
 struct Process {
     clock: SharedClock,
     ids: SharedIdSource,

@@ -23,7 +23,6 @@ const LIVE_KEY: &str = "live-key";
 const SET_UP_LINK: &str = "set-up-link";
 const SETTING: &str = "SVC_DATA_DIR";
 
-/// The secrets that core needs.
 pub(crate) struct Secrets {
     /// All hashes and encrypted values depend on it.
     pub(crate) secret_key: SecretBox<[u8; 32]>,
@@ -43,7 +42,6 @@ pub(crate) struct FirstKey {
 
 /// The link that makes the first administrator.
 pub(crate) struct SetUpLink {
-    /// The link.
     pub(crate) link: SecretString,
     /// Absolute path of its file.
     pub(crate) file: PathBuf,
@@ -58,12 +56,10 @@ impl Secrets {
         })
     }
 
-    /// The secret key that is set.
     pub(crate) fn secret_key_given(keys: &Keys) -> Result<[u8; 32], Refused> {
         keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))
     }
 
-    /// The service token that is set.
     pub(crate) fn service_token_given(keys: &Keys) -> Result<SecretString, Refused> {
         keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))
     }
@@ -199,7 +195,6 @@ pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<(SecretString,
     Ok((key.into(), file))
 }
 
-/// A new credential.
 pub(crate) fn token(ids: &dyn IdSource) -> String {
     encode_secret(random(ids))
 }

@@ -43,7 +43,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Maximum bytes of a response's headers.
 const MAX_HEADERS: u32 = 256 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -62,7 +61,6 @@ struct Core {
     address: String,
     channel: Channel,
     avoid_until: AtomicI64,
-    /// Time of the last TLS failure.
     tls_failed_at: AtomicI64,
 }
 

@@ -55,7 +55,6 @@ resource!(AuditEntry as "audit_entry" {
 });
 resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });
 
-/// The output of a command.
 pub(super) enum CommandOutput {
     One(Resource),
     List(Vec<Resource>),
@@ -166,7 +165,6 @@ fn error(status: &Status, cores: &str) -> ApiError {
     error
 }
 
-/// Returns true for an error about the service token.
 fn is_about_token(status: &Status) -> bool {
     let details = status.get_error_details();
     details.error_info().and_then(|info| info.metadata.get("param")).is_some_and(|param| param == SERVICE_TOKEN)
@@ -189,7 +187,6 @@ fn object(error: &ApiError, request_id: &str) -> String {
     serde_json::to_string(&Error::new(error, request_id)).expect("texts can be written")
 }
 
-/// The error for people.
 pub(super) fn error_text(status: &Status, cores: &str) -> String {
     let error = error(status, cores);
     match error.code {

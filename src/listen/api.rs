@@ -26,13 +26,11 @@ pub(super) struct Api {
     pub(super) base: String,
 }
 
-/// Why the stream is not open.
 pub(super) enum NotOpen {
     /// It will not be.
     Refused(String),
     /// It may be after a wait.
     Later {
-        /// The reason.
         why: String,
         /// The shortest wait.
         wait: Duration,
@@ -87,7 +85,6 @@ impl Api {
     }
 }
 
-/// The error in a refused response.
 async fn refused(response: Response) -> NotOpen {
     let (status, wait) = (response.status(), retry_after(response.headers()));
     let body = timeout(RESPONSE_TIMEOUT, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();

@@ -20,9 +20,7 @@ const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 /// POSTs events to an endpoint.
 pub(super) struct Forwarder {
     pub(super) http: Client,
-    /// The endpoint.
     pub(super) to: Url,
-    /// Signs.
     pub(super) secret: String,
     pub(super) clock: SharedClock,
     pub(super) ids: SharedIdSource,

@@ -68,7 +68,6 @@ pub(super) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rust
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
 }
 
-/// An error and its sources.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |error| {
         let error: &'a (dyn Error + 'static) = *error;

@@ -62,7 +62,6 @@ fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, Str
     Err(lines.wrong(wrong))
 }
 
-/// Checks an entry.
 fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     if line.seq != next {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
