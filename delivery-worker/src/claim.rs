@@ -14,9 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
-    backoff::Backoff,
     metrics,
-    report::Cores,
+    report::{Cores, backoff},
     send::{AttemptResult, Sender, drain},
     traced::TracedAttempt,
 };
@@ -39,7 +38,7 @@ impl Worker {
 
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
-        let (mut backoff, mut failure_log) = (Backoff::new(), FailureLog::default());
+        let (mut backoff, mut failure_log) = (backoff(), FailureLog::default());
         // Attempts outlive the stream of their claims: a lost core is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
@@ -47,7 +46,7 @@ impl Worker {
             };
             let ended = match claims {
                 Ok(claims) => {
-                    backoff = Backoff::new();
+                    backoff.reset();
                     if failure_log.note_success() {
                         tracing::info!("claims from core again");
                     }

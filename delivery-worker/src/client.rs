@@ -13,11 +13,8 @@ use reqwest::{
     redirect::Policy,
     retry,
 };
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject as _},
-};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use thesis_net::tls::add_roots;
 use url::Host;
 
 use crate::{error::WorkerError, guard::VettedTarget};
@@ -70,24 +67,15 @@ impl Clients {
 pub fn tls_config(root_certificate: Option<&[u8]>) -> Result<ClientConfig, WorkerError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(pem) = root_certificate {
-        add_roots(&mut roots, pem)?;
+        let added = add_roots(&mut roots, pem).map_err(WorkerError::RootCertificate)?;
+        if added == 0 {
+            return Err(WorkerError::RootCertificate("there is none in it".to_owned()));
+        }
     }
     Ok(ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth())
-}
-
-fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {
-    let wrong = |reason: &dyn ToString| WorkerError::RootCertificate(reason.to_string());
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| wrong(&error))?;
-        roots.add(certificate).map_err(|error| wrong(&error))?;
-    }
-    if CertificateDer::pem_slice_iter(pem).next().is_none() {
-        return Err(wrong(&"there is none in it"));
-    }
-    Ok(())
 }
 
 /// Resolves every name to the vetted addresses and no others.

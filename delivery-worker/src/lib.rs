@@ -10,7 +10,6 @@ use thesis_net::{
 };
 use tokio_util::sync::CancellationToken;
 
-mod backoff;
 mod claim;
 mod client;
 mod error;

@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use thesis_net::{
+    backoff::Backoff,
     clock::SharedIdSource,
     panics,
     services::{Deliveries, Stream, Trusted},
@@ -15,8 +16,6 @@ use tokio::{
 };
 use tonic::{Code, Request, Status};
 
-use crate::backoff::Backoff;
-
 /// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum reports of one call.
@@ -26,6 +25,11 @@ const MAX_BATCH: usize = 256;
 const MAX_CALLS: usize = 2;
 /// Calls to the core that assigned the attempts, before the worker calls another core.
 const OWN_CORE_CALLS: usize = 2;
+
+/// The wait before a core is called again.
+pub(crate) const fn backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(50), Duration::from_secs(2))
+}
 
 /// A report, and the caller that waits until core has it.
 type PendingReport = (AttemptReport, oneshot::Sender<()>);
@@ -100,7 +104,7 @@ async fn report_all(
 
 /// Repeats a call until a core accepts or finally refuses it. Calls the other cores once this one does not respond.
 async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptReport>, ids: &SharedIdSource) {
-    let mut backoff = Backoff::new();
+    let mut backoff = backoff();
     let request_of = |reports: &Vec<AttemptReport>| {
         let mut request = request(ReportRequest { reports: reports.clone() });
         request.set_timeout(REPORT_TIMEOUT);

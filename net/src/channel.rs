@@ -30,7 +30,11 @@ use tonic::{
 use tower::{Service, ServiceExt as _};
 
 pub use self::remedies::remedy;
-use crate::{clock::SharedClock, tls::Authorities};
+use crate::{
+    causes::{causes, with_causes},
+    clock::SharedClock,
+    tls::Authorities,
+};
 
 /// Time, in milliseconds, for which a failed address is tried last.
 const AVOID_TIME_MS: i64 = 2_000;
@@ -157,7 +161,7 @@ impl Cores {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
                 remedy = remedies::remedy_for(error, &core.address);
                 if core.failed(error, self.clock.now_ms()) {
-                    tracing::error!(core = core.address, error = reason(error), remedy, "TLS with core failed");
+                    tracing::error!(core = core.address, error = with_causes(error), remedy, "TLS with core failed");
                 }
             }
             if !again {
@@ -165,7 +169,7 @@ impl Cores {
             }
         }
         // The caller gets `UNAVAILABLE`, whatever the reason was.
-        last.map_err(|error| remedies::unavailable(reason(error.as_ref()), remedy).into())
+        last.map_err(|error| remedies::unavailable(with_causes(error.as_ref()), remedy).into())
     }
 }
 
@@ -179,17 +183,6 @@ impl Core {
     }
 }
 
-/// An error with its causes. A cause that only repeats the one before is left out.
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
 /// True if a core responded that it is unavailable, before it carried out the call.
 fn is_unavailable(response: &Response<Body>) -> bool {
     let status = response.headers().get("grpc-status");
@@ -198,7 +191,7 @@ fn is_unavailable(response: &Response<Body>) -> bool {
 
 /// True if no connection was made, so that no core received the request.
 fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
+    causes(error).any(|error| error.is::<ConnectError>())
 }
 
 /// True if a call that perhaps succeeded may be repeated: the method's `idempotency_level` allows it, or core knows the

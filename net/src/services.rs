@@ -98,34 +98,24 @@ pub struct MemberSession {
 
 /// The services that edge and worker call.
 #[derive(Clone)]
+#[expect(missing_docs, reason = "a field has the name of its service")]
 pub struct Services {
-    /// `AccountService`.
     pub accounts: Arc<dyn AccountService>,
     /// `AdminService`. A call without a session is an operator's: the edge calls it with one only.
     pub admin: Arc<Admin>,
     /// One `DeliveryService` for each core: an attempt is reported to the core that assigned it.
     pub deliveries: Vec<Arc<Deliveries>>,
-    /// `EventService`.
     pub events: Arc<Events>,
-    /// `GateService`.
     pub gate: Arc<dyn GateService>,
-    /// `MetaService`.
     pub meta: Arc<dyn MetaService>,
-    /// `ProfileService`.
     pub profiles: Arc<dyn ProfileService>,
-    /// `SearchService`.
     pub search: Arc<dyn SearchService>,
-    /// `StreamService`.
     pub streams: Arc<Streams>,
     /// One `StreamService` for each core: a stream belongs to one core.
     pub streams_of: Vec<Arc<Streams>>,
-    /// `TestDataService`.
     pub test_data: Arc<dyn TestDataService>,
-    /// `ThesisService`.
     pub theses: Arc<dyn ThesisService>,
-    /// `TokenService`.
     pub tokens: Arc<dyn TokenService>,
-    /// `WebhookService`.
     pub webhooks: Arc<dyn WebhookService>,
 }
 

@@ -27,7 +27,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::pair::{PairTexts, expires_at};
 pub use self::{
-    authorities::Authorities,
+    authorities::{Authorities, add_roots},
     pair::{PairFiles, Unusable},
 };
 use crate::{clock::SharedClock, metric::seconds};

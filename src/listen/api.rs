@@ -1,6 +1,6 @@
 //! The stream of events, over the public API.
 
-use std::{error::Error, iter::successors, time::Duration};
+use std::time::Duration;
 
 use reqwest::{
     Client, Response, StatusCode,
@@ -8,6 +8,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
+use thesis_net::causes::with_causes;
 use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 use url::Url;
@@ -110,9 +111,7 @@ fn retry_after(headers: &HeaderMap) -> Duration {
     Duration::from_secs(seconds.unwrap_or_default().min(MAX_SECONDS))
 }
 
-/// An error with its causes.
+/// An error with its causes, without the address.
 pub(super) fn whole(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let first: &(dyn Error + 'static) = &error;
-    successors(Some(first), |error| (*error).source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    with_causes(&error.without_url())
 }

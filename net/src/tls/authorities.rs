@@ -11,6 +11,19 @@ use tonic::transport::{Certificate, ClientTlsConfig};
 /// Timeout for a core's part of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Adds the root certificates of a PEM file; returns their number.
+///
+/// # Errors
+/// Fails at the first one that cannot be used.
+pub fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<usize, String> {
+    let before = roots.len();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    Ok(roots.len() - before)
+}
+
 /// The authorities whose certificates cores may show: the public ones unless others are given.
 #[derive(Clone, Debug, Default)]
 pub struct Authorities(Option<Certificate>);
@@ -22,11 +35,7 @@ impl Authorities {
     /// Fails when there is none, or one that cannot be used.
     pub fn own(pem: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|error| error.to_string())?;
-            roots.add(certificate).map_err(|error| error.to_string())?;
-        }
-        if roots.is_empty() {
+        if add_roots(&mut roots, pem)? == 0 {
             return Err("it holds no certificate in PEM".to_owned());
         }
         Ok(Self(Some(Certificate::from_pem(pem))))
