@@ -6,7 +6,7 @@ mod remote;
 use std::{net::IpAddr, sync::Arc};
 
 use futures::stream::BoxStream;
-use http::{HeaderValue, header::InvalidHeaderValue};
+use http::{HeaderValue, Request, Response, header::InvalidHeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::v1::{
     self, account_service_server::AccountService, admin_service_server::AdminService,
@@ -16,9 +16,9 @@ use thesis_proto::v1::{
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
-use tonic::{Status, codegen::StdError};
+use tonic::{Status, body::Body, codegen::StdError};
+use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
 
-pub use self::remote::Channel;
 use self::remote::Remote;
 use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
 
@@ -42,7 +42,7 @@ pub fn peer(
     clock: SharedClock,
 ) -> Result<Arc<PeerCore>, StdError> {
     let channel = CoreChannel::new(&[address.to_owned()], authorities, clock)?;
-    Ok(Arc::new(Remote { channel, credential: sensitive(credential)? }))
+    Ok(Arc::new(Remote { channel: BoxCloneSyncService::new(channel), credential: sensitive(credential)? }))
 }
 
 fn sensitive(credential: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
@@ -165,9 +165,19 @@ impl Services {
     ///
     /// # Errors
     /// Fails when the credential cannot travel in a header.
-    pub fn remote<C: Channel>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
+    pub fn remote<C>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue>
+    where
+        C: Service<Request<Body>, Response = Response<Body>, Error: Into<StdError>, Future: Send + 'static>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
         let credential = sensitive(credential)?;
-        let remote = |channel| Remote { channel, credential: credential.clone() };
+        let remote = |channel: C| Remote {
+            channel: BoxCloneSyncService::new(channel.map_err(Into::<StdError>::into)),
+            credential: credential.clone(),
+        };
         let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
         let deliveries = each.iter().map(|core| Arc::clone(core) as Arc<Deliveries>).collect();
         let streams_of = each.into_iter().map(|core| core as Arc<Streams>).collect();

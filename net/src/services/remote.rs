@@ -7,13 +7,8 @@ use thesis_proto::{
     metadata::{CLIENT_ADDRESS, ENVIRONMENT, LIVE, MALFORMED, PROJECT, REQUEST_ID, SERVICE_TOKEN, SESSION, TEST},
     v1,
 };
-use tonic::{
-    Request, Response, Status, async_trait,
-    body::Body,
-    client::GrpcService,
-    codegen::{self, Bytes, StdError},
-    metadata::MetadataMap,
-};
+use tonic::{Request, Response, Status, async_trait, body::Body, codegen::StdError, metadata::MetadataMap};
+use tower::util::BoxCloneSyncService;
 
 use super::{MemberSession, Stream, Trusted};
 use crate::trace::TRACEPARENT;
@@ -22,39 +17,15 @@ use crate::trace::TRACEPARENT;
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
 /// A way to a core that the generated clients can use.
-pub trait Channel:
-    GrpcService<
-        Body,
-        Future: Send,
-        Error: Into<StdError>,
-        ResponseBody: codegen::Body<Data = Bytes, Error: Into<StdError> + Send> + Send + 'static,
-    > + Clone
-    + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<C> Channel for C where
-    C: GrpcService<
-            Body,
-            Future: Send,
-            Error: Into<StdError>,
-            ResponseBody: codegen::Body<Data = Bytes, Error: Into<StdError> + Send> + Send + 'static,
-        > + Clone
-        + Send
-        + Sync
-        + 'static
-{
-}
+type Channel = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, StdError>;
 
 /// The services of a core in another process.
-pub(super) struct Remote<C> {
-    pub(super) channel: C,
+pub(super) struct Remote {
+    pub(super) channel: Channel,
     pub(super) credential: HeaderValue,
 }
 
-impl<C> Remote<C> {
+impl Remote {
     /// Turns the request's `Trusted` facts into metadata beside the credential.
     fn outward<T>(&self, request: Request<T>) -> Request<T> {
         let (metadata, mut extensions, message) = request.into_parts();
@@ -96,7 +67,7 @@ macro_rules! remote {
         $($streaming:ident: $first:ident -> $messages:ident as $stream:ident;)*
     }) => {
         #[async_trait]
-        impl<C: Channel> v1::$server::$service for Remote<C> {
+        impl v1::$server::$service for Remote {
             $(async fn $method(
                 &self,
                 request: Request<v1::$request>,
