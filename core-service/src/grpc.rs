@@ -100,7 +100,7 @@ impl Api {
 /// The services that edge and worker call, in process.
 #[must_use]
 pub fn local(core: &Arc<Core>) -> Services {
-    Services::of(Api::new(core))
+    thesis_net::services_of!(Api::new(core))
 }
 
 fn guarded(routes: Routes, guard: Guard) -> Routes {

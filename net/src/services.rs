@@ -119,30 +119,12 @@ pub struct Services {
     pub webhooks: Arc<dyn WebhookService>,
 }
 
-impl Services {
-    /// One implementation of every service.
-    pub fn of<T>(api: T) -> Self
-    where
-        T: AccountService
-            + AdminService<
-                ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
-                BackfillStream = Stream<v1::BackfillResponse>,
-                BackupStream = Stream<v1::BackupResponse>,
-                ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
-            > + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
-            + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
-            + GateService
-            + MetaService
-            + ProfileService
-            + SearchService
-            + StreamService<EndingsStream = Stream<v1::EndingsResponse>, TailStream = Stream<v1::TailResponse>>
-            + TestDataService
-            + ThesisService
-            + TokenService
-            + WebhookService,
-    {
-        let api = Arc::new(api);
-        Self {
+/// The services of one implementation. It is a macro, because the bounds of a function would name each stream.
+#[macro_export]
+macro_rules! services_of {
+    ($api:expr) => {{
+        let api = std::sync::Arc::new($api);
+        $crate::services::Services {
             accounts: api.clone(),
             admin: api.clone(),
             deliveries: vec![api.clone()],
@@ -158,8 +140,10 @@ impl Services {
             tokens: api.clone(),
             webhooks: api,
         }
-    }
+    }};
+}
 
+impl Services {
     /// The services of cores behind a channel, called with the service credential. `each` has the channels to each core
     /// apart.
     ///
@@ -181,7 +165,7 @@ impl Services {
         let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
         let deliveries = each.iter().map(|core| Arc::clone(core) as Arc<Deliveries>).collect();
         let streams_of = each.into_iter().map(|core| core as Arc<Streams>).collect();
-        Ok(Self { deliveries, streams_of, ..Self::of(remote(channel)) })
+        Ok(Self { deliveries, streams_of, ..services_of!(remote(channel)) })
     }
 }
 
