@@ -56,7 +56,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let demo = Demo::start(role, &mut settings).await?;
     let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;
-    let worker = worker_config(role, settings)?;
+    let worker = settings.webhooks.worker(role)?;
     let mut process = Process::new();
     if role != Role::Worker {
         process.tls = settings.tls.identity(&process.clock)?;
@@ -114,21 +114,6 @@ fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services,
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
     let services = Services::remote(channel.clone(), channel.each(), &token);
     Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))
-}
-
-/// The settings of a worker, if the role has one. Every role refuses a certificate file that it cannot read.
-fn worker_config(role: Role, settings: &Settings) -> Result<Option<WorkerConfig>, Refused> {
-    let root_certificate = settings.webhooks.root_certificate()?;
-    if !role.is(Role::Worker) {
-        return Ok(None);
-    }
-    settings.webhooks.judge_root(root_certificate.as_deref())?;
-    Ok(Some(WorkerConfig {
-        allow_networks: settings.webhooks.webhook_allow_networks.clone(),
-        root_certificate,
-        dns_servers: settings.webhooks.dns_servers.clone(),
-        ..WorkerConfig::default()
-    }))
 }
 
 struct Listeners {
