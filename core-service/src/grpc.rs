@@ -42,7 +42,7 @@ use thesis_net::{
     services::{Services, Streams},
     tls::Acceptor,
 };
-use thesis_proto::{error::ApiError, v1};
+use thesis_proto::{descriptors, error::ApiError, v1};
 use thesis_streams::{Hub, Render};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -242,7 +242,7 @@ async fn report_health(
     shutdown: &CancellationToken,
 ) {
     let set_status = async |serves: bool, leaves: bool| {
-        for service in reflection::services().filter(|service| exposure.has(service)).chain([String::new()]) {
+        for service in descriptors::services().filter(|service| exposure.has(service)).chain([String::new()]) {
             let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;

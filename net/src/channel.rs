@@ -18,9 +18,8 @@ use std::{
 
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use prost::Message as _;
-use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
-use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
+use prost_types::{MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
+use thesis_proto::{descriptors, metadata::IDEMPOTENCY_KEY};
 use tokio::time::timeout;
 use tonic::{
     Code, ConnectError,
@@ -201,20 +200,12 @@ fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
 }
 
 static REPEATABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let descriptors = FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with this crate");
-    let mut paths = HashSet::new();
-    for file in &descriptors.file {
-        for service in &file.service {
-            let level = |method: &MethodDescriptorProto| method.options.as_ref().map(MethodOptions::idempotency_level);
-            let repeatable = |method: &&MethodDescriptorProto| {
-                level(method).is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
-            };
-            let path =
-                |method: &MethodDescriptorProto| format!("/{}.{}/{}", file.package(), service.name(), method.name());
-            paths.extend(service.method.iter().filter(repeatable).map(path));
-        }
-    }
-    paths
+    let is_repeatable = |method: &MethodDescriptorProto| {
+        let level = method.options.as_ref().map(MethodOptions::idempotency_level);
+        level.is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
+    };
+    let repeatable = descriptors::methods().filter(|(_, method)| is_repeatable(method));
+    repeatable.map(|(service, method)| format!("/{service}/{}", method.name())).collect()
 });
 
 impl Service<Request<Body>> for CoreChannel {

@@ -2,6 +2,7 @@
 //! rules that several roles share: references, event filters, stream cursors.
 
 pub mod cursor;
+pub mod descriptors;
 pub mod error;
 pub mod filter;
 pub mod json;

@@ -7,10 +7,9 @@ use std::{
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use thesis_net::metric::{ANY, Counter, Histogram, InProgress};
+use thesis_proto::descriptors::methods;
 use tokio::time::Instant;
 use tonic::{Code, Status};
-
-use super::reflection;
 
 thesis_net::declare_metrics! {
     fn declare_metrics;
@@ -60,8 +59,8 @@ struct Methods {
 }
 
 static METHODS: LazyLock<Methods> = LazyLock::new(|| {
-    let known = reflection::methods().map(|(service, method)| {
-        let name = service.rsplit('.').next().unwrap_or(&service);
+    let known = methods().map(|(service, method)| {
+        let (name, method) = (service.rsplit('.').next().unwrap_or(&service), method.name());
         (format!("/{service}/{method}"), MethodCounts::new(&format!("{name}/{method}")))
     });
     Methods { known: known.collect(), other: MethodCounts::new(OTHER) }
