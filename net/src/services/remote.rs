@@ -40,7 +40,7 @@ impl Remote {
             headers.insert(REQUEST_ID, request_id);
         }
         if let Some(trace) = trusted.trace {
-            let trace = HeaderValue::from_bytes(&trace.header()).expect("digits and dashes are printable");
+            let trace = HeaderValue::try_from(trace.header()).expect("digits and dashes are printable");
             headers.insert(TRACEPARENT, trace);
         }
         if trusted.malformed {

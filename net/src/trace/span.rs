@@ -68,8 +68,7 @@ impl Sampling {
 
     /// True if a new trace is sampled. Its id decides, so that every role decides the same.
     pub(super) fn takes(self, trace: &Trace) -> bool {
-        let number = u64::from_be_bytes(*trace.id.last_chunk().expect("8 of 16"));
-        self.0 == u64::MAX || number < self.0
+        self.0 == u64::MAX || (trace.id as u64) < self.0
     }
 }
 
@@ -158,10 +157,10 @@ impl Span {
         let spans = SPANS.get().filter(|_| trace.sampled)?;
         let mut id = [0; 8];
         spans.ids.fill(&mut id);
-        let (trace_id, id, start) = (TraceId::from_bytes(trace.id), SpanId::from_bytes(id), now());
+        let (trace_id, id, start) = (TraceId::from(trace.id), SpanId::from_bytes(id), now());
         Some(Self(Some(Box::new(SpanData {
             span_context: SpanContext::new(trace_id, id, TraceFlags::SAMPLED, false, TraceState::NONE),
-            parent_span_id: if continues { SpanId::from_bytes(trace.span) } else { SpanId::INVALID },
+            parent_span_id: if continues { SpanId::from(trace.span) } else { SpanId::INVALID },
             parent_span_is_remote: is_remote,
             span_kind: kind,
             name,
@@ -184,7 +183,8 @@ impl Span {
     #[must_use]
     pub fn trace(&self) -> Trace {
         let context = &self.0.as_ref().expect("only its drop takes it").span_context;
-        Trace { id: context.trace_id().to_bytes(), span: context.span_id().to_bytes(), sampled: true }
+        let (id, span) = (context.trace_id().to_bytes(), context.span_id().to_bytes());
+        Trace { id: u128::from_be_bytes(id), span: u64::from_be_bytes(span), sampled: true }
     }
 
     /// Names it, never by anything that a caller chose.
