@@ -61,16 +61,10 @@ pub struct Identity {
 struct LoadedFiles {
     /// The texts of the certificate that is shown.
     shown: PairTexts,
-    /// Newer texts that cannot be used.
-    wrong: Option<RejectedTexts>,
+    /// The reason why newer texts cannot be used, and whether the log has reported it.
+    wrong: Option<(Unusable, bool)>,
     /// True if the log has reported that the certificate expired.
     is_expiry_logged: bool,
-}
-
-/// Texts that cannot be used.
-struct RejectedTexts {
-    reason: Unusable,
-    is_logged: bool,
 }
 
 /// The outcome of a check of the files.
@@ -172,11 +166,11 @@ impl Identity {
                 ReloadOutcome::Renewed
             }
             Err(reason) => match &mut loaded.wrong {
-                Some(wrong) if wrong.reason == reason => {
-                    ReloadOutcome::Kept((!std::mem::replace(&mut wrong.is_logged, true)).then_some(reason))
+                Some((known, is_logged)) if *known == reason => {
+                    ReloadOutcome::Kept((!std::mem::replace(is_logged, true)).then_some(reason))
                 }
                 wrong => {
-                    *wrong = Some(RejectedTexts { reason, is_logged: false });
+                    *wrong = Some((reason, false));
                     ReloadOutcome::Kept(None)
                 }
             },

@@ -165,19 +165,8 @@ impl Meter {
         self.waits(flushed.is_pending());
     }
 
-    /// Notes how the end of all writing went: over TLS it is a write as well.
-    pub(super) fn ended_writing(&self, ended: &Poll<io::Result<()>>) {
-        self.waits(ended.is_pending());
-    }
-
-    /// Notes how a write went.
-    pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
-        self.waits_for_flush();
-        self.waits(written.is_pending());
-    }
-
     /// Notes whether the peer has to take bytes before more can be written.
-    fn waits(&self, is_blocked: bool) {
+    pub(super) fn waits(&self, is_blocked: bool) {
         if !is_blocked {
             self.blocked_ms.store(NEVER, Relaxed);
         } else if self.blocked_ms.load(Relaxed) == NEVER {

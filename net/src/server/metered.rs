@@ -112,7 +112,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.meter.wrote(&written);
+        self.meter.waits_for_flush();
+        self.meter.waits(written.is_pending());
         written
     }
 
@@ -122,7 +123,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.meter.wrote(&written);
+        self.meter.waits_for_flush();
+        self.meter.waits(written.is_pending());
         written
     }
 
@@ -138,7 +140,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.meter.ended_writing(&ended);
+        // Over TLS it is a write as well.
+        self.meter.waits(ended.is_pending());
         ended
     }
 }
