@@ -9,12 +9,7 @@ use std::{
 
 use secrecy::ExposeSecret as _;
 
-use crate::{
-    config::reachable,
-    demo::Demo,
-    role::Role,
-    secrets::{FirstKey, SetUpLink},
-};
+use crate::{config::reachable, demo::Demo, role::Role, secrets::KeptSecret};
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ListenAddresses {
@@ -35,8 +30,8 @@ impl ListenAddresses {
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StartDetails<'a> {
-    pub(crate) first_key: Option<&'a FirstKey>,
-    pub(crate) set_up: Option<&'a SetUpLink>,
+    pub(crate) first_key: Option<&'a KeptSecret>,
+    pub(crate) set_up: Option<&'a KeptSecret>,
     pub(crate) demo: Option<&'a Demo>,
 }
 
@@ -71,7 +66,7 @@ fn line(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Resul
             ("ops", url(at.ops, "http")),
             ("test_key_file", details.first_key.filter(|key| key.is_new).map(|key| file(&key.file))),
             ("setup_link_file", details.set_up.map(|set_up| file(&set_up.file))),
-            ("live_key_file", details.demo.map(|demo| file(&demo.live_key_file))),
+            ("live_key_file", details.demo.map(|demo| file(&demo.live_key.file))),
         ],
     )
 }
@@ -112,18 +107,18 @@ fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String 
     if let Some(key) = first_key {
         let file = key.file.display();
         if key.is_new {
-            say("test key", &format!("{}  (shown this once; kept in {file})", key.key.expose_secret()));
+            say("test key", &format!("{}  (shown this once; kept in {file})", key.text.expose_secret()));
         } else {
             say("test key", &format!("in {file}"));
         }
     }
     if let Some(set_up) = set_up {
-        let (link, file) = (set_up.link.expose_secret(), set_up.file.display());
+        let (link, file) = (set_up.text.expose_secret(), set_up.file.display());
         say("set up", &format!("{link}  (makes you the administrator; kept in {file})"));
     }
     if let Some(demo) = demo {
-        let file = demo.live_key_file.display();
-        say("live key", &format!("{}  (simulated data; kept in {file}, all of it removed at the end)", demo.key()));
+        let (key, file) = (demo.live_key.text.expose_secret(), demo.live_key.file.display());
+        say("live key", &format!("{key}  (simulated data; kept in {file}, all of it removed at the end)"));
     }
     let title = match role {
         Role::All => "trade-thesis is ready".to_owned(),
@@ -134,9 +129,9 @@ fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String 
 }
 
 /// Commands that can be copied into another terminal as they are.
-fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
+fn curl(base: &str, first_key: Option<&KeptSecret>) -> String {
     let key = match first_key {
-        Some(key) if key.is_new => key.key.expose_secret().to_owned(),
+        Some(key) if key.is_new => key.text.expose_secret().to_owned(),
         Some(key) => format!("$(cat '{}')", key.file.display()),
         None => "$SVC_BOOTSTRAP_TEST_KEY".to_owned(),
     };
@@ -154,12 +149,13 @@ fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
 mod tests {
     use super::*;
 
-    fn key(is_new: bool) -> FirstKey {
-        FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), is_new }
+    fn key(is_new: bool) -> KeptSecret {
+        KeptSecret { text: "svc_test_abc".into(), file: "/data/test-key".into(), is_new }
     }
 
-    fn set_up() -> SetUpLink {
-        SetUpLink { link: "http://127.0.0.1:8080/console/links/inv_1.x".into(), file: "/data/set-up-link".into() }
+    fn set_up() -> KeptSecret {
+        let link = "http://127.0.0.1:8080/console/links/inv_1.x";
+        KeptSecret { text: link.into(), file: "/data/set-up-link".into(), is_new: true }
     }
 
     fn listening() -> ListenAddresses {

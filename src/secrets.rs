@@ -30,21 +30,13 @@ pub(crate) struct Secrets {
     pub(crate) service_token: SecretString,
 }
 
-/// The test key of an installation that was given none.
-pub(crate) struct FirstKey {
-    /// The raw key.
-    pub(crate) key: SecretString,
-    /// Absolute path of its file.
+/// A secret in a file that only its owner can read.
+pub(crate) struct KeptSecret {
+    pub(crate) text: SecretString,
+    /// Its absolute path.
     pub(crate) file: PathBuf,
-    /// True at the first start.
+    /// True unless an earlier start has shown it.
     pub(crate) is_new: bool,
-}
-
-/// The link that makes the first administrator.
-pub(crate) struct SetUpLink {
-    pub(crate) link: SecretString,
-    /// Absolute path of its file.
-    pub(crate) file: PathBuf,
 }
 
 impl Secrets {
@@ -149,7 +141,7 @@ pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
 
 /// The test key kept in the data folder. The first start makes one, before the store, so that a start after a failed
 /// one has the same key. Once its reader has deleted the file, there is no key.
-pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<FirstKey>, Refused> {
+pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<KeptSecret>, Refused> {
     let file = std::path::absolute(dir.join(TEST_KEY)).map_err(at(dir))?;
     let is_new = !dir.join(STORE).exists();
     if !is_new && !file.exists() {
@@ -159,7 +151,7 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
         Some(key) => key,
         None => keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?,
     };
-    Ok(Some(FirstKey { key: key.into(), file, is_new }))
+    Ok(Some(KeptSecret { text: key.into(), file, is_new }))
 }
 
 /// The test key kept in the data folder.
@@ -175,7 +167,7 @@ pub(crate) fn found_first_key(dir: &Path) -> Result<Option<String>, Refused> {
 }
 
 /// Keeps the link that makes the first administrator; without one, an earlier one is removed.
-pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Option<SetUpLink>, Refused> {
+pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Option<KeptSecret>, Refused> {
     let file = std::path::absolute(dir.join(SET_UP_LINK)).map_err(at(dir))?;
     // The address in it may have changed.
     match fs::remove_file(&file) {
@@ -184,15 +176,15 @@ pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Opt
     }
     let Some(link) = link else { return Ok(None) };
     keep(dir, SET_UP_LINK, || link.expose_secret().to_owned())?;
-    Ok(Some(SetUpLink { link: link.clone(), file }))
+    Ok(Some(KeptSecret { text: link.clone(), file, is_new: true }))
 }
 
 /// A new live key, kept in a folder.
-pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<(SecretString, PathBuf), Refused> {
+pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<KeptSecret, Refused> {
     let file = std::path::absolute(dir.join(LIVE_KEY)).map_err(at(dir))?;
     // Its characters come from the randomness alone.
     let key = keep(dir, LIVE_KEY, || KeyRing::new(&[0; 32], ids).new_api_key(true))?;
-    Ok((key.into(), file))
+    Ok(KeptSecret { text: key.into(), file, is_new: true })
 }
 
 pub(crate) fn token(ids: &dyn IdSource) -> String {
@@ -249,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    fn first(dir: &Path) -> Option<FirstKey> {
+    fn first(dir: &Path) -> Option<KeptSecret> {
         first_key(dir, &[1; 32], Arc::new(SystemIdSource)).unwrap()
     }
 
@@ -269,7 +261,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for link in ["http://a/1", "http://b/1"] {
             let kept = set_up_link(dir.path(), Some(&link.into())).unwrap().unwrap();
-            assert!(kept.file.is_absolute() && kept.link.expose_secret() == link);
+            assert!(kept.file.is_absolute() && kept.text.expose_secret() == link);
             assert_eq!(fs::read_to_string(&kept.file).unwrap(), link);
             assert_eq!(fs::metadata(&kept.file).unwrap().permissions().mode() & 0o777, 0o600);
         }
@@ -288,12 +280,12 @@ mod tests {
         assert!(
             created.is_new
                 && again.is_new
-                && created.key.expose_secret() == again.key.expose_secret()
+                && created.text.expose_secret() == again.text.expose_secret()
                 && created.file.is_absolute()
         );
         fs::write(dir.path().join(STORE), "").unwrap();
         let later = first(dir.path()).unwrap();
-        assert!(!later.is_new && later.key.expose_secret() == created.key.expose_secret());
+        assert!(!later.is_new && later.text.expose_secret() == created.text.expose_secret());
         fs::remove_file(created.file).unwrap();
         assert!(first(dir.path()).is_none());
     }

@@ -22,14 +22,14 @@ use crate::{
     Failure,
     config::{Refused, Settings, StoreKind, other_secret_key, refused_file},
     restore,
-    secrets::{self, FirstKey, Secrets, SetUpLink},
+    secrets::{self, KeptSecret, Secrets},
 };
 
 /// Settings that were found usable.
 pub(super) struct PreparedCore {
     /// The addresses for others are still empty.
     settings: CoreSettings,
-    first_key: Option<FirstKey>,
+    first_key: Option<KeptSecret>,
     /// None for the embedded store.
     cluster: Option<ScyllaOptions>,
 }
@@ -37,9 +37,9 @@ pub(super) struct PreparedCore {
 /// A core that runs.
 pub(super) struct StartedCore {
     pub(super) core: Arc<Core>,
-    pub(super) first_key: Option<FirstKey>,
+    pub(super) first_key: Option<KeptSecret>,
     /// While there is no administrator, on the embedded store.
-    pub(super) set_up: Option<SetUpLink>,
+    pub(super) set_up: Option<KeptSecret>,
     /// True if the store was created with another secret key, and uses this one from now on.
     is_key_replaced: bool,
 }
@@ -81,7 +81,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
         }
     };
     if let Some(first) = &first_key {
-        bootstrap.test_key = Some(first.key.clone());
+        bootstrap.test_key = Some(first.text.clone());
     }
     let settings = CoreSettings {
         secret_key: secrets.secret_key,
