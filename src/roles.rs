@@ -105,7 +105,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
         demo.stop().await?;
     }
     tracing::info!("stopped");
-    ended.map_or(Ok(()), |ended| ended?.and_then(|()| Err("a part of the service ended by itself".into())))
+    let Some(ended) = ended else { return Ok(()) };
+    ended??;
+    Err("a part of the service ended by itself".into())
 }
 
 /// The services of a core in another process.

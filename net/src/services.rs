@@ -17,7 +17,10 @@ use thesis_proto::v1::{
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
 use tonic::{Status, body::Body, codegen::StdError};
-use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
+use tower::{
+    Service,
+    util::{BoxCloneSyncService, MapErr},
+};
 
 use self::remote::Remote;
 use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
@@ -159,7 +162,7 @@ impl Services {
     {
         let credential = sensitive(credential)?;
         let remote = |channel: C| Remote {
-            channel: BoxCloneSyncService::new(channel.map_err(Into::<StdError>::into)),
+            channel: BoxCloneSyncService::new(MapErr::new(channel, Into::<StdError>::into)),
             credential: credential.clone(),
         };
         let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
