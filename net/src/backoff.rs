@@ -17,7 +17,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// A backoff that starts with `first` and doubles the wait up to `max`.
-    #[must_use]
     pub const fn new(first: Duration, max: Duration) -> Self {
         Self { first, max, failures: 0 }
     }

@@ -11,7 +11,6 @@ pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item
 }
 
 /// The text of an error with its causes. A cause that only repeats the one before is left out.
-#[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in causes(error).skip(1).map(ToString::to_string) {

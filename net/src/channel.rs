@@ -107,7 +107,6 @@ impl CoreChannel {
     }
 
     /// One channel for each core.
-    #[must_use]
     pub fn each(&self) -> Vec<Self> {
         let alone = |core: &Arc<Core>| {
             let (cores, clock) = (vec![Arc::clone(core)], Arc::clone(&self.0.clock));
@@ -117,7 +116,6 @@ impl CoreChannel {
     }
 
     /// The addresses of its cores, with commas between them.
-    #[must_use]
     pub fn addresses(&self) -> String {
         self.0.cores.iter().map(|core| core.address.as_str()).collect::<Vec<_>>().join(",")
     }

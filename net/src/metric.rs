@@ -72,7 +72,6 @@ pub struct Metric<S> {
 
 impl<S: Series> Metric<S> {
     /// A metric with its labels. Its name ends in its unit.
-    #[must_use]
     pub const fn new(name: &'static str, labels: &'static [Values], text: &'static str) -> Self {
         Self { name, labels, text, series: OnceLock::new() }
     }
@@ -170,14 +169,12 @@ pub fn sample() {
 }
 
 /// A count, or a time in milliseconds, as a gauge takes it.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^52")]
 pub const fn value(count: u64) -> f64 {
     count as f64
 }
 
 /// A time in milliseconds as seconds; a negative one counts as 0.
-#[must_use]
 pub fn seconds(milliseconds: i64) -> f64 {
     value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
 }

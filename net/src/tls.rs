@@ -93,13 +93,11 @@ impl Identity {
 
     /// The reasons why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other
     /// cores find this process.
-    #[must_use]
     pub fn doubts(&self, advertised: Option<&str>) -> Vec<Unusable> {
         self.files.doubts(&self.shown.read(), self.clock.now_ms(), advertised)
     }
 
     /// Accepts TLS for these protocols, the preferred one first.
-    #[must_use]
     pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Acceptor {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let resolver = Arc::clone(self) as Arc<dyn ResolvesServerCert>;

@@ -38,7 +38,6 @@ pub struct Trace {
 
 impl Trace {
     /// Reads `traceparent` as the recommendation says: a header that is wrong in any way counts as none.
-    #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
         let mut fields = str::from_utf8(header).ok()?.splitn(5, '-');
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -54,7 +53,6 @@ impl Trace {
     }
 
     /// Reads the trace of a request's headers. Several of them count as none.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
         let first = given.next()?;
@@ -69,7 +67,6 @@ impl Trace {
     }
 
     /// A new trace of random bytes.
-    #[must_use]
     pub fn random(mut random: [u8; STORED]) -> Self {
         // Zeros alone would be no id; they come once in 2^64.
         random[0] |= u8::from(random[..16] == [0; 16]);
@@ -78,26 +75,22 @@ impl Trace {
     }
 
     /// The trace of a delivery whose event came with none: the same for all its attempts.
-    #[must_use]
     pub fn of_delivery(delivery_id: &str) -> Self {
         let hash: [u8; 32] = Sha256::digest(delivery_id.as_bytes()).into();
         Self::split(hash.first_chunk().expect("a hash has 32 bytes"), false)
     }
 
     /// The header's text.
-    #[must_use]
     pub fn header(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.id, self.span, u8::from(self.sampled))
     }
 
     /// The bytes that stored rows keep of it: none unless it is sampled.
-    #[must_use]
     pub fn to_stored(&self) -> Vec<u8> {
         if self.sampled { [&self.id.to_be_bytes()[..], &self.span.to_be_bytes()].concat() } else { Vec::new() }
     }
 
     /// The trace that a stored row kept, if any.
-    #[must_use]
     pub fn from_stored(stored: &[u8]) -> Option<Self> {
         Some(Self::split(stored.try_into().ok()?, true))
     }

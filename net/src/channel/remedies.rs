@@ -13,7 +13,6 @@ use crate::causes::causes;
 struct Remedy(&'static str);
 
 /// The remedy for a call that reached no core because of TLS; `None` when the error suggests none.
-#[must_use]
 pub fn remedy(status: &Status) -> Option<&'static str> {
     status.source()?.downcast_ref::<Remedy>().map(|remedy| remedy.0)
 }

@@ -40,7 +40,6 @@ pub struct Bodies {
 
 impl Bodies {
     /// Room for this many bytes.
-    #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { room: Arc::new(Semaphore::new(bytes)), crowded: Arc::default() }
     }

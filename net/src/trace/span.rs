@@ -55,7 +55,6 @@ pub struct Sampling(u64);
 
 impl Sampling {
     /// A share from 0 to 1.
-    #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -103,14 +102,12 @@ pub(super) fn may_force((second, count): &mut (i64, u64), now_ms: i64) -> bool {
 }
 
 /// The trace of a delivery: its event's, or its own; and whether it is the event's.
-#[must_use]
 pub fn of_delivery(traceparent: &str, delivery_id: &str) -> (Trace, bool) {
     let of_event = Trace::parse(traceparent.as_bytes()).map(|trace| (trace, true));
     of_event.unwrap_or_else(|| (sampled_by_share(Trace::of_delivery(delivery_id)), false))
 }
 
 /// True if this process exports spans.
-#[must_use]
 pub fn is_exported() -> bool {
     SPANS.get().is_some()
 }
@@ -121,7 +118,6 @@ fn sampled_by_share(trace: Trace) -> Trace {
 }
 
 /// The sampled span in which this task works, if it does.
-#[must_use]
 pub fn current() -> Option<Trace> {
     CURRENT.try_with(|trace| *trace).ok()
 }
@@ -180,7 +176,6 @@ impl Span {
     }
 
     /// The trace of the work in this span.
-    #[must_use]
     pub fn trace(&self) -> Trace {
         let context = &self.0.as_ref().expect("only its drop takes it").span_context;
         let (id, span) = (context.trace_id().to_bytes(), context.span_id().to_bytes());
