@@ -7,14 +7,14 @@ use thesis_net::{
     backoff::Backoff,
     clock::SharedIdSource,
     panics,
-    services::{Deliveries, Stream, Trusted},
+    services::{Deliveries, Stream, own_request},
 };
 use thesis_proto::v1::{AttemptReport, ClaimRequest, ClaimResponse, ReportRequest};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
 /// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -62,7 +62,7 @@ impl Cores {
 
     pub(crate) async fn claim(&self, core: usize, capacity: usize) -> Result<Stream<ClaimResponse>, Status> {
         let capacity = i32::try_from(capacity).unwrap_or(i32::MAX);
-        Ok(self.cores[core].claim(request(ClaimRequest { capacity })).await?.into_inner())
+        Ok(self.cores[core].claim(own_request(ClaimRequest { capacity })).await?.into_inner())
     }
 
     /// Waits until a core has accepted or finally refused the report of an attempt that this core assigned.
@@ -106,7 +106,7 @@ async fn report_all(
 async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptReport>, ids: &SharedIdSource) {
     let mut backoff = backoff();
     let request_of = |reports: &Vec<AttemptReport>| {
-        let mut request = request(ReportRequest { reports: reports.clone() });
+        let mut request = own_request(ReportRequest { reports: reports.clone() });
         request.set_timeout(REPORT_TIMEOUT);
         request
     };
@@ -127,12 +127,6 @@ async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptRep
         tracing::debug!(reports = reports.len(), %status, "reports did not arrive, repeating them");
         tokio::time::sleep(backoff.next(&**ids)).await;
     }
-}
-
-fn request<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.extensions_mut().insert(Trusted::default());
-    request
 }
 
 const fn is_final(code: Code) -> bool {

@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use thesis_net::{
     clock::SharedIdSource,
-    services::{Streams, Trusted},
+    services::{Streams, own_request},
 };
 use thesis_proto::v1;
 use tokio::{
@@ -123,7 +123,7 @@ impl Link {
         let mut random = [0; 16];
         self.ids.fill(&mut random);
         let session = hex::encode(random);
-        let mut ends = match self.core.endings(trusted(v1::EndingsRequest { session: session.clone() })).await {
+        let mut ends = match self.core.endings(own_request(v1::EndingsRequest { session: session.clone() })).await {
             Ok(ends) => ends.into_inner(),
             Err(status) => return (status, false),
         };
@@ -174,7 +174,7 @@ impl Link {
                     break;
                 }
                 let request = v1::CloseRequest { session, streams: streams.clone() };
-                if self.core.close(trusted(request)).await.is_err() {
+                if self.core.close(own_request(request)).await.is_err() {
                     self.state.lock().closed.extend(streams);
                     sleep(CLOSE_RETRY_PAUSE).await;
                 }
@@ -227,13 +227,6 @@ impl Link {
             self.closes.notify_one();
         }
     }
-}
-
-/// A request from this process itself.
-fn trusted<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.extensions_mut().insert(Trusted::default());
-    request
 }
 
 /// Interval of a stream's heartbeats.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::{FutureExt as _, future::BoxFuture};
 use prost::Message as _;
 use quick_cache::{Weighter, sync::Cache};
-use thesis_net::services::{Streams, Trusted};
+use thesis_net::services::{Streams, own_request};
 use thesis_proto::v1::{self, EventType};
-use tonic::{Request, Status};
+use tonic::Status;
 
 use crate::ring::{Page, Render};
 
@@ -84,8 +84,7 @@ impl Pages {
         let Place { dataset, after, wanted } = place.clone();
         let filters = wanted.filters.as_deref().map(v1::EventFilters::decode).transpose();
         let filters = filters.map_err(|error| Status::internal(error.to_string()))?;
-        let mut request = Request::new(v1::ReadRequest { dataset, after, types: wanted.types.clone(), filters });
-        request.extensions_mut().insert(Trusted::default());
+        let request = own_request(v1::ReadRequest { dataset, after, types: wanted.types.clone(), filters });
         let v1::ReadResponse { events, position } = self.core.read(request).await?.into_inner();
         if position <= after {
             // The called core lags behind another core; such a page must not be cached.

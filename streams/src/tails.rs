@@ -15,7 +15,7 @@ use futures::{
 use parking_lot::Mutex;
 use thesis_net::{
     panics,
-    services::{Streams, Trusted},
+    services::{Streams, own_request},
 };
 use thesis_proto::v1;
 use tokio::{
@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Response, Status};
 
 use crate::{
     feed::Feed,
@@ -156,8 +156,7 @@ impl Tails {
         let by_dataset: HashMap<String, Weak<Feed>> =
             feeds.iter().map(|feed| (feed.dataset.clone(), Arc::downgrade(feed))).collect();
         let place = |feed: &Arc<Feed>| v1::DatasetPosition { dataset: feed.dataset.clone(), position: feed.position() };
-        let mut request = Request::new(v1::TailRequest { after: feeds.iter().map(place).collect() });
-        request.extensions_mut().insert(Trusted::default());
+        let request = own_request(v1::TailRequest { after: feeds.iter().map(place).collect() });
         let core = Arc::clone(&self.core);
         let call = async move { core.tail(request).await };
         let ended = once(async { Err(Status::unavailable("the core ended the reading")) });

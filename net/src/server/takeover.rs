@@ -1,7 +1,7 @@
 //! Connections that continue without HTTP, as WebSockets and long responses do. The buffers of HTTP, more than 16 KiB,
 //! are free then.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -32,11 +32,5 @@ impl Takeover {
         if let Some(serve) = serve {
             serve(socket).await;
         }
-    }
-}
-
-impl fmt::Debug for Takeover {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Takeover")
     }
 }
