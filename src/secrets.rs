@@ -10,7 +10,7 @@ use std::{
 
 use core_service::shared::key_ring::{KeyRing, is_api_key};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
-use thesis_net::clock::{IdSource, SharedIdSource};
+use thesis_net::clock::{IdSource, SharedIdSource, random};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret, judge_token, unusable};
 
@@ -221,12 +221,6 @@ fn write(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
         _ => {}
     }
     fs::File::open(dir)?.sync_all()
-}
-
-fn random(ids: &dyn IdSource) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    ids.fill(&mut bytes);
-    bytes
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {

@@ -9,7 +9,7 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter as _},
 };
 use thesis_net::{
-    clock::{IdSource as _, SystemIdSource},
+    clock::{SystemIdSource, random},
     failure_log::FailureLog,
     trace::{self, Sampling},
 };
@@ -82,9 +82,7 @@ fn exporter(url: &str, role: Role) -> Result<SpanExporter, Failure> {
 
 /// This process among the others: its role, and a number that no other has.
 fn instance(role: Role) -> String {
-    let mut number = [0; 8];
-    SystemIdSource.fill(&mut number);
-    format!("{}-{:016x}", role.name(), u64::from_be_bytes(number))
+    format!("{}-{:016x}", role.name(), u64::from_be_bytes(random(&SystemIdSource)))
 }
 
 struct Sender {

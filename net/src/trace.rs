@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 pub use opentelemetry::trace::SpanKind;
 
 pub use self::span::{Sampling, Span, current, enter, install, is_exported, of_delivery, take_dropped, within};
-use crate::clock::IdSource;
+use crate::clock::{IdSource, random};
 
 /// The header, and the metadata, of a trace.
 pub const TRACEPARENT: &str = "traceparent";
@@ -61,9 +61,7 @@ impl Trace {
 
     /// A new trace with a first span, which is not sampled.
     pub fn new(ids: &dyn IdSource) -> Self {
-        let mut random = [0; STORED];
-        ids.fill(&mut random);
-        Self::random(random)
+        Self::random(random(ids))
     }
 
     /// A new trace of random bytes.

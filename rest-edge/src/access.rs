@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Response};
 use thesis_net::{
-    clock::{IdSource, SharedClock},
+    clock::{IdSource, SharedClock, random},
     trace::{self, STORED, Span, SpanKind, Trace},
 };
 use thesis_proto::error::ErrorCode;
@@ -37,8 +37,7 @@ impl<'a> AccessRecord<'a> {
         clock: &'a SharedClock,
     ) -> Self {
         // One call gives the randomness of the request id and of the trace.
-        let mut random = [0; ID_BYTES + STORED];
-        ids.fill(&mut random);
+        let random: [u8; ID_BYTES + STORED] = random(ids);
         let (for_id, for_trace) = (random.first_chunk(), random.last_chunk());
         let id = id_of(for_id.expect("it has more"));
         let new = || Trace::random(*for_trace.expect("it has more"));

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::Trace;
-use crate::clock::SharedIdSource;
+use crate::clock::{SharedIdSource, random};
 
 /// Maximum spans that wait to be exported; more are dropped and counted.
 const MAX_WAITING: usize = 4_096;
@@ -151,9 +151,8 @@ impl Span {
 
     fn open(trace: &Trace, continues: bool, is_remote: bool, kind: SpanKind, name: Cow<'static, str>) -> Option<Self> {
         let spans = SPANS.get().filter(|_| trace.sampled)?;
-        let mut id = [0; 8];
-        spans.ids.fill(&mut id);
-        let (trace_id, id, start) = (TraceId::from(trace.id), SpanId::from_bytes(id), now());
+        let id = SpanId::from_bytes(random(spans.ids.as_ref()));
+        let (trace_id, start) = (TraceId::from(trace.id), now());
         Some(Self(Some(Box::new(SpanData {
             span_context: SpanContext::new(trace_id, id, TraceFlags::SAMPLED, false, TraceState::NONE),
             parent_span_id: if continues { SpanId::from(trace.span) } else { SpanId::INVALID },
