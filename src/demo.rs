@@ -23,7 +23,6 @@ const TOKENS: usize = 80;
 const THESES: usize = 2_000;
 const RATE: f64 = 1.0;
 
-/// The parts that run beside the service in a demonstration.
 pub(crate) struct Demo {
     simulator: Simulator,
     folder: TempDir,

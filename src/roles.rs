@@ -50,7 +50,6 @@ type Parts = JoinSet<Result<(), Failure>>;
 
 type PartResult = Result<Result<(), Failure>, JoinError>;
 
-/// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
     let metrics = metrics::record()?;
     let demo = Demo::start(role, &mut settings).await?;
@@ -300,7 +299,6 @@ impl Process {
     }
 }
 
-/// The signals that end a process.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -179,7 +179,6 @@ pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Opt
     Ok(Some(KeptSecret { text: link.clone(), file, is_new: true }))
 }
 
-/// A new live key, kept in a folder.
 pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<KeptSecret, Refused> {
     let file = std::path::absolute(dir.join(LIVE_KEY)).map_err(at(dir))?;
     // Its characters come from the randomness alone.

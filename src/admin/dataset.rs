@@ -62,7 +62,6 @@ fn known(text: &str) -> Result<Dataset, String> {
     Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
 }
 
-/// The error of a command with unusable arguments.
 fn refused(why: impl Into<String>) -> Status {
     failed(ErrorCode::InvalidRequest, why)
 }

@@ -18,7 +18,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum wait that the service may request.
 const MAX_SECONDS: u64 = 3_600;
 
-/// Opens the stream.
 pub(super) struct Api {
     http: Client,
     url: Url,

@@ -17,7 +17,6 @@ use url::Url;
 /// Timeout for the endpoint's response, as for a webhook's.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// POSTs events to an endpoint.
 pub(super) struct Forwarder {
     pub(super) http: Client,
     pub(super) to: Url,

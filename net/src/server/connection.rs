@@ -85,7 +85,6 @@ pub(super) struct ServerContext<A> {
     pub(super) shutdown: CancellationToken,
 }
 
-/// Serves a connection until it ends.
 pub(super) async fn serve<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,

@@ -13,7 +13,6 @@ use super::{
 /// An export without faults.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// The number of its entries.
     pub(super) entries: u64,
     /// Their sum, which names it.
     pub(super) sha256: [u8; 32],

@@ -21,7 +21,6 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) dataset: String,
     pub(super) entries: u64,
-    /// The last sequence number.
     pub(super) head: u64,
     /// Start time of the export.
     pub(super) created_at: String,

@@ -22,9 +22,7 @@ pub(super) struct IdCheck {
 /// An entry with the id of an earlier one.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Repeated {
-    /// Its sequence number.
     pub(super) seq: u64,
-    /// The sequence number of the earlier entry.
     pub(super) earlier: u64,
 }
 
