@@ -39,7 +39,7 @@ pub(crate) struct SpanExport(Option<(CancellationToken, JoinHandle<()>)>);
 pub(crate) fn send(settings: &Traces, role: Role) -> Result<SpanExport, Failure> {
     let Some(url) = &settings.otlp_url else { return Ok(SpanExport(None)) };
     let exporter = exporter(url, role)?;
-    let sampling = Sampling::of(settings.trace_sample);
+    let sampling = Sampling(settings.trace_sample);
     let spans = trace::install(sampling, Arc::new(SystemIdSource)).ok_or("spans are sent already")?;
     let stop = CancellationToken::new();
     let sender = Sender { exporter, spans, lost: 0 };

@@ -76,6 +76,12 @@ impl<S: Series> Metric<S> {
         Self { name, labels, text, series: OnceLock::new() }
     }
 
+    /// Gives the metric its text, and begins its series.
+    pub fn declare(&self) {
+        S::describe(self.name, self.text);
+        self.series();
+    }
+
     fn series(&self) -> &[S] {
         self.series.get_or_init(|| {
             let count: usize = self.labels.iter().map(|(_, values)| values.len()).product();
@@ -123,19 +129,6 @@ impl<S: Series> Metric<S> {
     }
 }
 
-/// A metric of any kind.
-pub trait AnyMetric: Sync {
-    /// Describes the metric to the recorder, and begins its series.
-    fn declare(&self);
-}
-
-impl<S: Series + Sync + Send> AnyMetric for Metric<S> {
-    fn declare(&self) {
-        S::describe(self.name, self.text);
-        self.series();
-    }
-}
-
 /// Declares metrics, each as a static, and a function that begins all of them.
 #[macro_export]
 macro_rules! declare_metrics {
@@ -148,9 +141,7 @@ macro_rules! declare_metrics {
 
         /// Begins these metrics. The recorder must be installed: a series that begins before it stays unread.
         $vis fn $declare() {
-            for metric in [$(&$name as &dyn $crate::metric::AnyMetric),+] {
-                metric.declare();
-            }
+            $($name.declare();)+
         }
     };
 }

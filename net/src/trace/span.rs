@@ -49,25 +49,14 @@ struct Spans {
     ids: SharedIdSource,
 }
 
-/// The share of new traces that are sampled.
+/// The share of new traces that are sampled, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sampling(u64);
+pub struct Sampling(pub f64);
 
 impl Sampling {
-    /// A share from 0 to 1.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "saturates"
-    )]
-    pub fn of(share: f64) -> Self {
-        Self((share * u64::MAX as f64) as u64)
-    }
-
     /// True if a new trace is sampled. Its id decides, so that every role decides the same.
     pub(super) fn takes(self, trace: &Trace) -> bool {
-        self.0 == u64::MAX || (trace.id as u64) < self.0
+        self.0 >= 1.0 || (trace.id as u64 as f64) < self.0 * u64::MAX as f64
     }
 }
 

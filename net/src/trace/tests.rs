@@ -83,7 +83,7 @@ fn new_traces_differ_and_those_of_a_delivery_are_the_same() {
 fn the_share_decides_by_the_id() {
     let trace = |last: u64| Trace { id: (1 << 64) | u128::from(last), ..Trace::default() };
     for (share, taken, left) in [(0.0, None, Some(0)), (1.0, Some(u64::MAX), None), (0.5, Some(0), Some(u64::MAX))] {
-        let sampling = Sampling::of(share);
+        let sampling = Sampling(share);
         assert!(taken.is_none_or(|last| sampling.takes(&trace(last))), "{share}");
         assert!(left.is_none_or(|last| !sampling.takes(&trace(last))), "{share}");
     }
