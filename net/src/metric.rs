@@ -3,9 +3,9 @@
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
 //!
-//! The families are not those of `prometheus-client`, which would take more code. It writes OpenMetrics alone: there the
-//! text and the type of a counter lack the suffix `_total`, and each text gets a dot, so that its output would have to
-//! be rewritten. Its families accept any label, so that the fixed values would remain here. And the metrics of the
+//! The families are not those of `prometheus-client`, which would take more code. It writes OpenMetrics alone: there
+//! the text and the type of a counter lack the suffix `_total`, and each text gets a dot, so that its output would have
+//! to be rewritten. Its families accept any label, so that the fixed values would remain here. And the metrics of the
 //! process come from a crate that knows `metrics` alone.
 
 mod lag;
