@@ -74,14 +74,12 @@ enum Subject {
     Import(dataset::Import),
 }
 
-/// Runs a command and prints its output.
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     let client = settings.core_channel(Arc::new(SystemClock)).and_then(|channel| client::client(channel, settings));
     let client = match client {
         Ok(client) => client,
         Err(reason) => return refused(&reason.to_string(), admin.json),
     };
-    let now_ms = SystemClock.now_ms();
     let output = match admin.subject {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
@@ -89,10 +87,10 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::User(command) => user::run(command, client).await,
         Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
-        Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
-        Subject::Export(arguments) => dataset::export(arguments, client, now_ms).await,
+        Subject::Webhook(command) => webhook::run(command, client, admin.json).await,
+        Subject::Export(arguments) => dataset::export(arguments, client).await,
         Subject::Import(arguments) => dataset::import(arguments, client).await,
-        Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
+        Subject::Ingest(command) => ingest::run(command, client, admin.json).await,
         Subject::Backup(command) => backup::run(command, client, admin.json).await,
     };
     let cores = settings.addresses.core_url.join(", ");
@@ -129,33 +127,14 @@ fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
 }
 
-/// Reads a time.
 fn moment(text: &str) -> Result<Timestamp, String> {
     parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
 }
 
-/// The time from which something is wanted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Since {
-    /// A time.
-    At(Timestamp),
-    /// Milliseconds before now.
-    Ago(i64),
-}
-
-impl Since {
-    fn at(self, now_ms: i64) -> Timestamp {
-        match self {
-            Self::At(time) => time,
-            Self::Ago(span) => from_millis(now_ms.saturating_sub(span)),
-        }
-    }
-}
-
 /// Reads a time, or a span before now.
-fn since(text: &str) -> Result<Since, String> {
-    let time = || parse_iso8601(text).map(Since::At);
-    let read = parse_span(text).map(Since::Ago).or_else(time);
+fn since(text: &str) -> Result<Timestamp, String> {
+    let ago = parse_span(text).map(|span| from_millis(SystemClock.now_ms().saturating_sub(span)));
+    let read = ago.or_else(|| parse_iso8601(text));
     read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 

@@ -19,7 +19,6 @@ use crate::{
     version,
 };
 
-/// Maximum number of suggested words.
 const MAX_NEAR: usize = 3;
 
 /// The variable that names the commit when the program is compiled.

@@ -86,7 +86,6 @@ pub(crate) struct Refused {
     pub(crate) setting: &'static str,
     /// Its value, unless that is secret, and the error in it.
     pub(crate) reason: String,
-    /// The remedy.
     pub(crate) remedy: Option<String>,
 }
 

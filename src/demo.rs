@@ -1,9 +1,9 @@
 //! `--demo-live`: a simulated upstream beside the service, with data that are thrown away at the end, since every
 //! simulator begins with a new world.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use tempfile::TempDir;
 use thesis_net::clock::{SystemClock, SystemIdSource};
 use upstream_sim::{Faults, Options, Simulator};
@@ -13,7 +13,7 @@ use crate::{
     Failure,
     config::{Refused, Settings, StoreKind},
     role::Role,
-    secrets,
+    secrets::{self, KeptSecret},
 };
 
 const FLAG: &str = "--demo-live";
@@ -23,13 +23,10 @@ const TOKENS: usize = 80;
 const THESES: usize = 2_000;
 const RATE: f64 = 1.0;
 
-/// The parts that run beside the service in a demonstration.
 pub(crate) struct Demo {
     simulator: Simulator,
     folder: TempDir,
-    pub(crate) live_key: SecretString,
-    /// Absolute path of the key's file.
-    pub(crate) live_key_file: PathBuf,
+    pub(crate) live_key: KeptSecret,
 }
 
 impl Demo {
@@ -59,21 +56,16 @@ impl Demo {
         };
         let simulator = Simulator::start(options, Arc::new(SystemClock)).await.map_err(refused)?;
         let url = Url::parse(&format!("http://{}", simulator.address()))?;
-        let (live_key, live_key_file) = secrets::live_key(folder.path(), ids)?;
+        let live_key = secrets::live_key(folder.path(), ids)?;
         settings.upstream.point_at(url, token).map_err(|reason| Refused::new(FLAG, reason))?;
-        settings.keys.demonstrate(live_key.clone());
+        settings.keys.demonstrate(live_key.text.clone());
         settings.store.data_dir = folder.path().to_owned();
-        Ok(Some(Self { simulator, folder, live_key, live_key_file }))
+        Ok(Some(Self { simulator, folder, live_key }))
     }
 
     /// Stops the simulator and throws the data away.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         self.simulator.stop().await;
         Ok(self.folder.close()?)
-    }
-
-    /// The key, for people.
-    pub(crate) fn key(&self) -> &str {
-        self.live_key.expose_secret()
     }
 }

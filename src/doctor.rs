@@ -87,7 +87,6 @@ impl Report {
     }
 }
 
-/// Makes all checks that the role needs.
 pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
     let role = doctor.role;
     let mut report = Report { json: doctor.json, findings: Vec::new(), is_printed: true };

@@ -12,13 +12,11 @@ const MAX_CONNECTIONS: u64 = 20_000;
 pub(crate) struct Files {
     /// Files that may be open.
     pub(crate) limit: u64,
-    /// Connections of REST clients.
     pub(crate) http: usize,
     /// Connections of gRPC clients, and of the roles if those have no other listener.
     pub(crate) grpc: usize,
     /// Connections of the roles at a listener of their own.
     pub(crate) internal: usize,
-    /// Connections of operators.
     pub(crate) ops: usize,
 }
 

@@ -108,7 +108,6 @@ pub(crate) async fn of_core(channel: CoreChannel) -> Result<Response<HealthCheck
     })
 }
 
-/// Asks a core for the health of a service.
 pub(crate) async fn of_service(channel: CoreChannel, service: &str) -> Result<Response<HealthCheckResponse>, Status> {
     HealthClient::new(channel).check(HealthCheckRequest { service: service.to_owned() }).await
 }

@@ -17,7 +17,7 @@ use reqwest::{Client, ClientBuilder, redirect::Policy, retry};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::{
     backoff::Backoff,
-    clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
+    clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource, random},
 };
 use url::Url;
 
@@ -28,7 +28,6 @@ use crate::{
     roles::Signals,
 };
 
-/// Timeout for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// First wait before the stream is opened again, unless the service sends one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -78,11 +77,7 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let ids: SharedIdSource = Arc::new(SystemIdSource);
     let secret = match &listen.secret {
         Some(secret) => secret.expose_secret().to_owned(),
-        None => {
-            let mut random = [0; 32];
-            ids.fill(&mut random);
-            KeyRing::new(&random, Arc::clone(&ids)).signing_secret("listen")
-        }
+        None => KeyRing::new(&random(ids.as_ref()), Arc::clone(&ids)).signing_secret("listen"),
     };
     let root_certificate = settings.webhooks.root_certificate()?;
     let client = || client(root_certificate.as_deref());

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use metrics::{Counter, Gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
-use thesis_net::metric::{self, Metric, value};
+use thesis_net::metric::{self, value};
 use tokio::{runtime::Handle, time::Instant};
 
-use crate::version;
+use crate::version::{COMMIT, VERSION};
 
 /// Interval in which histograms are summed up, even if nobody reads them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -21,16 +20,19 @@ const STORE_BUCKETS: [f64; 14] =
 /// Upper bounds of the wait for a worker, in seconds: from at once to hours.
 const WAIT_BUCKETS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0, 7_200.0, 86_400.0];
 
-static TASKS: Metric<Gauge> = Metric::new("tokio_tasks_alive", &[], "Tasks that have begun and not ended");
-static QUEUE: Metric<Gauge> =
-    Metric::new("tokio_global_queue_depth", &[], "Tasks that are ready and wait in the queue that all threads share");
-static THREADS: Metric<Gauge> = Metric::new("tokio_workers", &[], "Threads that run tasks");
-static BUSY: Metric<Gauge> = Metric::new(
-    "tokio_busy_ratio",
-    &[],
-    "The part of the last five seconds in which these threads ran tasks, from 0 to 1",
-);
-static PARKS: Metric<Counter> = Metric::new("tokio_parks_total", &[], "How often threads found nothing to do");
+thesis_net::declare_metrics! {
+    fn declare;
+
+    BUILD: Gauge = "build_info", &[("version", &[VERSION]), ("commit", &[COMMIT])],
+        "Always 1: the version and commit of the program";
+    TASKS: Gauge = "tokio_tasks_alive", &[], "Tasks that have begun and not ended";
+    QUEUE: Gauge = "tokio_global_queue_depth", &[],
+        "Tasks that are ready and wait in the queue that all threads share";
+    THREADS: Gauge = "tokio_workers", &[], "Threads that run tasks";
+    BUSY: Gauge = "tokio_busy_ratio", &[],
+        "The part of the last five seconds in which these threads ran tasks, from 0 to 1";
+    PARKS: Counter = "tokio_parks_total", &[], "How often threads found nothing to do";
+}
 
 /// Begins to record. Only series that begin later are recorded.
 pub(crate) fn record() -> Result<PrometheusHandle, BuildError> {
@@ -39,8 +41,8 @@ pub(crate) fn record() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full("store_call_seconds".to_owned()), &STORE_BUCKETS)?
         .set_buckets_for_metric(Matcher::Full("webhook_queue_seconds".to_owned()), &WAIT_BUCKETS)?
         .install_recorder()?;
-    version::measure();
-    metric::declare(&[&TASKS, &QUEUE, &THREADS, &BUSY, &PARKS]);
+    declare();
+    BUILD.of(&[VERSION, COMMIT]).set(1.0);
     let (process, runtime) = (Collector::default(), Handle::current());
     process.describe();
     metric::add_sampler(move || {

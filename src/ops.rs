@@ -22,7 +22,6 @@ const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 /// The dependency that a process needs to be ready.
 #[derive(Clone)]
 pub(crate) enum Need {
-    /// The store.
     Store(Arc<Core>),
     /// A core elsewhere.
     Core(CoreChannel),

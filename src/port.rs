@@ -14,7 +14,6 @@ const BACKLOG: u32 = 4_096;
 pub(crate) struct BoundPorts(Vec<(&'static str, SocketAddr)>);
 
 impl BoundPorts {
-    /// Listens at an address.
     pub(crate) fn listen(&mut self, setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
         let listening = bind(address).and_then(|socket| socket.listen(BACKLOG));
         let twice = self.take(setting, address);

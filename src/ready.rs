@@ -4,19 +4,13 @@ use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
     net::SocketAddr,
+    path::Path,
 };
 
 use secrecy::ExposeSecret as _;
-use serde::Serialize;
 
-use crate::{
-    config::reachable,
-    demo::Demo,
-    role::Role,
-    secrets::{FirstKey, SetUpLink},
-};
+use crate::{config::reachable, demo::Demo, role::Role, secrets::KeptSecret};
 
-/// The addresses at which a process listens.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ListenAddresses {
     pub(crate) http: Option<SocketAddr>,
@@ -34,15 +28,13 @@ impl ListenAddresses {
     }
 }
 
-/// Details that a process announces beside its addresses.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StartDetails<'a> {
-    pub(crate) first_key: Option<&'a FirstKey>,
-    pub(crate) set_up: Option<&'a SetUpLink>,
+    pub(crate) first_key: Option<&'a KeptSecret>,
+    pub(crate) set_up: Option<&'a KeptSecret>,
     pub(crate) demo: Option<&'a Demo>,
 }
 
-/// Announces that the process serves.
 pub(crate) fn announce(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<()> {
     let mut stdout = io::stdout();
     let text = if stdout.is_terminal() { banner(role, at, details) } else { line(role, at, details)? };
@@ -62,56 +54,36 @@ pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Re
     stdout.flush()
 }
 
-#[derive(Serialize)]
-struct ReadyLine<'a> {
-    ready: bool,
-    role: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    http: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    grpc: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    internal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ops: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_key_file: Option<&'a std::path::Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    setup_link_file: Option<&'a std::path::Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live_key_file: Option<&'a std::path::Path>,
-}
-
 fn line(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>, scheme| address.map(|address| format!("{scheme}://{address}"));
-    let ready = ReadyLine {
-        ready: true,
-        role: role.name(),
-        http: url(at.http, at.scheme()),
-        grpc: url(at.grpc, at.scheme()),
-        internal: url(at.internal, at.scheme()),
-        ops: url(at.ops, "http"),
-        test_key_file: details.first_key.filter(|key| key.is_new).map(|key| key.file.as_path()),
-        setup_link_file: details.set_up.map(|set_up| set_up.file.as_path()),
-        live_key_file: details.demo.map(|demo| demo.live_key_file.as_path()),
-    };
-    Ok(serde_json::to_string(&ready)? + "\n")
+    let file = |file: &Path| file.display().to_string();
+    ready_line(
+        role.name(),
+        &[
+            ("http", url(at.http, at.scheme())),
+            ("grpc", url(at.grpc, at.scheme())),
+            ("internal", url(at.internal, at.scheme())),
+            ("ops", url(at.ops, "http")),
+            ("test_key_file", details.first_key.filter(|key| key.is_new).map(|key| file(&key.file))),
+            ("setup_link_file", details.set_up.map(|set_up| file(&set_up.file))),
+            ("live_key_file", details.demo.map(|demo| file(&demo.live_key.file))),
+        ],
+    )
 }
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
-    let http = Some(format!("http://{http}"));
-    let ready = ReadyLine {
-        ready: true,
-        role: name,
-        http,
-        grpc: None,
-        internal: None,
-        ops: None,
-        test_key_file: None,
-        setup_link_file: None,
-        live_key_file: None,
-    };
-    Ok(serde_json::to_string(&ready)? + "\n")
+    ready_line(name, &[("http", Some(format!("http://{http}")))])
+}
+
+/// One JSON object, with the fields that apply in this order.
+fn ready_line(name: &str, fields: &[(&str, Option<String>)]) -> io::Result<String> {
+    let mut line = format!("{{\"ready\":true,\"role\":{}", serde_json::to_string(name)?);
+    for (field, value) in fields {
+        if let Some(value) = value {
+            line += &format!(",\"{field}\":{}", serde_json::to_string(value)?);
+        }
+    }
+    Ok(line + "}\n")
 }
 
 fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String {
@@ -135,18 +107,18 @@ fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String 
     if let Some(key) = first_key {
         let file = key.file.display();
         if key.is_new {
-            say("test key", &format!("{}  (shown this once; kept in {file})", key.key.expose_secret()));
+            say("test key", &format!("{}  (shown this once; kept in {file})", key.text.expose_secret()));
         } else {
             say("test key", &format!("in {file}"));
         }
     }
     if let Some(set_up) = set_up {
-        let (link, file) = (set_up.link.expose_secret(), set_up.file.display());
+        let (link, file) = (set_up.text.expose_secret(), set_up.file.display());
         say("set up", &format!("{link}  (makes you the administrator; kept in {file})"));
     }
     if let Some(demo) = demo {
-        let file = demo.live_key_file.display();
-        say("live key", &format!("{}  (simulated data; kept in {file}, all of it removed at the end)", demo.key()));
+        let (key, file) = (demo.live_key.text.expose_secret(), demo.live_key.file.display());
+        say("live key", &format!("{key}  (simulated data; kept in {file}, all of it removed at the end)"));
     }
     let title = match role {
         Role::All => "trade-thesis is ready".to_owned(),
@@ -157,9 +129,9 @@ fn banner(role: Role, at: ListenAddresses, details: StartDetails<'_>) -> String 
 }
 
 /// Commands that can be copied into another terminal as they are.
-fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
+fn curl(base: &str, first_key: Option<&KeptSecret>) -> String {
     let key = match first_key {
-        Some(key) if key.is_new => key.key.expose_secret().to_owned(),
+        Some(key) if key.is_new => key.text.expose_secret().to_owned(),
         Some(key) => format!("$(cat '{}')", key.file.display()),
         None => "$SVC_BOOTSTRAP_TEST_KEY".to_owned(),
     };
@@ -177,12 +149,13 @@ fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
 mod tests {
     use super::*;
 
-    fn key(is_new: bool) -> FirstKey {
-        FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), is_new }
+    fn key(is_new: bool) -> KeptSecret {
+        KeptSecret { text: "svc_test_abc".into(), file: "/data/test-key".into(), is_new }
     }
 
-    fn set_up() -> SetUpLink {
-        SetUpLink { link: "http://127.0.0.1:8080/console/links/inv_1.x".into(), file: "/data/set-up-link".into() }
+    fn set_up() -> KeptSecret {
+        let link = "http://127.0.0.1:8080/console/links/inv_1.x";
+        KeptSecret { text: link.into(), file: "/data/set-up-link".into(), is_new: true }
     }
 
     fn listening() -> ListenAddresses {

@@ -22,7 +22,6 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Its name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::All => "all",

@@ -10,6 +10,7 @@ use std::{io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
 use core_service::grpc::{self, Exposure, Serving};
 use delivery_worker::WorkerConfig;
+use ipnet::IpNet;
 use rest_edge::EdgeConfig;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
@@ -27,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::core::StartedCore;
 use crate::{
     Failure,
-    config::{Refused, Settings},
+    config::{Addresses, Refused, Settings},
     demo::Demo,
     files::Files,
     health, metrics,
@@ -49,45 +50,27 @@ const LAST_CALLS_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum time at the end for the core to make everything durable.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
 
-/// The result of a part.
 type PartResult = Result<Result<(), Failure>, JoinError>;
 
-/// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
     let metrics = metrics::record()?;
     let demo = Demo::start(role, &mut settings).await?;
     let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;
-    let root_certificate = settings.webhooks.root_certificate()?;
-    if role.is(Role::Worker) {
-        settings.webhooks.judge_root(root_certificate.as_deref())?;
-    }
+    let worker = settings.webhooks.worker(role)?;
     let mut process = Process::new();
     if role != Role::Worker {
         process.tls = settings.tls.identity(&process.clock)?;
     }
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
-    let addresses = &settings.addresses;
-    let mut taken = BoundPorts::default();
-    let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
-    let http = role.is(Role::Edge).then(|| taken.listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
-    let grpc = role.is(Role::Core).then(|| taken.listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
-    let internal_addr = addresses.internal_addr.filter(|_| role.is(Role::Core));
-    let internal = internal_addr.map(|address| taken.listen("SVC_INTERNAL_ADDR", address)).transpose()?;
-    let at = ListenAddresses {
-        http: http.as_ref().map(TcpListener::local_addr).transpose()?,
-        grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
-        internal: internal.as_ref().map(TcpListener::local_addr).transpose()?,
-        ops: Some(ops.local_addr()?),
-        tls: process.tls.is_some(),
-    };
+    let listeners = Listeners::bind(role, &settings.addresses)?;
+    let at = listeners.addresses(process.tls.is_some())?;
     let spans = traces::send(&settings.traces, role)?;
     let started = match prepared.zip(at.internal.or(at.grpc)) {
         Some((prepared, internal)) => {
-            let http = at.http.unwrap_or(addresses.http_addr);
+            let http = at.http.unwrap_or(settings.addresses.http_addr);
             Some(core::start(settings, prepared, internal, http, &process.clock, &process.ids).await?)
         }
         None => None,
@@ -102,31 +85,12 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     if let Some(started) = &started {
         started.log_changes();
     }
-    let files = Files::raised();
-    tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
-    if let (Some(listener), Some(started)) = (grpc, &started) {
-        let exposure = if internal.is_some() { Exposure::Public } else { Exposure::All };
-        process.serve_grpc(listener, exposure, started, settings, files.grpc);
-    }
-    if let (Some(listener), Some(started)) = (internal, &started) {
-        process.serve_grpc(listener, Exposure::Internal, started, settings, files.internal);
-    }
-    if let (Some(listener), Some(address)) = (http, at.http) {
-        process.serve_rest(listener, services.clone(), address, settings, files.http);
-    }
-    if role.is(Role::Worker) {
-        process.work(services, settings, root_certificate).await?;
-    }
-    if let Some(tls) = &process.tls {
-        for doubt in tls.doubts(addresses.advertise_url.as_deref().filter(|_| role.is(Role::Core))) {
-            tracing::warn!(%doubt, "others refuse the TLS certificate, now or soon");
-        }
-        tokio::spawn(Arc::clone(tls).watch());
-    }
+    let ops = process.serve(listeners, started.as_ref(), services, worker, settings).await?;
+    process.watch_certificate(role, settings);
     if let Need::Core(cores) = &need {
         tokio::spawn(process.leaving.clone().run_until_cancelled_owned(health::watch(cores.clone())));
     }
-    tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
+    tokio::spawn(ops::serve(ops, metrics, need, process.files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
     let details = StartDetails {
@@ -144,12 +108,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
         demo.stop().await?;
     }
     tracing::info!("stopped");
-    match ended {
-        None => Ok(()),
-        Some(Ok(Ok(()))) => Err("a part of the service ended by itself".into()),
-        Some(Ok(Err(error))) => Err(error),
-        Some(Err(error)) => Err(error.into()),
-    }
+    let Some(ended) = ended else { return Ok(()) };
+    ended??;
+    Err("a part of the service ended by itself".into())
 }
 
 /// The services of a core in another process.
@@ -160,12 +121,42 @@ fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services,
     Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))
 }
 
-/// The parts of this process.
+struct Listeners {
+    ops: TcpListener,
+    http: Option<TcpListener>,
+    grpc: Option<TcpListener>,
+    /// The listener for the roles, if it is another one than that of gRPC.
+    internal: Option<TcpListener>,
+}
+
+impl Listeners {
+    fn bind(role: Role, addresses: &Addresses) -> Result<Self, Refused> {
+        let mut taken = BoundPorts::default();
+        let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
+        let mut listen = |part, setting, address: Option<SocketAddr>| {
+            address.filter(|_| role.is(part)).map(|address| taken.listen(setting, address)).transpose()
+        };
+        Ok(Self {
+            ops,
+            http: listen(Role::Edge, "SVC_HTTP_ADDR", Some(addresses.http_addr))?,
+            grpc: listen(Role::Core, "SVC_GRPC_ADDR", Some(addresses.grpc_addr))?,
+            internal: listen(Role::Core, "SVC_INTERNAL_ADDR", addresses.internal_addr)?,
+        })
+    }
+
+    fn addresses(&self, tls: bool) -> io::Result<ListenAddresses> {
+        let local = |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
+        let [http, grpc, internal] = [local(&self.http)?, local(&self.grpc)?, local(&self.internal)?];
+        Ok(ListenAddresses { http, grpc, internal, ops: Some(self.ops.local_addr()?), tls })
+    }
+}
+
 struct Process {
     clock: SharedClock,
     ids: SharedIdSource,
     /// The certificate of REST and gRPC; none where they are plain.
     tls: Option<Arc<Identity>>,
+    files: Files,
     /// Edge and worker.
     parts: Parts,
     /// Servers that edge and worker need until they have finished.
@@ -182,6 +173,7 @@ impl Process {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIdSource),
             tls: None,
+            files: Files::raised(),
             parts: Parts::new(),
             servers: Parts::new(),
             leaving: CancellationToken::new(),
@@ -189,19 +181,53 @@ impl Process {
         }
     }
 
+    /// Starts the parts of the role. Gives back the operators' listener, which serves once they have started.
+    async fn serve(
+        &mut self,
+        listeners: Listeners,
+        started: Option<&StartedCore>,
+        services: Services,
+        worker: Option<WorkerConfig>,
+        settings: &Settings,
+    ) -> Result<TcpListener, Failure> {
+        let Files { limit, http, grpc, internal, .. } = self.files;
+        tracing::info!(files = limit, http, grpc, "connections at most");
+        let proxies = &settings.addresses.trusted_proxies;
+        if let (Some(listener), Some(started)) = (listeners.grpc, started) {
+            let exposure = if listeners.internal.is_some() { Exposure::Public } else { Exposure::All };
+            self.serve_grpc(listener, exposure, started, proxies.clone(), grpc);
+        }
+        if let (Some(listener), Some(started)) = (listeners.internal, started) {
+            // No proxy is between the roles and core.
+            self.serve_grpc(listener, Exposure::Internal, started, Vec::new(), internal);
+        }
+        if let Some(listener) = listeners.http {
+            let url = settings.addresses.public_url(settings.tls.scheme(), listener.local_addr()?);
+            let mut config = EdgeConfig::new(url);
+            config.max_connections = http;
+            config.tls = self.tls.as_ref().map(|tls| tls.acceptor(&REST_PROTOCOLS));
+            config.trusted_proxies.clone_from(proxies);
+            let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
+            let serving = rest_edge::serve(listener, services.clone(), config, clock, ids, self.stop.clone());
+            self.parts.spawn(async move {
+                serving.await;
+                Ok(())
+            });
+        }
+        if let Some(config) = worker {
+            self.work(services, config, settings).await?;
+        }
+        Ok(listeners.ops)
+    }
+
     fn serve_grpc(
         &mut self,
         listener: TcpListener,
         exposure: Exposure,
         started: &StartedCore,
-        settings: &Settings,
+        trusted_proxies: Vec<IpNet>,
         connections: usize,
     ) {
-        let trusted_proxies = match exposure {
-            Exposure::All | Exposure::Public => settings.addresses.trusted_proxies.clone(),
-            // No proxy is between the roles and core.
-            Exposure::Internal => Vec::new(),
-        };
         let serving = Serving {
             exposure,
             tls: self.tls.as_ref().map(|tls| tls.acceptor(&GRPC_PROTOCOLS)),
@@ -213,38 +239,7 @@ impl Process {
         self.servers.spawn(grpc::serve(listener, Arc::clone(&started.core), serving));
     }
 
-    fn serve_rest(
-        &mut self,
-        listener: TcpListener,
-        services: Services,
-        address: SocketAddr,
-        settings: &Settings,
-        connections: usize,
-    ) {
-        let mut config = EdgeConfig::new(settings.addresses.public_url(settings.tls.scheme(), address));
-        config.max_connections = connections;
-        config.tls = self.tls.as_ref().map(|tls| tls.acceptor(&REST_PROTOCOLS));
-        config.trusted_proxies.clone_from(&settings.addresses.trusted_proxies);
-        let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
-        let serving = rest_edge::serve(listener, services, config, clock, ids, self.stop.clone());
-        self.parts.spawn(async move {
-            serving.await;
-            Ok(())
-        });
-    }
-
-    async fn work(
-        &mut self,
-        services: Services,
-        settings: &Settings,
-        root_certificate: Option<Vec<u8>>,
-    ) -> Result<(), Refused> {
-        let config = WorkerConfig {
-            allow_networks: settings.webhooks.webhook_allow_networks.clone(),
-            root_certificate,
-            dns_servers: settings.webhooks.dns_servers.clone(),
-            ..WorkerConfig::default()
-        };
+    async fn work(&mut self, services: Services, config: WorkerConfig, settings: &Settings) -> Result<(), Refused> {
         let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
         let working = delivery_worker::run(services.deliveries, config, clock, ids, self.stop.clone());
         let mut working = Box::pin(working);
@@ -254,6 +249,15 @@ impl Process {
         }
         self.parts.spawn(async move { Ok(working.await?) });
         Ok(())
+    }
+
+    /// Warns if others refuse the certificate, and loads renewed ones.
+    fn watch_certificate(&self, role: Role, settings: &Settings) {
+        let Some(tls) = &self.tls else { return };
+        for doubt in tls.doubts(settings.addresses.advertise_url.as_deref().filter(|_| role.is(Role::Core))) {
+            tracing::warn!(%doubt, "others refuse the TLS certificate, now or soon");
+        }
+        tokio::spawn(Arc::clone(tls).watch());
     }
 
     /// Serves until a signal, then for `grace_period` while not ready. A second signal ends the process at once. Gives
@@ -299,7 +303,6 @@ impl Process {
     }
 }
 
-/// The signals that end a process.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -10,7 +10,7 @@ use std::{
 
 use core_service::keys::key_ring::{KeyRing, is_api_key};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
-use thesis_net::clock::{IdSource, SharedIdSource};
+use thesis_net::clock::{IdSource, SharedIdSource, random};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret, judge_token, unusable};
 
@@ -23,7 +23,6 @@ const LIVE_KEY: &str = "live-key";
 const SET_UP_LINK: &str = "set-up-link";
 const SETTING: &str = "SVC_DATA_DIR";
 
-/// The secrets that core needs.
 pub(crate) struct Secrets {
     /// All hashes and encrypted values depend on it.
     pub(crate) secret_key: SecretBox<[u8; 32]>,
@@ -31,22 +30,13 @@ pub(crate) struct Secrets {
     pub(crate) service_token: SecretString,
 }
 
-/// The test key of an installation that was given none.
-pub(crate) struct FirstKey {
-    /// The raw key.
-    pub(crate) key: SecretString,
-    /// Absolute path of its file.
+/// A secret in a file that only its owner can read.
+pub(crate) struct KeptSecret {
+    pub(crate) text: SecretString,
+    /// Its absolute path.
     pub(crate) file: PathBuf,
-    /// True at the first start.
+    /// True unless an earlier start has shown it.
     pub(crate) is_new: bool,
-}
-
-/// The link that makes the first administrator.
-pub(crate) struct SetUpLink {
-    /// The link.
-    pub(crate) link: SecretString,
-    /// Absolute path of its file.
-    pub(crate) file: PathBuf,
 }
 
 impl Secrets {
@@ -58,12 +48,10 @@ impl Secrets {
         })
     }
 
-    /// The secret key that is set.
     pub(crate) fn secret_key_given(keys: &Keys) -> Result<[u8; 32], Refused> {
         keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))
     }
 
-    /// The service token that is set.
     pub(crate) fn service_token_given(keys: &Keys) -> Result<SecretString, Refused> {
         keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))
     }
@@ -153,7 +141,7 @@ pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
 
 /// The test key kept in the data folder. The first start makes one, before the store, so that a start after a failed
 /// one has the same key. Once its reader has deleted the file, there is no key.
-pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<FirstKey>, Refused> {
+pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<KeptSecret>, Refused> {
     let file = std::path::absolute(dir.join(TEST_KEY)).map_err(at(dir))?;
     let is_new = !dir.join(STORE).exists();
     if !is_new && !file.exists() {
@@ -163,7 +151,7 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
         Some(key) => key,
         None => keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?,
     };
-    Ok(Some(FirstKey { key: key.into(), file, is_new }))
+    Ok(Some(KeptSecret { text: key.into(), file, is_new }))
 }
 
 /// The test key kept in the data folder.
@@ -179,7 +167,7 @@ pub(crate) fn found_first_key(dir: &Path) -> Result<Option<String>, Refused> {
 }
 
 /// Keeps the link that makes the first administrator; without one, an earlier one is removed.
-pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Option<SetUpLink>, Refused> {
+pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Option<KeptSecret>, Refused> {
     let file = std::path::absolute(dir.join(SET_UP_LINK)).map_err(at(dir))?;
     // The address in it may have changed.
     match fs::remove_file(&file) {
@@ -188,18 +176,16 @@ pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Opt
     }
     let Some(link) = link else { return Ok(None) };
     keep(dir, SET_UP_LINK, || link.expose_secret().to_owned())?;
-    Ok(Some(SetUpLink { link: link.clone(), file }))
+    Ok(Some(KeptSecret { text: link.clone(), file, is_new: true }))
 }
 
-/// A new live key, kept in a folder.
-pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<(SecretString, PathBuf), Refused> {
+pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<KeptSecret, Refused> {
     let file = std::path::absolute(dir.join(LIVE_KEY)).map_err(at(dir))?;
     // Its characters come from the randomness alone.
     let key = keep(dir, LIVE_KEY, || KeyRing::new(&[0; 32], ids).new_api_key(true))?;
-    Ok((key.into(), file))
+    Ok(KeptSecret { text: key.into(), file, is_new: true })
 }
 
-/// A new credential.
 pub(crate) fn token(ids: &dyn IdSource) -> String {
     encode_secret(random(ids))
 }
@@ -236,12 +222,6 @@ fn write(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-fn random(ids: &dyn IdSource) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    ids.fill(&mut bytes);
-    bytes
-}
-
 fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {
     move |error| Refused::new(SETTING, format!("{}: {error}", path.display())).remedy(unusable(path, &error))
 }
@@ -254,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn first(dir: &Path) -> Option<FirstKey> {
+    fn first(dir: &Path) -> Option<KeptSecret> {
         first_key(dir, &[1; 32], Arc::new(SystemIdSource)).unwrap()
     }
 
@@ -274,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for link in ["http://a/1", "http://b/1"] {
             let kept = set_up_link(dir.path(), Some(&link.into())).unwrap().unwrap();
-            assert!(kept.file.is_absolute() && kept.link.expose_secret() == link);
+            assert!(kept.file.is_absolute() && kept.text.expose_secret() == link);
             assert_eq!(fs::read_to_string(&kept.file).unwrap(), link);
             assert_eq!(fs::metadata(&kept.file).unwrap().permissions().mode() & 0o777, 0o600);
         }
@@ -293,12 +273,12 @@ mod tests {
         assert!(
             created.is_new
                 && again.is_new
-                && created.key.expose_secret() == again.key.expose_secret()
+                && created.text.expose_secret() == again.text.expose_secret()
                 && created.file.is_absolute()
         );
         fs::write(dir.path().join(STORE), "").unwrap();
         let later = first(dir.path()).unwrap();
-        assert!(!later.is_new && later.key.expose_secret() == created.key.expose_secret());
+        assert!(!later.is_new && later.text.expose_secret() == created.text.expose_secret());
         fs::remove_file(created.file).unwrap();
         assert!(first(dir.path()).is_none());
     }

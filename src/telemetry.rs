@@ -16,7 +16,6 @@ pub(crate) fn filter(setting: Option<&str>) -> Result<EnvFilter, Refused> {
     Ok(filter.add_directive("tungstenite=off".parse().expect("a target and a level")))
 }
 
-/// Starts logs.
 pub(crate) fn log(filter: EnvFilter) -> Result<(), Failure> {
     tracing_subscriber::fmt().json().flatten_event(true).with_writer(io::stderr).with_env_filter(filter).try_init()
 }

@@ -2,19 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use opentelemetry::{
-    InstrumentationScope, KeyValue, SpanId, TraceId,
-    trace::{SpanContext, SpanKind, Status, TraceFlags, TraceState},
-};
+use opentelemetry::KeyValue;
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{
     Resource,
-    trace::{SpanData as Exported, SpanExporter as _},
+    trace::{SpanData, SpanExporter as _},
 };
 use thesis_net::{
-    clock::{IdSource as _, SystemIdSource},
+    clock::{SystemIdSource, random},
     failure_log::FailureLog,
-    trace::{self, Kind, Sampling, SpanData, Value},
+    trace::{self, Sampling},
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -42,10 +39,10 @@ pub(crate) struct SpanExport(Option<(CancellationToken, JoinHandle<()>)>);
 pub(crate) fn send(settings: &Traces, role: Role) -> Result<SpanExport, Failure> {
     let Some(url) = &settings.otlp_url else { return Ok(SpanExport(None)) };
     let exporter = exporter(url, role)?;
-    let sampling = Sampling::of(settings.trace_sample);
+    let sampling = Sampling(settings.trace_sample);
     let spans = trace::install(sampling, Arc::new(SystemIdSource)).ok_or("spans are sent already")?;
     let stop = CancellationToken::new();
-    let sender = Sender { exporter, spans, scope: InstrumentationScope::builder("trade-thesis").build(), lost: 0 };
+    let sender = Sender { exporter, spans, lost: 0 };
     Ok(SpanExport(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
 }
 
@@ -85,15 +82,12 @@ fn exporter(url: &str, role: Role) -> Result<SpanExporter, Failure> {
 
 /// This process among the others: its role, and a number that no other has.
 fn instance(role: Role) -> String {
-    let mut number = [0; 8];
-    SystemIdSource.fill(&mut number);
-    format!("{}-{:016x}", role.name(), u64::from_be_bytes(number))
+    format!("{}-{:016x}", role.name(), u64::from_be_bytes(random(&SystemIdSource)))
 }
 
 struct Sender {
     exporter: SpanExporter,
     spans: mpsc::Receiver<SpanData>,
-    scope: InstrumentationScope,
     /// Spans lost since the last log line about it.
     lost: u64,
 }
@@ -139,7 +133,6 @@ impl Sender {
     /// Sends a message. Gives the reason if the collector did not take it.
     async fn export(&mut self, batch: Vec<SpanData>) -> Option<String> {
         let count = batch.len() as u64;
-        let batch = batch.into_iter().map(|span| exported(span, &self.scope)).collect();
         let error = match timeout(EXPORT_TIMEOUT, self.exporter.export(batch)).await {
             Ok(Ok(())) => return None,
             Ok(Err(error)) => error.to_string(),
@@ -147,34 +140,5 @@ impl Sender {
         };
         self.lost += count;
         Some(error)
-    }
-}
-
-/// A span as the exporter takes it.
-fn exported(span: SpanData, scope: &InstrumentationScope) -> Exported {
-    let id = |id| SpanId::from_bytes(id);
-    let (trace_id, flags) = (TraceId::from_bytes(span.trace.id), TraceFlags::SAMPLED);
-    let attributes = span.attributes.into_iter().map(|(name, value)| match value {
-        Value::Text(text) => KeyValue::new(name, text),
-        Value::Int(number) => KeyValue::new(name, number),
-    });
-    Exported {
-        span_context: SpanContext::new(trace_id, id(span.trace.span), flags, false, TraceState::NONE),
-        parent_span_id: span.parent.map_or(SpanId::INVALID, id),
-        parent_span_is_remote: span.is_remote,
-        span_kind: match span.kind {
-            Kind::Server => SpanKind::Server,
-            Kind::Client => SpanKind::Client,
-            Kind::Internal => SpanKind::Internal,
-        },
-        name: span.name,
-        start_time: span.start,
-        end_time: span.end,
-        attributes: attributes.collect(),
-        dropped_attributes_count: 0,
-        events: Default::default(),
-        links: Default::default(),
-        status: span.error.map_or(Status::Unset, Status::error),
-        instrumentation_scope: scope.clone(),
     }
 }

@@ -45,7 +45,7 @@ use thesis_net::{
     services::{Services, Streams},
     tls::Acceptor,
 };
-use thesis_proto::{error::ApiError, v1};
+use thesis_proto::{descriptors, error::ApiError, v1};
 use thesis_streams::{Hub, Render};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,7 @@ impl Api {
 /// The services that edge and worker call, in process.
 #[must_use]
 pub fn local(core: &Arc<Core>) -> Services {
-    Services::of(Api::new(core))
+    thesis_net::services_of!(Api::new(core))
 }
 
 fn guarded(routes: Routes, guard: Guard) -> Routes {
@@ -245,7 +245,7 @@ async fn report_health(
     shutdown: &CancellationToken,
 ) {
     let set_status = async |serves: bool, leaves: bool| {
-        for service in reflection::services().filter(|service| exposure.has(service)).chain([String::new()]) {
+        for service in descriptors::services().filter(|service| exposure.has(service)).chain([String::new()]) {
             let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;

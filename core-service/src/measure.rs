@@ -25,11 +25,12 @@ const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// The kinds of datasets, as metrics name them.
 const KINDS: [&str; 3] = ["live", "sandbox", "projects"];
 
-const fn kind_of(dataset: &Dataset) -> &'static str {
+/// The index of a dataset's kind.
+const fn kind_of(dataset: &Dataset) -> usize {
     match dataset {
-        Dataset::Live => KINDS[0],
-        Dataset::Sandbox => KINDS[1],
-        Dataset::Project(_) => KINDS[2],
+        Dataset::Live => 0,
+        Dataset::Sandbox => 1,
+        Dataset::Project(_) => 2,
     }
 }
 
@@ -39,18 +40,6 @@ struct Followers {
     rows: FollowerLag,
     fan_out: FollowerLag,
     search: FollowerLag,
-}
-
-/// Values of all datasets of one kind: the sum of the positions, and the largest of each lag.
-#[derive(Clone, Copy, Default)]
-struct Kind {
-    projected: u64,
-    fan_out: (u64, f64),
-    search: (u64, f64),
-}
-
-fn pair_max(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
-    (one.0.max(other.0), one.1.max(other.1))
 }
 
 /// Measures until the core stops.
@@ -72,9 +61,11 @@ async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
     let all = core.datasets.progress();
     FOLLOWED.one().set(value(all.len() as u64));
     WRITTEN.one().set(value(all.iter().filter(|progress| progress.fanned_out.is_some()).count() as u64));
-    let mut kinds = [Kind::default(); KINDS.len()];
+    // By kind, the sum of the positions; and of fan-out and search, the largest lags in entries and seconds.
+    let (mut projected, mut lags) = ([0; KINDS.len()], [[(0_u64, 0.0_f64); 2]; KINDS.len()]);
     for DatasetProgress { dataset, position, fanned_out } in all {
-        let name = kind_of(&dataset);
+        let kind = kind_of(&dataset);
+        let name = KINDS[kind];
         let behind = followers.entry(dataset.clone()).or_default();
         if !matches!(dataset, Dataset::Project(_))
             && let Ok(Ok((head, position))) = timeout(HEAD_READ_TIMEOUT, head_of(core, &dataset, position)).await
@@ -86,19 +77,19 @@ async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
         let fanned_out = fanned_out.unwrap_or(position);
         // The index does not follow a project that nobody searches, so it has no lag.
         let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
-        let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
-        let kind = &mut kinds[index];
-        kind.projected += position;
-        kind.fan_out =
-            pair_max(kind.fan_out, (position.saturating_sub(fanned_out), behind.fan_out.seconds(position, fanned_out)));
-        kind.search = pair_max(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
+        projected[kind] += position;
+        let reached = [(&mut behind.fan_out, fanned_out), (&mut behind.search, seen)];
+        for ((entries, time), (follower, reached)) in lags[kind].iter_mut().zip(reached) {
+            *entries = position.saturating_sub(reached).max(*entries);
+            *time = follower.seconds(position, reached).max(*time);
+        }
     }
-    for (name, kind) in KINDS.into_iter().zip(kinds) {
-        PROJECTED.at(name).set(value(kind.projected));
-        FAN_OUT_LAG.at(name).set(value(kind.fan_out.0));
-        FAN_OUT_SECONDS.at(name).set(kind.fan_out.1);
-        SEARCH_LAG.at(name).set(value(kind.search.0));
-        SEARCH_SECONDS.at(name).set(kind.search.1);
+    for ((name, projected), [fan_out, search]) in KINDS.into_iter().zip(projected).zip(lags) {
+        PROJECTED.at(name).set(value(projected));
+        FAN_OUT_LAG.at(name).set(value(fan_out.0));
+        FAN_OUT_SECONDS.at(name).set(fan_out.1);
+        SEARCH_LAG.at(name).set(value(search.0));
+        SEARCH_SECONDS.at(name).set(search.1);
     }
 }
 

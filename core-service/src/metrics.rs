@@ -1,26 +1,13 @@
 //! Metrics of a core. No label names a project, a key or a dataset of a project: their number has no bound.
 
-use metrics::{Counter, Gauge, Histogram};
-use thesis_net::metric::{self, Metric};
-
 /// The kinds of datasets. A metric of `projects` is the sum of all projects, or the value of the one farthest behind.
 const DATASETS: &[&str] = &["live", "sandbox", "projects"];
 /// The lanes of webhooks: `slow` is shared by those whose endpoints fail or hang.
 const LANES: &[&str] = &["normal", "slow"];
 
-macro_rules! declare_metrics {
-    ($($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
-        $(#[doc = $text] pub static $name: Metric<$kind> = Metric::new($metric, $labels, $text);)+
+thesis_net::declare_metrics! {
+    pub fn declare;
 
-        /// Declares the metrics of a core. Install the recorder first.
-        pub fn declare() {
-            metric::declare(&[$(&$name),+]);
-            thesis_streams::metrics::declare();
-        }
-    };
-}
-
-declare_metrics! {
     LIMITS: Counter = "limits_refused_total",
         &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches"])],
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \

@@ -115,6 +115,7 @@ impl Core {
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
         declare();
+        thesis_streams::metrics::declare();
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
         let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);

@@ -1,32 +1,22 @@
 //! The metrics of attempts.
 
-use metrics::{Counter, Gauge, Histogram};
-use thesis_net::metric::{self, Metric, seconds};
+use thesis_net::metric::seconds;
 use thesis_proto::v1::{AttemptResponse, attempt_report::Outcome};
 
-pub(crate) static ATTEMPTS: Metric<Counter> = Metric::new(
-    "webhook_attempts_total",
-    &[("outcome", &["delivered", "refused", "failed"])],
-    "Attempts that this worker made, by outcome: delivered, refused by an answer, or failed without one",
-);
-pub(crate) static SECONDS: Metric<Histogram> =
-    Metric::new("webhook_attempt_seconds", &[], "Time of an attempt until the head of its answer, or its failure");
-pub(crate) static IN_PROGRESS: Metric<Gauge> =
-    Metric::new("webhook_attempts_in_progress", &[], "Attempts that this worker has claimed and not yet reported");
-pub(crate) static FAILURES: Metric<Counter> = Metric::new(
-    "webhook_attempt_failures_total",
-    &[("reason", &["timeout", "dns", "address_refused", "connect", "tls", "response", "request"])],
-    "Attempts without an answer, by reason; address_refused is one that the rules for addresses blocked",
-);
-pub(crate) static STREAMS_LOST: Metric<Counter> = Metric::new(
-    "webhook_claim_streams_lost_total",
-    &[],
-    "Streams of claims that a core ended or refused; the worker asks again",
-);
+thesis_net::declare_metrics! {
+    pub(crate) fn declare;
 
-/// Declares the metrics. The recorder must be installed.
-pub(crate) fn declare() {
-    metric::declare(&[&ATTEMPTS, &SECONDS, &IN_PROGRESS, &FAILURES, &STREAMS_LOST]);
+    ATTEMPTS: Counter = "webhook_attempts_total", &[("outcome", &["delivered", "refused", "failed"])],
+        "Attempts that this worker made, by outcome: delivered, refused by an answer, or failed without one";
+    SECONDS: Histogram = "webhook_attempt_seconds", &[],
+        "Time of an attempt until the head of its answer, or its failure";
+    IN_PROGRESS: Gauge = "webhook_attempts_in_progress", &[],
+        "Attempts that this worker has claimed and not yet reported";
+    FAILURES: Counter = "webhook_attempt_failures_total",
+        &[("reason", &["timeout", "dns", "address_refused", "connect", "tls", "response", "request"])],
+        "Attempts without an answer, by reason; address_refused is one that the rules for addresses blocked";
+    STREAMS_LOST: Counter = "webhook_claim_streams_lost_total", &[],
+        "Streams of claims that a core ended or refused; the worker asks again";
 }
 
 /// Counts an attempt that ended.

@@ -86,7 +86,6 @@ pub(crate) async fn drain(response: Option<Response>, deadline: Instant) {
 
 /// The headers of an attempt, signed at this time with each of its secrets; `None` if an id has characters that no
 /// header can carry.
-#[must_use]
 pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
     let attempt = Attempt {
         event_id: &claim.event_id,

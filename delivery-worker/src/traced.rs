@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use thesis_net::trace::{self, Kind, Span, Trace};
+use thesis_net::trace::{self, Span, SpanKind, Trace};
 use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
 use tracing::Level;
 
@@ -32,7 +32,7 @@ impl TracedAttempt {
             return Self(None);
         }
         let (trace, continues) = trace::of_delivery(&claim.traceparent, &claim.delivery_id);
-        let mut span = Span::enter(&trace, continues, Kind::Client);
+        let mut span = Span::enter(&trace, continues, SpanKind::Client);
         if let Some(span) = &mut span {
             span.name("POST");
             span.set("http.request.method", "POST");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::IdSource;
+use crate::clock::{IdSource, random};
 
 /// Failures beyond this number no longer double the wait.
 const MAX_DOUBLINGS: u32 = 31;
@@ -17,7 +17,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// A backoff that starts with `first` and doubles the wait up to `max`.
-    #[must_use]
     pub const fn new(first: Duration, max: Duration) -> Self {
         Self { first, max, failures: 0 }
     }
@@ -34,11 +33,10 @@ impl Backoff {
 
     /// Returns the next wait.
     pub fn next(&mut self, ids: &dyn IdSource) -> Duration {
-        let mut random = [0];
-        ids.fill(&mut random);
+        let [random] = random(ids);
         let wait = self.first.saturating_mul(1 << self.failures).min(self.max);
         self.failures = (self.failures + 1).min(MAX_DOUBLINGS);
-        wait + wait / 2 * u32::from(random[0]) / 255
+        wait + wait / 2 * u32::from(random) / 255
     }
 }
 

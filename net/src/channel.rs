@@ -21,9 +21,8 @@ use std::{
 
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use prost::Message as _;
-use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
-use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
+use prost_types::{MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
+use thesis_proto::{descriptors, metadata::IDEMPOTENCY_KEY};
 use tokio::time::timeout;
 use tonic::{
     Code, ConnectError,
@@ -33,7 +32,11 @@ use tonic::{
 use tower::{Service, ServiceExt as _};
 
 pub use self::remedies::remedy;
-use crate::{clock::SharedClock, tls::Authorities};
+use crate::{
+    causes::{causes, with_causes},
+    clock::SharedClock,
+    tls::Authorities,
+};
 
 /// Time, in milliseconds, for which a failed address is tried last.
 const AVOID_TIME_MS: i64 = 2_000;
@@ -46,7 +49,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Maximum bytes of a response's headers.
 const MAX_HEADERS: u32 = 256 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -65,7 +67,6 @@ struct Core {
     address: String,
     channel: Channel,
     avoid_until: AtomicI64,
-    /// Time of the last TLS failure.
     tls_failed_at: AtomicI64,
 }
 
@@ -109,7 +110,6 @@ impl CoreChannel {
     }
 
     /// One channel for each core.
-    #[must_use]
     pub fn each(&self) -> Vec<Self> {
         let alone = |core: &Arc<Core>| {
             let (cores, clock) = (vec![Arc::clone(core)], Arc::clone(&self.0.clock));
@@ -119,7 +119,6 @@ impl CoreChannel {
     }
 
     /// The addresses of its cores, with commas between them.
-    #[must_use]
     pub fn addresses(&self) -> String {
         self.0.cores.iter().map(|core| core.address.as_str()).collect::<Vec<_>>().join(",")
     }
@@ -162,7 +161,7 @@ impl Cores {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
                 remedy = remedies::remedy_for(error, &core.address);
                 if core.failed(error, self.clock.now_ms()) {
-                    tracing::error!(core = core.address, error = reason(error), remedy, "TLS with core failed");
+                    tracing::error!(core = core.address, error = with_causes(error), remedy, "TLS with core failed");
                 }
             }
             if !again {
@@ -170,7 +169,7 @@ impl Cores {
             }
         }
         // The caller gets `UNAVAILABLE`, whatever the reason was.
-        last.map_err(|error| remedies::unavailable(reason(error.as_ref()), remedy).into())
+        last.map_err(|error| remedies::unavailable(with_causes(error.as_ref()), remedy).into())
     }
 }
 
@@ -184,17 +183,6 @@ impl Core {
     }
 }
 
-/// An error with its causes. A cause that only repeats the one before is left out.
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
 /// True if a core responded that it is unavailable, before it carried out the call.
 fn is_unavailable(response: &Response<Body>) -> bool {
     let status = response.headers().get("grpc-status");
@@ -203,7 +191,7 @@ fn is_unavailable(response: &Response<Body>) -> bool {
 
 /// True if no connection was made, so that no core received the request.
 fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
+    causes(error).any(|error| error.is::<ConnectError>())
 }
 
 /// True if a call that perhaps succeeded may be repeated: the method's `idempotency_level` allows it, or core knows the
@@ -213,20 +201,12 @@ fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
 }
 
 static REPEATABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let descriptors = FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with this crate");
-    let mut paths = HashSet::new();
-    for file in &descriptors.file {
-        for service in &file.service {
-            let level = |method: &MethodDescriptorProto| method.options.as_ref().map(MethodOptions::idempotency_level);
-            let repeatable = |method: &&MethodDescriptorProto| {
-                level(method).is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
-            };
-            let path =
-                |method: &MethodDescriptorProto| format!("/{}.{}/{}", file.package(), service.name(), method.name());
-            paths.extend(service.method.iter().filter(repeatable).map(path));
-        }
-    }
-    paths
+    let is_repeatable = |method: &MethodDescriptorProto| {
+        let level = method.options.as_ref().map(MethodOptions::idempotency_level);
+        level.is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
+    };
+    let repeatable = descriptors::methods().filter(|(_, method)| is_repeatable(method));
+    repeatable.map(|(service, method)| format!("/{service}/{}", method.name())).collect()
 });
 
 impl Service<Request<Body>> for CoreChannel {

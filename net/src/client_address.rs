@@ -7,7 +7,6 @@ use ipnet::IpNet;
 
 /// The peer's address, or, when the peer is a trusted proxy, the right-most untrusted entry of `X-Forwarded-For`.
 /// Entries to the left of an unreadable one are ignored.
-#[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let trusts = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut address = peer.to_canonical();

@@ -32,6 +32,13 @@ pub trait IdSource: Send + Sync + 'static {
     fn fill(&self, bytes: &mut [u8]);
 }
 
+/// An array of random bytes.
+pub fn random<const N: usize>(ids: &dyn IdSource) -> [u8; N] {
+    let mut bytes = [0; N];
+    ids.fill(&mut bytes);
+    bytes
+}
+
 /// A shared source of random bytes.
 pub type SharedIdSource = Arc<dyn IdSource>;
 

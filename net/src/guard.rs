@@ -41,7 +41,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// The value of `details.reason`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scheme => "scheme",

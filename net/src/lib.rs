@@ -2,6 +2,7 @@
 //! URLs, streams of events, backoff, time, metrics, traces, and the limit of repeated log lines.
 
 pub mod backoff;
+pub mod causes;
 pub mod channel;
 pub mod client_address;
 pub mod clock;

@@ -3,6 +3,11 @@
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
 //!
+//! The families are not those of `prometheus-client`, which would take more code. It writes OpenMetrics alone: there
+//! the text and the type of a counter lack the suffix `_total`, and each text gets a dot, so that its output would have
+//! to be rewritten. Its families accept any label, so that the fixed values would remain here. And the metrics of the
+//! process come from a crate that knows `metrics` alone.
+//!
 //! # Recipe: a metric
 //!
 //! The example is `mails_total`: a line in the crate's `metrics.rs` (the edge's is `request_metrics.rs`), the line that
@@ -13,7 +18,8 @@ mod lag;
 
 use std::sync::OnceLock;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
+pub use metrics::{Counter, Gauge, Histogram};
+use metrics::{Key, KeyName, Label, Level, Metadata, with_recorder};
 use parking_lot::Mutex;
 
 pub use self::lag::FollowerLag;
@@ -21,16 +27,19 @@ pub use self::lag::FollowerLag;
 /// Metadata of every series. The recorder for Prometheus ignores it.
 const METADATA: Metadata<'static> = Metadata::new("", Level::INFO, None);
 
+/// The values of a label that are known only when the program runs.
+pub const ANY: &[&str] = &[];
+
 /// A counter, a gauge or a histogram.
 pub trait Series: Sized + 'static {
     /// A series that nobody reads.
     const NOTHING: Self;
 
-    /// Names a metric to the recorder, with its text.
-    fn describe(recorder: &dyn Recorder, name: KeyName, unit: Option<Unit>, text: &'static str);
+    /// Gives a metric its text.
+    fn describe(name: &'static str, text: &'static str);
 
     /// Begins a series.
-    fn begin(recorder: &dyn Recorder, key: &Key) -> Self;
+    fn begin(key: &Key) -> Self;
 }
 
 macro_rules! series {
@@ -38,12 +47,12 @@ macro_rules! series {
         $(impl Series for $kind {
             const NOTHING: Self = Self::noop();
 
-            fn describe(recorder: &dyn Recorder, name: KeyName, unit: Option<Unit>, text: &'static str) {
-                recorder.$describe(name, unit, text.into());
+            fn describe(name: &'static str, text: &'static str) {
+                with_recorder(|recorder| recorder.$describe(KeyName::from_const_str(name), None, text.into()));
             }
 
-            fn begin(recorder: &dyn Recorder, key: &Key) -> Self {
-                recorder.$register(key, &METADATA)
+            fn begin(key: &Key) -> Self {
+                with_recorder(|recorder| recorder.$register(key, &METADATA))
             }
         })+
     };
@@ -69,31 +78,39 @@ pub struct Metric<S> {
 
 impl<S: Series> Metric<S> {
     /// A metric with its labels. Its name ends in its unit.
-    #[must_use]
     pub const fn new(name: &'static str, labels: &'static [Values], text: &'static str) -> Self {
         Self { name, labels, text, series: OnceLock::new() }
+    }
+
+    /// Gives the metric its text, and begins its series.
+    pub fn declare(&self) {
+        S::describe(self.name, self.text);
+        self.series();
     }
 
     fn series(&self) -> &[S] {
         self.series.get_or_init(|| {
             let count: usize = self.labels.iter().map(|(_, values)| values.len()).product();
-            metrics::with_recorder(|recorder| {
-                let begin = |index| S::begin(recorder, &Key::from_parts(self.name, self.labels_of(index)));
-                (0..count).map(begin).chain([S::NOTHING]).collect()
-            })
+            (0..count).map(|index| self.begin(&self.values_of(index))).chain([S::NOTHING]).collect()
         })
     }
 
-    /// The labels of a series.
-    fn labels_of(&self, mut index: usize) -> Vec<Label> {
-        let label = |(label, values): &Values| {
+    /// The values of a series, one for each label.
+    fn values_of(&self, mut index: usize) -> Vec<&'static str> {
+        let value = |(_, values): &Values| {
             let value = values[index % values.len()];
             index /= values.len();
-            Label::from_static_parts(label, value)
+            value
         };
-        let mut labels: Vec<Label> = self.labels.iter().rev().map(label).collect();
-        labels.reverse();
-        labels
+        let mut values: Vec<_> = self.labels.iter().rev().map(value).collect();
+        values.reverse();
+        values
+    }
+
+    /// Begins a series, or finds it again. This takes far longer than [`Self::of`]; it is for labels of [`ANY`] value.
+    pub fn begin(&self, values: &[&str]) -> S {
+        let labels = self.labels.iter().zip(values).map(|((label, _), value)| Label::new(*label, (*value).to_owned()));
+        S::begin(&Key::from_parts(self.name, labels.collect::<Vec<_>>()))
     }
 
     /// The only series of a metric without labels.
@@ -118,32 +135,21 @@ impl<S: Series> Metric<S> {
     }
 }
 
-/// A metric of any kind.
-pub trait AnyMetric: Sync {
-    /// Describes the metric to the recorder, and begins its series.
-    fn declare(&self);
-}
+/// Declares metrics, each as a static, and a function that begins all of them.
+#[macro_export]
+macro_rules! declare_metrics {
+    ($vis:vis fn $declare:ident; $($name:ident: $kind:ident = $metric:literal, $labels:expr, $text:literal;)+) => {
+        $(
+            #[doc = $text]
+            $vis static $name: $crate::metric::Metric<$crate::metric::$kind> =
+                $crate::metric::Metric::new($metric, $labels, $text);
+        )+
 
-impl<S: Series + Sync + Send> AnyMetric for Metric<S> {
-    fn declare(&self) {
-        describe::<S>(self.name, self.text);
-        self.series();
-    }
-}
-
-/// Describes a metric whose labels are known only when the program runs.
-pub fn describe<S: Series>(name: &'static str, text: &'static str) {
-    let unit = match name.trim_end_matches("_total") {
-        name if name.ends_with("_seconds") => Some(Unit::Seconds),
-        name if name.ends_with("_bytes") => Some(Unit::Bytes),
-        _ => None,
+        /// Begins these metrics. The recorder must be installed: a series that begins before it stays unread.
+        $vis fn $declare() {
+            $($name.declare();)+
+        }
     };
-    metrics::with_recorder(|recorder| S::describe(recorder, KeyName::from_const_str(name), unit, text));
-}
-
-/// Declares metrics. The recorder must be installed: a series that begins before it stays unread.
-pub fn declare(metrics: &[&dyn AnyMetric]) {
-    metrics.iter().for_each(|metric| metric.declare());
 }
 
 /// Functions that set gauges before each read of the metrics.
@@ -160,28 +166,26 @@ pub fn sample() {
 }
 
 /// A count, or a time in milliseconds, as a gauge takes it.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^52")]
 pub const fn value(count: u64) -> f64 {
     count as f64
 }
 
 /// A time in milliseconds as seconds; a negative one counts as 0.
-#[must_use]
 pub fn seconds(milliseconds: i64) -> f64 {
     value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
 }
 
 /// Work in progress: a gauge counts it until this is dropped.
 #[derive(Debug)]
-pub struct InProgress(Gauge);
+pub struct InProgress(&'static Gauge);
 
 impl InProgress {
     /// Counts new work.
     #[must_use]
-    pub fn begin(gauge: &Gauge) -> Self {
+    pub fn begin(gauge: &'static Gauge) -> Self {
         gauge.increment(1.0);
-        Self(gauge.clone())
+        Self(gauge)
     }
 }
 
@@ -200,8 +204,7 @@ mod tests {
         let metric: Metric<Counter> =
             Metric::new("calls_total", &[("call", &["get", "scan"]), ("outcome", &["ok", "lost", "failed"])], "Calls");
         for index in 0..6 {
-            let labels = metric.labels_of(index);
-            let values: Vec<_> = labels.iter().map(Label::value).collect();
+            let values = metric.values_of(index);
             assert!(std::ptr::eq(metric.of(&values), &metric.series()[index]), "{values:?}");
         }
         assert_eq!(metric.series().len(), 7);

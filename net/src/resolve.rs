@@ -19,7 +19,6 @@ pub struct ResolverError(#[from] NetError);
 
 impl ResolverError {
     /// True if a name server responded that the name has no address.
-    #[must_use]
     pub fn is_answer(&self) -> bool {
         self.0.is_no_records_found()
     }

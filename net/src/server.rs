@@ -115,7 +115,8 @@ pub async fn serve<A: RequestHandler>(
     shutdown: CancellationToken,
 ) {
     let open = Connections::new(limits.server, limits.untaken);
-    counted::begin(limits.server, limits.connections, &open);
+    let counted = Arc::downgrade(&open);
+    counted::begin(limits.server, limits.connections, move || Some(counted.upgrade()?.open_and_untaken()));
     let lag = Arc::new(Lag::new(limits.lag));
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });

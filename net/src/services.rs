@@ -6,7 +6,7 @@ mod remote;
 use std::{net::IpAddr, sync::Arc};
 
 use futures::stream::BoxStream;
-use http::{HeaderValue, header::InvalidHeaderValue};
+use http::{HeaderValue, Request, Response, header::InvalidHeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::v1::{
     self, account_service_server::AccountService, admin_service_server::AdminService,
@@ -16,9 +16,12 @@ use thesis_proto::v1::{
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
-use tonic::{Request, Status, codegen::StdError};
+use tonic::{Status, body::Body, codegen::StdError};
+use tower::{
+    Service,
+    util::{BoxCloneSyncService, MapErr},
+};
 
-pub use self::remote::Channel;
 use self::remote::Remote;
 use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
 
@@ -42,7 +45,10 @@ pub fn peer(
     clock: SharedClock,
 ) -> Result<Arc<PeerCore>, StdError> {
     let channel = CoreChannel::new(&[address.to_owned()], authorities, clock)?;
-    Ok(Arc::new(Remote { channel, credential: sensitive(credential)? }))
+    Ok(Arc::new(Remote {
+        channel: BoxCloneSyncService::new(MapErr::new(channel, Status::from_error)),
+        credential: sensitive(credential)?,
+    }))
 }
 
 fn sensitive(credential: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
@@ -87,8 +93,8 @@ pub struct Trusted {
 
 impl Trusted {
     /// A request of this process itself.
-    pub fn request<T>(message: T) -> Request<T> {
-        let mut request = Request::new(message);
+    pub fn request<T>(message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
         request.extensions_mut().insert(Self::default());
         request
     }
@@ -107,61 +113,33 @@ pub struct MemberSession {
 
 /// The services that edge and worker call.
 #[derive(Clone)]
+#[expect(missing_docs, reason = "a field has the name of its service")]
 pub struct Services {
-    /// `AccountService`.
     pub accounts: Arc<dyn AccountService>,
     /// `AdminService`. A call without a session is an operator's: the edge calls it with one only.
     pub admin: Arc<Admin>,
     /// One `DeliveryService` for each core: an attempt is reported to the core that assigned it.
     pub deliveries: Vec<Arc<Deliveries>>,
-    /// `EventService`.
     pub events: Arc<Events>,
-    /// `GateService`.
     pub gate: Arc<dyn GateService>,
-    /// `MetaService`.
     pub meta: Arc<dyn MetaService>,
-    /// `ProfileService`.
     pub profiles: Arc<dyn ProfileService>,
-    /// `SearchService`.
     pub search: Arc<dyn SearchService>,
-    /// `StreamService`.
     pub streams: Arc<Streams>,
     /// One `StreamService` for each core: a stream belongs to one core.
     pub streams_of: Vec<Arc<Streams>>,
-    /// `TestDataService`.
     pub test_data: Arc<dyn TestDataService>,
-    /// `ThesisService`.
     pub theses: Arc<dyn ThesisService>,
-    /// `TokenService`.
     pub tokens: Arc<dyn TokenService>,
-    /// `WebhookService`.
     pub webhooks: Arc<dyn WebhookService>,
 }
 
-impl Services {
-    /// One implementation of every service.
-    pub fn of<T>(api: T) -> Self
-    where
-        T: AccountService
-            + AdminService<
-                ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
-                BackfillStream = Stream<v1::BackfillResponse>,
-                BackupStream = Stream<v1::BackupResponse>,
-                ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
-            > + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
-            + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
-            + GateService
-            + MetaService
-            + ProfileService
-            + SearchService
-            + StreamService<EndingsStream = Stream<v1::EndingsResponse>, TailStream = Stream<v1::TailResponse>>
-            + TestDataService
-            + ThesisService
-            + TokenService
-            + WebhookService,
-    {
-        let api = Arc::new(api);
-        Self {
+/// The services of one implementation. It is a macro, because the bounds of a function would name each stream.
+#[macro_export]
+macro_rules! services_of {
+    ($api:expr) => {{
+        let api = std::sync::Arc::new($api);
+        $crate::services::Services {
             accounts: api.clone(),
             admin: api.clone(),
             deliveries: vec![api.clone()],
@@ -177,20 +155,32 @@ impl Services {
             tokens: api.clone(),
             webhooks: api,
         }
-    }
+    }};
+}
 
+impl Services {
     /// The services of cores behind a channel, called with the service credential. `each` has the channels to each core
     /// apart.
     ///
     /// # Errors
     /// Fails when the credential cannot travel in a header.
-    pub fn remote<C: Channel>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
+    pub fn remote<C>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue>
+    where
+        C: Service<Request<Body>, Response = Response<Body>, Error: Into<StdError>, Future: Send + 'static>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
         let credential = sensitive(credential)?;
-        let remote = |channel| Remote { channel, credential: credential.clone() };
+        let remote = |channel: C| Remote {
+            channel: BoxCloneSyncService::new(MapErr::new(channel, |error: C::Error| Status::from_error(error.into()))),
+            credential: credential.clone(),
+        };
         let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
         let deliveries = each.iter().map(|core| Arc::clone(core) as Arc<Deliveries>).collect();
         let streams_of = each.into_iter().map(|core| core as Arc<Streams>).collect();
-        Ok(Self { deliveries, streams_of, ..Self::of(remote(channel)) })
+        Ok(Self { deliveries, streams_of, ..services_of!(remote(channel)) })
     }
 }
 

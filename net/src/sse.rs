@@ -51,7 +51,6 @@ pub struct Parser {
 
 impl Parser {
     /// A parser of a new stream. It keeps at most `max_bytes` of an event.
-    #[must_use]
     pub const fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,

@@ -13,7 +13,6 @@ pub(crate) mod tests;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use metrics::Gauge;
 use parking_lot::{Mutex, RwLock};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -34,22 +33,19 @@ pub use self::{
     authorities::{Authorities, add_authorities},
     pair::{PairFiles, Unusable},
 };
-use crate::{
-    clock::SharedClock,
-    metric::{self, Metric, seconds},
-};
+use crate::{clock::SharedClock, metric::seconds};
 
 /// Interval between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum encrypted bytes that wait for the peer to read them.
 const MAX_WAITING: usize = 16 * 1024;
 
-/// Declared only where TLS is on.
-static EXPIRES: Metric<Gauge> = Metric::new(
-    "tls_certificate_expiry_timestamp_seconds",
-    &[],
-    "Unix time at which the certificate expires that this process shows",
-);
+crate::declare_metrics! {
+    fn declare;
+
+    EXPIRES: Gauge = "tls_certificate_expiry_timestamp_seconds", &[],
+        "Unix time at which the certificate expires that this process shows";
+}
 
 /// Named wherever TLS is used, because two providers are compiled in.
 fn provider() -> Arc<CryptoProvider> {
@@ -75,16 +71,10 @@ pub struct Identity {
 struct LoadedFiles {
     /// The texts of the certificate that is shown.
     shown: PairTexts,
-    /// Newer texts that cannot be used.
-    wrong: Option<RejectedTexts>,
+    /// The reason why newer texts cannot be used, and whether the log has reported it.
+    wrong: Option<(Unusable, bool)>,
     /// True if the log has reported that the certificate expired.
     is_expiry_logged: bool,
-}
-
-/// Texts that cannot be used.
-struct RejectedTexts {
-    reason: Unusable,
-    is_logged: bool,
 }
 
 /// The outcome of a check of the files.
@@ -113,13 +103,11 @@ impl Identity {
 
     /// The reasons why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other
     /// cores find this process.
-    #[must_use]
     pub fn doubts(&self, advertised: Option<&str>) -> Vec<Unusable> {
         self.files.doubts(&self.shown.read(), self.clock.now_ms(), advertised)
     }
 
     /// Accepts TLS for these protocols, the preferred one first.
-    #[must_use]
     pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Acceptor {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let resolver = Arc::clone(self) as Arc<dyn ResolvesServerCert>;
@@ -133,7 +121,8 @@ impl Identity {
 
     /// Checks the files repeatedly, and loads a new certificate. Logs when the shown one has expired.
     pub async fn watch(self: Arc<Self>) {
-        metric::declare(&[&EXPIRES]);
+        // Only where TLS is on.
+        declare();
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -185,11 +174,11 @@ impl Identity {
                 ReloadOutcome::Renewed
             }
             Err(reason) => match &mut loaded.wrong {
-                Some(wrong) if wrong.reason == reason => {
-                    ReloadOutcome::Kept((!std::mem::replace(&mut wrong.is_logged, true)).then_some(reason))
+                Some((known, is_logged)) if *known == reason => {
+                    ReloadOutcome::Kept((!std::mem::replace(is_logged, true)).then_some(reason))
                 }
                 wrong => {
-                    *wrong = Some(RejectedTexts { reason, is_logged: false });
+                    *wrong = Some((reason, false));
                     ReloadOutcome::Kept(None)
                 }
             },

@@ -9,7 +9,6 @@
 //! `NewThesis`, `Entry`, `EventRef`, `Delivery` and `ClaimResponse`. Work in another task, such as a writer's, has no
 //! spans of its own.
 
-mod cap;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -19,59 +18,46 @@ use std::{fmt, str};
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
 
-pub use self::span::{
-    Kind, Sampling, Span, SpanData, Value, current, enter, install, is_exported, of_delivery, take_dropped, within,
-};
-use crate::clock::IdSource;
+pub use opentelemetry::trace::SpanKind;
+
+pub use self::span::{Sampling, Span, current, enter, install, is_exported, of_delivery, take_dropped, within};
+use crate::clock::{IdSource, random};
 
 /// The header, and the metadata, of a trace.
 pub const TRACEPARENT: &str = "traceparent";
-/// Characters of a header of version 00.
-const LENGTH: usize = 55;
 /// The flag bit of a recorded trace.
 const SAMPLED: u8 = 1;
 /// Bytes of a trace as entries of logs keep it, and of randomness for a new one.
 pub const STORED: usize = 24;
 
-/// The id of a trace.
-pub type TraceId = [u8; 16];
-/// The id of a span.
-pub type SpanId = [u8; 8];
-
 /// A request's place in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Its id, which all roles share.
-    pub id: TraceId,
+    pub id: u128,
     /// The span in which the request was sent, or which it is.
-    pub span: SpanId,
+    pub span: u64,
     /// True if spans are recorded and sent to a collector.
     pub sampled: bool,
 }
 
 impl Trace {
     /// Reads `traceparent` as the recommendation says: a header that is wrong in any way counts as none.
-    #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
-        let [version] = hex_bytes::<1>(header.get(..2)?)?;
-        let is_whole = match version {
-            0 => header.len() == LENGTH,
-            0xff => false,
-            // A future version adds its fields after a dash.
-            _ => header.len() == LENGTH || header.get(LENGTH) == Some(&b'-'),
-        };
-        let dashes = [2, 35, 52].iter().all(|&place| header.get(place) == Some(&b'-'));
-        if !is_whole || !dashes {
+        let mut fields = str::from_utf8(header).ok()?.splitn(5, '-');
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let mut digits = |length| fields.next().filter(|field| field.len() == length && field.bytes().all(is_digit));
+        let (version, id, span, flags) = (digits(2)?, digits(32)?, digits(16)?, digits(2)?);
+        // A future version adds its fields after a dash.
+        if version == "ff" || version == "00" && fields.next().is_some() {
             return None;
         }
-        let (id, span) = (hex_bytes(&header[3..35])?, hex_bytes(&header[36..52])?);
-        let [flags] = hex_bytes::<1>(&header[53..LENGTH])?;
-        let is_zero = id == [0; 16] || span == [0; 8];
-        (!is_zero).then_some(Self { id, span, sampled: flags & SAMPLED != 0 })
+        let (id, span) = (u128::from_str_radix(id, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
+        let flags = u8::from_str_radix(flags, 16).ok()?;
+        (id != 0 && span != 0).then_some(Self { id, span, sampled: flags & SAMPLED != 0 })
     }
 
     /// Reads the trace of a request's headers. Several of them count as none.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT).iter();
         let first = given.next()?;
@@ -80,13 +66,10 @@ impl Trace {
 
     /// A new trace with a first span, which is not sampled.
     pub fn new(ids: &dyn IdSource) -> Self {
-        let mut random = [0; STORED];
-        ids.fill(&mut random);
-        Self::random(random)
+        Self::random(random(ids))
     }
 
     /// A new trace of random bytes.
-    #[must_use]
     pub fn random(mut random: [u8; STORED]) -> Self {
         // Zeros alone would be no id; they come once in 2^64.
         random[0] |= u8::from(random[..16] == [0; 16]);
@@ -95,62 +78,35 @@ impl Trace {
     }
 
     /// The trace of a delivery whose event came with none: the same for all its attempts.
-    #[must_use]
     pub fn of_delivery(delivery_id: &str) -> Self {
         let hash: [u8; 32] = Sha256::digest(delivery_id.as_bytes()).into();
         Self::split(hash.first_chunk().expect("a hash has 32 bytes"), false)
     }
 
     /// The header's text.
-    #[must_use]
-    pub fn header(&self) -> [u8; LENGTH] {
-        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
-        write_hex(&mut text[3..35], &self.id);
-        write_hex(&mut text[36..52], &self.span);
-        text[54] |= u8::from(self.sampled);
-        text
-    }
-
-    /// The header's text, as a string.
-    #[must_use]
-    pub fn to_header(&self) -> String {
-        String::from_utf8_lossy(&self.header()).into_owned()
+    pub fn header(&self) -> String {
+        format!("00-{:032x}-{:016x}-{:02x}", self.id, self.span, u8::from(self.sampled))
     }
 
     /// The bytes that stored rows keep of it: none unless it is sampled.
-    #[must_use]
     pub fn to_stored(&self) -> Vec<u8> {
-        if self.sampled { [&self.id[..], &self.span].concat() } else { Vec::new() }
+        if self.sampled { [&self.id.to_be_bytes()[..], &self.span.to_be_bytes()].concat() } else { Vec::new() }
     }
 
     /// The trace that a stored row kept, if any.
-    #[must_use]
     pub fn from_stored(stored: &[u8]) -> Option<Self> {
         Some(Self::split(stored.try_into().ok()?, true))
     }
 
     fn split(bytes: &[u8; STORED], sampled: bool) -> Self {
         let (id, span) = (bytes.first_chunk().expect("16 of 24"), bytes.last_chunk().expect("8 of 24"));
-        Self { id: *id, span: *span, sampled }
+        Self { id: u128::from_be_bytes(*id), span: u64::from_be_bytes(*span), sampled }
     }
 }
 
 /// The trace's id, as logs name it.
 impl fmt::Display for Trace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; 32];
-        write_hex(&mut text, &self.id);
-        formatter.write_str(str::from_utf8(&text).expect("digits are UTF-8"))
+        write!(formatter, "{:032x}", self.id)
     }
-}
-
-/// Bytes of lower-case hexadecimal digits; none if they are not `N`.
-fn hex_bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    let is_lower_case = !text.iter().any(u8::is_ascii_uppercase);
-    (is_lower_case && hex::decode_to_slice(text, &mut bytes).is_ok()).then_some(bytes)
-}
-
-fn write_hex(text: &mut [u8], bytes: &[u8]) {
-    hex::encode_to_slice(bytes, text).expect("two digits a byte");
 }

@@ -2,6 +2,7 @@
 //! rules that several roles share: references, event filters, stream cursors.
 
 pub mod cursor;
+pub mod descriptors;
 pub mod error;
 pub mod filter;
 pub mod json;
@@ -12,6 +13,8 @@ pub mod reference;
 mod secret;
 pub mod time;
 pub mod webhook;
+
+include!(concat!(env!("OUT_DIR"), "/every_service.rs"));
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
 #[expect(

@@ -2,8 +2,8 @@
 
 use http::{HeaderMap, HeaderValue, Response};
 use thesis_net::{
-    clock::{IdSource, SharedClock},
-    trace::{self, Kind, STORED, Span, Trace},
+    clock::{IdSource, SharedClock, random},
+    trace::{self, STORED, Span, SpanKind, Trace},
 };
 use thesis_proto::error::ErrorCode;
 use tracing::Level;
@@ -37,14 +37,13 @@ impl<'a> AccessRecord<'a> {
         clock: &'a SharedClock,
     ) -> Self {
         // One call gives the randomness of the request id and of the trace.
-        let mut random = [0; ID_BYTES + STORED];
-        ids.fill(&mut random);
+        let random: [u8; ID_BYTES + STORED] = random(ids);
         let (for_id, for_trace) = (random.first_chunk(), random.last_chunk());
         let id = id_of(for_id.expect("it has more"));
         let new = || Trace::random(*for_trace.expect("it has more"));
         let started_ms = clock.now_ms();
         let (trace, continues) = trace::enter(headers, new, started_ms);
-        let mut span = Span::enter(&trace, continues, Kind::Server);
+        let mut span = Span::enter(&trace, continues, SpanKind::Server);
         let trace = span.as_ref().map_or(trace, Span::trace);
         if let Some(span) = &mut span {
             span.name(format!("{method} {route}"));

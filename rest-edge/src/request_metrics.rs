@@ -1,12 +1,11 @@
 //! The metrics of requests over HTTP. A request counts under its route's template, never under its path.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use http::{Method, StatusCode};
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use parking_lot::RwLock;
 use thesis_net::{
-    metric::{InProgress, describe},
+    metric::{ANY, Counter, Histogram, InProgress},
     server::{begin_refused, count_refused},
 };
 use thesis_proto::error::ApiError;
@@ -17,9 +16,16 @@ use crate::{access::GIVEN_UP, console, docs, route::Route};
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
 
-const REQUESTS: &str = "http_requests_total";
-const SECONDS: &str = "http_request_seconds";
-const IN_PROGRESS: &str = "http_requests_in_progress";
+thesis_net::declare_metrics! {
+    fn declare;
+
+    REQUESTS: Counter = "http_requests_total", &[("route", ANY), ("method", ANY), ("code", ANY), ("class", ANY)],
+        "Requests by the route's template, method, status and rate class; 499 is one that its client gave up";
+    SECONDS: Histogram = "http_request_seconds", &[("route", ANY), ("method", ANY)],
+        "Time until the head of an answer, by the route's template and method";
+    IN_PROGRESS: Gauge = "http_requests_in_progress", &[],
+        "Requests that are being answered; open streams are not among them";
+}
 
 /// The label of requests without a route.
 const UNKNOWN: &str = "unknown";
@@ -41,16 +47,18 @@ struct MethodCounts {
     route: &'static str,
     method: &'static str,
     class: &'static str,
-    seconds: LazyLock<Histogram, Box<dyn FnOnce() -> Histogram + Send>>,
+    seconds: OnceLock<Histogram>,
     /// Counters by status, which are few.
     codes: RwLock<Vec<(u16, Counter)>>,
 }
 
 impl MethodCounts {
-    fn new(route: &'static str, method: &'static str, class: &'static str) -> Self {
-        let seconds = move || histogram!(SECONDS, "route" => route, "method" => method);
-        let seconds = LazyLock::new(Box::new(seconds) as Box<dyn FnOnce() -> Histogram + Send>);
-        Self { route, method, class, seconds, codes: RwLock::default() }
+    const fn new(route: &'static str, method: &'static str, class: &'static str) -> Self {
+        Self { route, method, class, seconds: OnceLock::new(), codes: RwLock::new(Vec::new()) }
+    }
+
+    fn seconds(&self) -> &Histogram {
+        self.seconds.get_or_init(|| SECONDS.begin(&[self.route, self.method]))
     }
 
     fn code(&self, status: u16) -> Counter {
@@ -60,10 +68,7 @@ impl MethodCounts {
         if let Some(counter) = known(&self.codes.read()) {
             return counter;
         }
-        let Self { route, method, class, .. } = self;
-        let counter = counter!(
-            REQUESTS, "route" => *route, "method" => *method, "code" => status.to_string(), "class" => *class
-        );
+        let counter = REQUESTS.begin(&[self.route, self.method, &status.to_string(), self.class]);
         self.codes.write().push((status, counter.clone()));
         counter
     }
@@ -84,7 +89,7 @@ impl RouteCounts {
                 for status in [route.status].into_iter().chain(WATCHED) {
                     counts.code(status).increment(0);
                 }
-                LazyLock::force(&counts.seconds);
+                counts.seconds();
             }
             counts
         };
@@ -102,17 +107,11 @@ pub(crate) struct RequestMetrics {
     console: RouteCounts,
     docs: RouteCounts,
     unknown: RouteCounts,
-    in_progress: Gauge,
 }
 
 impl RequestMetrics {
     pub(crate) fn new(routes: &[Route]) -> Self {
-        describe::<Counter>(
-            REQUESTS,
-            "Requests by the route's template, method, status and rate class; 499 is one that its client gave up",
-        );
-        describe::<Histogram>(SECONDS, "Time until the head of an answer, by the route's template and method");
-        describe::<Gauge>(IN_PROGRESS, "Requests that are being answered; open streams are not among them");
+        declare();
         thesis_streams::metrics::declare();
         begin_refused(SERVER, &["calls", "openings", "bodies"]);
         let mut router = matchit::Router::new();
@@ -123,7 +122,7 @@ impl RequestMetrics {
         let _other = router.insert("/", RouteCounts::new("/", routes));
         let of = |path| RouteCounts::new(path, routes);
         let (console, docs, unknown) = (of(console::HOME), of(docs::HOME), of(UNKNOWN));
-        Self { routes: router, console, docs, unknown, in_progress: gauge!(IN_PROGRESS) }
+        Self { routes: router, console, docs, unknown }
     }
 
     /// Counts a request as in progress.
@@ -135,7 +134,7 @@ impl RequestMetrics {
         } else {
             self.routes.at(path).map_or(&self.unknown, |found| found.value)
         };
-        let (counts, _in_progress) = (route.counts_for(method), InProgress::begin(&self.in_progress));
+        let (counts, _in_progress) = (route.counts_for(method), InProgress::begin(IN_PROGRESS.one()));
         CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _in_progress }
     }
 }
@@ -157,7 +156,7 @@ impl CountedRequest<'_> {
     /// Records the status and the duration of the response.
     pub(crate) fn answered(mut self, status: StatusCode) {
         self.status = status.as_u16();
-        self.counts.seconds.record(self.began.elapsed().as_secs_f64());
+        self.counts.seconds().record(self.began.elapsed().as_secs_f64());
     }
 }
 

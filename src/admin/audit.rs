@@ -1,14 +1,10 @@
 //! The audit log.
 
 use clap::Subcommand;
-use serde_json::json;
-use thesis_proto::v1::{AuditEntry, ListAuditLogRequest};
+use thesis_proto::v1::ListAuditLogRequest;
 use tonic::Status;
 
-use super::{
-    Client,
-    output::{CommandOutput, Resource, time},
-};
+use super::{Client, output::CommandOutput};
 
 /// Maximum entries of a page.
 const MAX_PAGE: usize = 100;
@@ -27,22 +23,6 @@ pub(crate) enum Command {
         #[arg(long)]
         cursor: Option<String>,
     },
-}
-
-impl From<AuditEntry> for Resource {
-    fn from(entry: AuditEntry) -> Self {
-        Self(vec![
-            ("object", json!("audit_entry")),
-            ("id", json!(entry.id)),
-            ("created_at", time(entry.created_at.as_ref())),
-            ("action", json!(entry.action)),
-            ("actor", json!(entry.actor)),
-            ("actor_email", json!(entry.actor_email)),
-            ("address", json!(entry.address)),
-            ("subject", json!(entry.subject)),
-            ("organization_id", json!(entry.organization_id)),
-        ])
-    }
 }
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {

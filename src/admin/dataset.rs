@@ -17,6 +17,7 @@ use std::{
 use clap::Args;
 use core_service::domain::{dataset::Dataset, entry::Entry};
 use serde_json::json;
+use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::{
     error::ErrorCode,
     v1::{ExportDatasetRequest, ImportDatasetRequest},
@@ -64,20 +65,19 @@ fn known(text: &str) -> Result<Dataset, String> {
     Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
 }
 
-/// The error of a command with unusable arguments.
 fn refused(why: impl Into<String>) -> Status {
     failed(ErrorCode::InvalidRequest, why)
 }
 
 /// Writes a dataset to a new file or stdout.
-pub(super) async fn export(arguments: Export, client: Client, now_ms: i64) -> Result<CommandOutput, Status> {
+pub(super) async fn export(arguments: Export, client: Client) -> Result<CommandOutput, Status> {
     let Export { dataset, to } = arguments;
     let Some(to) = to else {
-        write(client, &dataset, now_ms, io::stdout()).await?;
+        write(client, &dataset, io::stdout()).await?;
         return Ok(CommandOutput::Printed);
     };
     let new = NewFile::make(to)?;
-    let (entries, sha256) = unless_interrupted(write(client, &dataset, now_ms, &new.file)).await?;
+    let (entries, sha256) = unless_interrupted(write(client, &dataset, &new.file)).await?;
     let file = new.keep()?;
     Ok(CommandOutput::One(Resource(vec![
         ("dataset", json!(dataset)),
@@ -88,11 +88,12 @@ pub(super) async fn export(arguments: Export, client: Client, now_ms: i64) -> Re
 }
 
 /// Writes all lines; returns the number of entries and their sum.
-async fn write(mut client: Client, dataset: &str, now_ms: i64, to: impl Write) -> Result<(u64, String), Status> {
+async fn write(mut client: Client, dataset: &str, to: impl Write) -> Result<(u64, String), Status> {
     let unwritten = |error: io::Error| refused(format!("the export cannot be written: {error}"));
     let mut parts = client.export_dataset(ExportDatasetRequest { dataset: dataset.to_owned() }).await?.into_inner();
     let first = parts.message().await?.ok_or_else(|| Status::internal("core left out the head"))?;
-    let mut file = FileWriter::begin(BufWriter::new(to), dataset, first.head, now_ms).map_err(unwritten)?;
+    let mut file =
+        FileWriter::begin(BufWriter::new(to), dataset, first.head, SystemClock.now_ms()).map_err(unwritten)?;
     let mut next = 1;
     while let Some(part) = parts.message().await? {
         for body in &part.entries {

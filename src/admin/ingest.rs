@@ -6,7 +6,9 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use prost_types::Timestamp;
 use serde_json::{Value, json};
+use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::{
     names::{breaker_name, ingest_state_name},
     time::to_millis,
@@ -18,7 +20,7 @@ use thesis_proto::{
 use tonic::{Status, Streaming};
 
 use super::{
-    Client, Since,
+    Client,
     output::{CommandOutput, Resource, time},
     part, since,
 };
@@ -36,7 +38,7 @@ pub(crate) enum Command {
         wanted: Wanted,
         /// What changed from then on: a time such as 2031-01-01T00:00:00Z, or a span such as 24h
         #[arg(long, value_name = "TIME", value_parser = since)]
-        since: Since,
+        since: Timestamp,
     },
 }
 
@@ -159,22 +161,16 @@ async fn follow(
 }
 
 /// Runs a command. A backfill shows its progress on a terminal, unless a program reads its output.
-pub(super) async fn run(
-    command: Command,
-    mut client: Client,
-    for_program: bool,
-    now_ms: i64,
-) -> Result<CommandOutput, Status> {
+pub(super) async fn run(command: Command, mut client: Client, for_program: bool) -> Result<CommandOutput, Status> {
     match command {
         Command::Status => {
             let status = client.get_ingest_status(GetIngestStatusRequest {}).await?.into_inner().status;
             Ok(CommandOutput::One(resource(part(status)?, for_program)))
         }
         Command::Backfill { wanted, since } => {
-            let since = since.at(now_ms);
             let mut bar = (!for_program && io::stderr().is_terminal()).then(|| Bar {
                 since: to_millis(&since),
-                now_ms,
+                now_ms: SystemClock.now_ms(),
                 drawn: 0,
             });
             let request = BackfillRequest { scope: Some(wanted.scope()), since: Some(since) };

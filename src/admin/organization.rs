@@ -1,14 +1,10 @@
 //! Customers and their plans.
 
 use clap::Subcommand;
-use serde_json::json;
-use thesis_proto::v1::{CreateOrganizationRequest, ListOrganizationsRequest, Organization, SetOrganizationPlanRequest};
+use thesis_proto::v1::{CreateOrganizationRequest, ListOrganizationsRequest, SetOrganizationPlanRequest};
 use tonic::Status;
 
-use super::{
-    Client, one,
-    output::{CommandOutput, Resource, time},
-};
+use super::{Client, one, output::CommandOutput};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -30,18 +26,6 @@ pub(crate) enum Command {
         /// The plan's name
         plan: String,
     },
-}
-
-impl From<Organization> for Resource {
-    fn from(organization: Organization) -> Self {
-        Self(vec![
-            ("object", json!("organization")),
-            ("id", json!(organization.id)),
-            ("name", json!(organization.name)),
-            ("plan", json!(organization.plan)),
-            ("created_at", time(organization.created_at.as_ref())),
-        ])
-    }
 }
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {

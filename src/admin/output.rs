@@ -8,6 +8,7 @@ use thesis_proto::{
     json::{Error, List},
     metadata::SERVICE_TOKEN,
     time::{format_millis, to_millis},
+    v1::{AbusiveAddress, AuditEntry, Organization, Project, User},
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -28,7 +29,32 @@ impl Serialize for Resource {
     }
 }
 
-/// The output of a command.
+/// Lists the fields of a message for [`Resource`], with those that are times marked so.
+macro_rules! resource {
+    ($message:ident $(as $object:literal)? { $($field:ident $(: $kind:ident)?),* }) => {
+        impl From<$message> for Resource {
+            fn from(message: $message) -> Self {
+                Self(vec![
+                    $(("object", json!($object)),)?
+                    $((stringify!($field), resource!(@ message.$field $(: $kind)?))),*
+                ])
+            }
+        }
+    };
+    (@ $message:ident.$field:ident) => { json!($message.$field) };
+    (@ $message:ident.$field:ident: time) => { time($message.$field.as_ref()) };
+}
+
+resource!(Organization as "organization" { id, name, plan, created_at: time });
+resource!(Project as "project" {
+    id, name, organization_id, live_approved, live_requested_at: time, live_refusal, archived, created_at: time
+});
+resource!(User as "user" { id, email, administrator, created_at: time, email_confirmed_at: time });
+resource!(AuditEntry as "audit_entry" {
+    id, created_at: time, action, actor, actor_email, address, subject, organization_id
+});
+resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });
+
 pub(super) enum CommandOutput {
     One(Resource),
     List(Vec<Resource>),
@@ -139,7 +165,6 @@ fn error(status: &Status, cores: &str) -> ApiError {
     error
 }
 
-/// Returns true for an error about the service token.
 fn is_about_token(status: &Status) -> bool {
     let details = status.get_error_details();
     details.error_info().and_then(|info| info.metadata.get("param")).is_some_and(|param| param == SERVICE_TOKEN)
@@ -162,7 +187,6 @@ fn object(error: &ApiError, request_id: &str) -> String {
     serde_json::to_string(&Error::new(error, request_id)).expect("texts can be written")
 }
 
-/// The error for people.
 pub(super) fn error_text(status: &Status, cores: &str) -> String {
     let error = error(status, cores);
     match error.code {

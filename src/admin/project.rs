@@ -1,17 +1,13 @@
 //! Projects of organizations.
 
 use clap::Subcommand;
-use serde_json::json;
 use thesis_proto::v1::{
-    ApproveProjectRequest, ArchiveProjectRequest, CreateProjectRequest, ListProjectsRequest, Project,
-    RefuseProjectRequest, WithdrawProjectRequest,
+    ApproveProjectRequest, ArchiveProjectRequest, CreateProjectRequest, ListProjectsRequest, RefuseProjectRequest,
+    WithdrawProjectRequest,
 };
 use tonic::Status;
 
-use super::{
-    Client, one,
-    output::{CommandOutput, Resource, time},
-};
+use super::{Client, one, output::CommandOutput};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -53,22 +49,6 @@ pub(crate) enum Command {
         /// Its id
         project: String,
     },
-}
-
-impl From<Project> for Resource {
-    fn from(project: Project) -> Self {
-        Self(vec![
-            ("object", json!("project")),
-            ("id", json!(project.id)),
-            ("name", json!(project.name)),
-            ("organization_id", json!(project.organization_id)),
-            ("live_approved", json!(project.live_approved)),
-            ("live_requested_at", time(project.live_requested_at.as_ref())),
-            ("live_refusal", json!(project.live_refusal)),
-            ("archived", json!(project.archived)),
-            ("created_at", time(project.created_at.as_ref())),
-        ])
-    }
 }
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {

@@ -5,7 +5,7 @@ use prost_types::Timestamp;
 use serde_json::{Value, json};
 use thesis_proto::v1::{
     ConfirmUserRequest, CreateResetLinkRequest, CreateResetLinkResponse, CreateUserRequest, ListUsersRequest,
-    SetAdministratorRequest, User,
+    SetAdministratorRequest,
 };
 use tonic::Status;
 
@@ -45,19 +45,6 @@ pub(crate) enum Command {
         #[arg(long)]
         keep_memberships: bool,
     },
-}
-
-impl From<User> for Resource {
-    fn from(user: User) -> Self {
-        Self(vec![
-            ("object", json!("user")),
-            ("id", json!(user.id)),
-            ("email", json!(user.email)),
-            ("administrator", json!(user.administrator)),
-            ("created_at", time(user.created_at.as_ref())),
-            ("email_confirmed_at", time(user.email_confirmed_at.as_ref())),
-        ])
-    }
 }
 
 fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> CommandOutput {

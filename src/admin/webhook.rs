@@ -1,6 +1,7 @@
 //! Webhooks of projects, and their deliveries.
 
 use clap::{Subcommand, ValueEnum};
+use prost_types::Timestamp;
 use serde_json::json;
 use thesis_proto::{
     json as canonical,
@@ -9,7 +10,7 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    Client, Since,
+    Client,
     output::{CommandOutput, Resource},
     since,
 };
@@ -53,7 +54,7 @@ pub(crate) enum Command {
         webhook: String,
         /// Only deliveries created from then on: a time such as 2031-01-01T00:00:00Z, or a span such as 24h
         #[arg(long, value_name = "TIME", value_parser = since)]
-        since: Since,
+        since: Timestamp,
         /// Only deliveries that ended so [default: all that ended]
         #[arg(long)]
         status: Option<Ended>,
@@ -68,12 +69,7 @@ impl From<Webhook> for Resource {
 }
 
 /// Runs a command. It reports its progress on stderr, unless a program reads its output.
-pub(super) async fn run(
-    command: Command,
-    mut client: Client,
-    for_program: bool,
-    now_ms: i64,
-) -> Result<CommandOutput, Status> {
+pub(super) async fn run(command: Command, mut client: Client, for_program: bool) -> Result<CommandOutput, Status> {
     match command {
         Command::List { project } => {
             let request = ListProjectWebhooksRequest { project_id: project };
@@ -86,8 +82,7 @@ pub(super) async fn run(
                 Some(Ended::Failed) => DeliveryStatus::Failed,
             };
             let webhook_id = webhook.clone();
-            let since = Some(since.at(now_ms));
-            let request = ReplayWebhookDeliveriesRequest { webhook_id, since, status: status.into() };
+            let request = ReplayWebhookDeliveriesRequest { webhook_id, since: Some(since), status: status.into() };
             let mut stream = client.replay_webhook_deliveries(request).await?.into_inner();
             let (mut looked_at, mut replayed) = (0, 0);
             while let Some(progress) = stream.message().await? {

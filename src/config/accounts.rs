@@ -44,7 +44,6 @@ impl Accounts {
         Ok(AccountSettings { invited_only, invites_strangers, public_url: String::new(), mail: self.mail()?, set_up })
     }
 
-    /// The mail settings, if mail is sent.
     fn mail(&self) -> Result<Option<MailSettings>, Refused> {
         match (&self.smtp_url, &self.mail_from) {
             (None, None) => Ok(None),

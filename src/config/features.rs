@@ -46,7 +46,6 @@ pub(crate) struct FeatureFlags {
 }
 
 impl FeatureFlags {
-    /// The features that are on.
     pub(crate) fn features(&self) -> Result<Features, Refused> {
         if self.semantic_search_enabled {
             let refused = Refused::new("SEMANTIC_SEARCH_ENABLED", "`true`, but this version has no semantic search");

@@ -84,18 +84,15 @@ impl Keys {
         self.bootstrap_live_key = Some(live_key);
     }
 
-    /// The secret key, if one is set.
     pub(crate) fn secret_key(&self) -> Result<Option<[u8; 32]>, Refused> {
         let decode = |text: &SecretString| decode_secret("SVC_SECRET_KEY", text.expose_secret());
         self.secret_key.as_ref().map(decode).transpose()
     }
 
-    /// The service token, if one is set.
     pub(crate) fn service_token(&self) -> Result<Option<SecretString>, Refused> {
         self.service_token.clone().map(|token| judge_token(token, "its value")).transpose()
     }
 
-    /// Plans by name.
     pub(crate) fn plans(&self) -> Result<Plans, Refused> {
         match &self.plans_file {
             None => plans::built_in(),
@@ -120,12 +117,10 @@ impl Keys {
         Err(refused.remedy("set it to one of them"))
     }
 
-    /// The test key that exists after the start, if one is set.
     pub(crate) fn test_key(&self) -> Result<Option<SecretString>, Refused> {
         judge_key("SVC_BOOTSTRAP_TEST_KEY", TEST_PREFIX, self.bootstrap_test_key.as_ref())
     }
 
-    /// The live key that exists after the start, if one is set.
     pub(crate) fn live_key(&self) -> Result<Option<SecretString>, Refused> {
         judge_key("SVC_BOOTSTRAP_LIVE_KEY", LIVE_PREFIX, self.bootstrap_live_key.as_ref())
     }
@@ -156,7 +151,6 @@ pub(crate) fn judge_token(token: SecretString, holder: &str) -> Result<SecretStr
     Err(Refused::new("SVC_SERVICE_TOKEN", format!("{holder} has {wrong}")).remedy(remedy))
 }
 
-/// Reads a secret's text form.
 pub(crate) fn decode_secret(setting: &'static str, text: &str) -> Result<[u8; 32], Refused> {
     let bytes = BASE64.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| {
@@ -166,7 +160,6 @@ pub(crate) fn decode_secret(setting: &'static str, text: &str) -> Result<[u8; 32
     })
 }
 
-/// A secret's text form.
 pub(crate) fn encode_secret(secret: [u8; 32]) -> String {
     BASE64.encode(secret)
 }

@@ -60,7 +60,6 @@ pub(crate) fn web_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A listen address.
 pub(super) fn listener(text: &str) -> Result<SocketAddr, String> {
     text.trim().parse().map_err(|_| "it must be an IP address and a port, such as 0.0.0.0:8080".to_owned())
 }
@@ -106,7 +105,6 @@ pub(super) fn keyspace(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A whole number of a range.
 pub(super) fn whole<N>(range: RangeInclusive<N>) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
 where
     N: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
@@ -117,7 +115,6 @@ where
     }
 }
 
-/// A number from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "not a number from 0 to 1, such as 0.01".to_owned())

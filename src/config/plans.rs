@@ -46,12 +46,10 @@ impl From<Row> for Plan {
     }
 }
 
-/// The plans that ship with the program.
 pub(super) fn built_in() -> Result<Plans, Refused> {
     parse(BUILT_IN).map_err(|reason| Refused::new(SETTING, format!("the built-in plans: {reason}")))
 }
 
-/// The plans of an operator's file.
 pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
     let refused = |reason: String| Refused::new(SETTING, format!("{}: {reason}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| {

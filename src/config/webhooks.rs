@@ -8,11 +8,12 @@ use std::{
 };
 
 use clap::Args;
-use delivery_worker::{WorkerError, tls_config};
+use delivery_worker::{WorkerConfig, WorkerError, tls_config};
 use ipnet::IpNet;
 use thesis_net::resolve::Resolver;
 
 use super::{Refused, parse};
+use crate::role::Role;
 
 /// Exceptions for private installs and tests.
 #[derive(Debug, Args)]
@@ -48,9 +49,19 @@ impl Webhooks {
         self.webhook_ca_file.as_ref().map(read).transpose()
     }
 
-    /// Refuses a certificate that a worker could not use.
-    pub(crate) fn judge_root(&self, certificate: Option<&[u8]>) -> Result<(), Refused> {
-        tls_config(certificate).map(drop).map_err(|error| self.unusable(&error))
+    /// The settings of a worker, if the role has one. Every role refuses a certificate file that it cannot read.
+    pub(crate) fn worker(&self, role: Role) -> Result<Option<WorkerConfig>, Refused> {
+        let root_certificate = self.root_certificate()?;
+        if !role.is(Role::Worker) {
+            return Ok(None);
+        }
+        tls_config(root_certificate.as_deref()).map_err(|error| self.unusable(&error))?;
+        Ok(Some(WorkerConfig {
+            allow_networks: self.webhook_allow_networks.clone(),
+            root_certificate,
+            dns_servers: self.dns_servers.clone(),
+            ..WorkerConfig::default()
+        }))
     }
 
     /// Tells that a worker cannot be set up with these settings.

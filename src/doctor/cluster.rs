@@ -12,7 +12,6 @@ use crate::config::Settings;
 /// Minimum number of copies with which one node may be away.
 const MIN_COPIES: usize = 3;
 
-/// Looks at the cluster that the settings name.
 pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     // The check of the settings reports wrong ones.
     let Ok(options) = settings.store.scylla() else { return Vec::new() };

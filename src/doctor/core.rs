@@ -15,7 +15,6 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use super::{clock, finding::Finding};
 use crate::{admin::client, config::Settings, health};
 
-/// Timeout for each response of a core.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Precision, in milliseconds, of the time in a response's head.
 const SECOND_MS: i64 = 1_000;
@@ -44,7 +43,6 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     results.into_iter().flat_map(finding).collect()
 }
 
-/// The findings about one core.
 async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Unreachable> {
     let sent_at = SystemClock.now_ms();
     let response = timeout(RESPONSE_TIMEOUT, health::of_core(channel.clone())).await;

@@ -10,10 +10,8 @@ use crate::config::Settings;
 const NAME: &str = "dns";
 /// A name that is reserved for examples (RFC 2606).
 const EXAMPLE: &str = "example.com";
-/// Timeout for a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Queries the name servers.
 pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     // The check of the settings reports a resolver that cannot be created.
     let Ok(resolver) = settings.webhooks.resolver() else { return Vec::new() };

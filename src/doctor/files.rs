@@ -6,7 +6,6 @@ use crate::files::Files;
 /// Client connections below which the report calls the limit low.
 const MIN_CONNECTIONS: usize = 1_000;
 
-/// Judges the limit of open files.
 pub(super) fn check() -> Finding {
     let (soft, hard, files) = Files::known();
     let text = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());

@@ -5,7 +5,6 @@ use tokio::task::JoinError;
 
 use crate::config::Refused;
 
-/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
@@ -16,7 +15,6 @@ pub(super) enum Status {
     Problem,
 }
 
-/// The finding of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     object: &'static str,

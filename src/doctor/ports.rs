@@ -18,7 +18,6 @@ use crate::{
 /// Timeout for whoever holds a port.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A listener of this service.
 #[derive(Clone, Copy, PartialEq)]
 enum ServiceListener {
     Http,

@@ -26,7 +26,7 @@ pub(super) fn check(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
         core(settings, &mut errors);
     }
     if role.is(Role::Worker) {
-        worker(settings, &mut errors);
+        errors.of(settings.webhooks.resolver());
     }
     if !role.is(Role::Core) {
         errors.of(settings.core_channel(Arc::new(SystemClock)));
@@ -106,7 +106,7 @@ fn everywhere(role: Role, settings: &Settings, errors: &mut Errors) {
     errors.of(settings.tls.authorities());
     errors.of(settings.features.features());
     errors.of(telemetry::filter(settings.features.log.as_deref()));
-    errors.of(settings.webhooks.root_certificate());
+    errors.of(settings.webhooks.worker(role));
 }
 
 fn core(settings: &Settings, errors: &mut Errors) {
@@ -138,13 +138,5 @@ fn core(settings: &Settings, errors: &mut Errors) {
             errors.of(keys.secret_key());
             errors.of(keys.service_token());
         }
-    }
-}
-
-fn worker(settings: &Settings, errors: &mut Errors) {
-    let webhooks = &settings.webhooks;
-    errors.of(webhooks.resolver());
-    if let Ok(Some(certificate)) = webhooks.root_certificate() {
-        errors.of(webhooks.judge_root(Some(&certificate)));
     }
 }

@@ -18,7 +18,6 @@ use crate::{
     restore, secrets,
 };
 
-/// Looks at the store in the data folder.
 pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     let dir = settings.store.data_dir.clone();
     // The check of the settings reports a wrong secret key.

@@ -1,6 +1,6 @@
 //! The stream of events, over the public API.
 
-use std::{error::Error, iter::successors, time::Duration};
+use std::time::Duration;
 
 use reqwest::{
     Client, Response, StatusCode,
@@ -8,6 +8,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
+use thesis_net::causes::with_causes;
 use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 use url::Url;
@@ -17,7 +18,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum wait that the service may request.
 const MAX_SECONDS: u64 = 3_600;
 
-/// Opens the stream.
 pub(super) struct Api {
     http: Client,
     url: Url,
@@ -26,13 +26,11 @@ pub(super) struct Api {
     pub(super) base: String,
 }
 
-/// Why the stream is not open.
 pub(super) enum NotOpen {
     /// It will not be.
     Refused(String),
     /// It may be after a wait.
     Later {
-        /// The reason.
         why: String,
         /// The shortest wait.
         wait: Duration,
@@ -87,7 +85,6 @@ impl Api {
     }
 }
 
-/// The error in a refused response.
 async fn refused(response: Response) -> NotOpen {
     let (status, wait) = (response.status(), retry_after(response.headers()));
     let body = timeout(RESPONSE_TIMEOUT, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
@@ -113,9 +110,7 @@ fn retry_after(headers: &HeaderMap) -> Duration {
     Duration::from_secs(seconds.unwrap_or_default().min(MAX_SECONDS))
 }
 
-/// An error with its causes.
+/// An error with its causes, without the address.
 pub(super) fn whole(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let first: &(dyn Error + 'static) = &error;
-    successors(Some(first), |error| (*error).source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    with_causes(&error.without_url())
 }

@@ -20,7 +20,6 @@ use crate::Failure;
 
 /// Maximum silence of a stream, which sends its cursor every 15 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
-/// Maximum bytes of one event: 4 MiB.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Forwards the events of a stream, one after the other.

@@ -17,12 +17,9 @@ use url::Url;
 /// Timeout for the endpoint's response, as for a webhook's.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// POSTs events to an endpoint.
 pub(super) struct Forwarder {
     pub(super) http: Client,
-    /// The endpoint.
     pub(super) to: Url,
-    /// Signs.
     pub(super) secret: String,
     pub(super) clock: SharedClock,
     pub(super) ids: SharedIdSource,

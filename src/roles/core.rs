@@ -3,8 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use core_service::{
-    AccountSettings, Bootstrap, Core, CoreSettings, UpstreamSettings,
-    domain::{operation::Features, plan::Plans},
+    Core, CoreSettings,
     keys::{
         key_ring::KeyRing,
         secret_check::{self, Fit},
@@ -16,28 +15,20 @@ use core_service::{
     },
 };
 use secrecy::ExposeSecret as _;
-use thesis_net::{
-    clock::{SharedClock, SharedIdSource, SystemIdSource},
-    tls::Authorities,
-};
+use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
     Failure,
     config::{Refused, Settings, StoreKind, other_secret_key, refused_file},
     restore,
-    secrets::{self, FirstKey, Secrets, SetUpLink},
+    secrets::{self, KeptSecret, Secrets},
 };
 
 /// Settings that were found usable.
 pub(super) struct PreparedCore {
-    plans: Plans,
-    upstream: Option<UpstreamSettings>,
-    features: Features,
-    accounts: AccountSettings,
-    bootstrap: Bootstrap,
-    secrets: Secrets,
-    core_authorities: Authorities,
-    first_key: Option<FirstKey>,
+    /// The addresses for others are still empty.
+    settings: CoreSettings,
+    first_key: Option<KeptSecret>,
     /// None for the embedded store.
     cluster: Option<ScyllaOptions>,
 }
@@ -45,9 +36,9 @@ pub(super) struct PreparedCore {
 /// A core that runs.
 pub(super) struct StartedCore {
     pub(super) core: Arc<Core>,
-    pub(super) first_key: Option<FirstKey>,
+    pub(super) first_key: Option<KeptSecret>,
     /// While there is no administrator, on the embedded store.
-    pub(super) set_up: Option<SetUpLink>,
+    pub(super) set_up: Option<KeptSecret>,
     /// True if the store was created with another secret key, and uses this one from now on.
     is_key_replaced: bool,
 }
@@ -89,22 +80,38 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
         }
     };
     if let Some(first) = &first_key {
-        bootstrap.test_key = Some(first.key.clone());
+        bootstrap.test_key = Some(first.text.clone());
     }
-    Ok(PreparedCore { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
+    let settings = CoreSettings {
+        secret_key: secrets.secret_key,
+        service_token: secrets.service_token,
+        plans,
+        features,
+        webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
+        dns_servers: settings.webhooks.dns_servers.clone(),
+        advertise_url: String::new(),
+        core_authorities,
+        upstream,
+        sandbox_fixtures: settings.features.sandbox_fixtures,
+        sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
+        search_dir: cluster.is_none().then(|| settings.store.data_dir.join("search")),
+        accounts,
+        bootstrap,
+    };
+    Ok(PreparedCore { settings, first_key, cluster })
 }
 
 /// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where
 /// REST does.
 pub(super) async fn start(
     settings: &Settings,
-    prepared: PreparedCore,
+    PreparedCore { settings: mut core_settings, first_key, cluster }: PreparedCore,
     internal: SocketAddr,
     http: SocketAddr,
     clock: &SharedClock,
     ids: &SharedIdSource,
 ) -> Result<StartedCore, Failure> {
-    let store: SharedBackend = match prepared.cluster {
+    let store: SharedBackend = match cluster {
         Some(options) => {
             let store = ScyllaStore::connect(options, Arc::clone(clock)).await;
             Arc::new(store.map_err(|error| settings.store.refused(&error))?)
@@ -114,39 +121,20 @@ pub(super) async fn start(
             Arc::new(store.map_err(|error| refused_file(&settings.store.data_dir, &error))?)
         }
     };
-    let keys = KeyRing::new(prepared.secrets.secret_key.expose_secret(), Arc::clone(ids));
+    let keys = KeyRing::new(core_settings.secret_key.expose_secret(), Arc::clone(ids));
     let fit = secret_check::fits(store.as_ref(), &keys, settings.keys.replace_secret_key).await;
     let fit = fit.map_err(|error| settings.store.unstarted(&error))?;
     if let Some(refused) = other_secret_key(fit) {
         return Err(refused.into());
     }
-    let core_settings = CoreSettings {
-        secret_key: prepared.secrets.secret_key,
-        service_token: prepared.secrets.service_token,
-        plans: prepared.plans,
-        features: prepared.features,
-        webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
-        dns_servers: settings.webhooks.dns_servers.clone(),
-        advertise_url: settings.addresses.advertise_url(settings.tls.scheme(), internal, &settings.store.scylla_nodes),
-        core_authorities: prepared.core_authorities,
-        upstream: prepared.upstream,
-        sandbox_fixtures: settings.features.sandbox_fixtures,
-        sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
-        search_dir: match settings.store.kind {
-            StoreKind::Embedded => Some(settings.store.data_dir.join("search")),
-            StoreKind::Scylla => None,
-        },
-        accounts: AccountSettings {
-            public_url: settings.addresses.public_url(settings.tls.scheme(), http),
-            ..prepared.accounts
-        },
-        bootstrap: prepared.bootstrap,
-    };
+    let scheme = settings.tls.scheme();
+    core_settings.advertise_url = settings.addresses.advertise_url(scheme, internal, &settings.store.scylla_nodes);
+    core_settings.accounts.public_url = settings.addresses.public_url(scheme, http);
     let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await;
     let core = core.map_err(|error| settings.store.unstarted(&error))?;
     let set_up = match settings.store.kind {
         StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
         StoreKind::Scylla => None,
     };
-    Ok(StartedCore { core, first_key: prepared.first_key, set_up, is_key_replaced: fit == Fit::Replaced })
+    Ok(StartedCore { core, first_key, set_up, is_key_replaced: fit == Fit::Replaced })
 }

@@ -49,7 +49,6 @@ pub struct OpenedStream {
 impl Hub {
     /// A hub over cores: streams are opened at each in turn, the logs are read from any. `render` makes an event's
     /// body. It works from its first stream on until `shutdown`; then its streams end.
-    #[must_use]
     pub fn new(
         cores: &[Arc<Streams>],
         any: &Arc<Streams>,
@@ -79,7 +78,6 @@ impl Hub {
     }
 
     /// Cancelled when streams end because this process stops.
-    #[must_use]
     pub fn stopping(&self) -> CancellationToken {
         self.shutdown.clone()
     }

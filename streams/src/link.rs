@@ -271,7 +271,6 @@ impl OpenStream {
     }
 
     /// The reason why the stream ends, once it must. Check before each write.
-    #[must_use]
     pub fn ended(&self) -> Option<EndReason> {
         self.signal.ended()
     }

@@ -38,14 +38,12 @@ impl Subscription {
     }
 
     /// The cursor after all events that were shown or do not match.
-    #[must_use]
     pub fn cursor(&self) -> String {
         self.cursors.encode(&self.positions)
     }
 
     /// The cursor after the events that all of these subscriptions of one view have shown; `None` without
     /// subscriptions.
-    #[must_use]
     pub fn common_cursor<'a>(subscriptions: impl IntoIterator<Item = &'a Self>) -> Option<String> {
         let mut subscriptions = subscriptions.into_iter();
         let first = subscriptions.next()?;
@@ -60,7 +58,6 @@ impl Subscription {
 
     /// Counts the events that pass its filter and were not read. It may count more while it reads events that memory no
     /// longer has.
-    #[must_use]
     pub fn behind(&self) -> u64 {
         self.followers.iter().map(|follower| follower.behind(&self.shared.filter)).sum()
     }

@@ -39,7 +39,7 @@ fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
         livemode: claimed.webhook.live,
         is_test: delivery.is_test,
         replay_of: delivery.replay_of.clone(),
-        traceparent: Trace::from_stored(&delivery.trace).map(|trace| trace.to_header()).unwrap_or_default(),
+        traceparent: Trace::from_stored(&delivery.trace).map(|trace| trace.header()).unwrap_or_default(),
     }
 }
 

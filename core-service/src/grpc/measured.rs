@@ -6,16 +6,21 @@ use std::{
 };
 
 use axum::{extract::Request, middleware::Next, response::Response};
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use thesis_net::metric::{InProgress, describe};
+use thesis_net::metric::{ANY, Counter, Histogram, InProgress};
+use thesis_proto::descriptors::methods;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::reflection;
+thesis_net::declare_metrics! {
+    fn declare_metrics;
 
-const CALLS: &str = "grpc_requests_total";
-const SECONDS: &str = "grpc_request_seconds";
-const IN_PROGRESS: &str = "grpc_requests_in_progress";
+    CALLS: Counter = "grpc_requests_total", &[("method", ANY), ("code", ANY)],
+        "Calls over gRPC, by method and the code at the head of the answer";
+    SECONDS: Histogram = "grpc_request_seconds", &[("method", ANY)],
+        "Time until the head of the answer of a call over gRPC, by method";
+    IN_PROGRESS: Gauge = "grpc_requests_in_progress", &[], "Calls over gRPC whose answer has not begun";
+}
+
 /// Label of calls outside the contract: health, reflection, and unknown methods.
 const OTHER: &str = "other";
 /// Number of status codes of gRPC.
@@ -38,12 +43,11 @@ impl MethodCounts {
     }
 
     fn code(&self, code: Code) -> &Counter {
-        self.codes[code as usize]
-            .get_or_init(|| counter!(CALLS, "method" => self.name.clone(), "code" => format!("{code:?}")))
+        self.codes[code as usize].get_or_init(|| CALLS.begin(&[&self.name, &format!("{code:?}")]))
     }
 
     fn seconds(&self) -> &Histogram {
-        self.seconds.get_or_init(|| histogram!(SECONDS, "method" => self.name.clone()))
+        self.seconds.get_or_init(|| SECONDS.begin(&[&self.name]))
     }
 }
 
@@ -52,22 +56,19 @@ struct Methods {
     /// Methods by path.
     known: HashMap<String, MethodCounts>,
     other: MethodCounts,
-    in_progress: Gauge,
 }
 
 static METHODS: LazyLock<Methods> = LazyLock::new(|| {
-    describe::<Counter>(CALLS, "Calls over gRPC, by method and the code at the head of the answer");
-    describe::<Histogram>(SECONDS, "Time until the head of the answer of a call over gRPC, by method");
-    describe::<Gauge>(IN_PROGRESS, "Calls over gRPC whose answer has not begun");
-    let known = reflection::methods().map(|(service, method)| {
-        let name = service.rsplit('.').next().unwrap_or(&service);
+    let known = methods().map(|(service, method)| {
+        let (name, method) = (service.rsplit('.').next().unwrap_or(&service), method.name());
         (format!("/{service}/{method}"), MethodCounts::new(&format!("{name}/{method}")))
     });
-    Methods { known: known.collect(), other: MethodCounts::new(OTHER), in_progress: gauge!(IN_PROGRESS) }
+    Methods { known: known.collect(), other: MethodCounts::new(OTHER) }
 });
 
 /// Declares the metrics. Install the recorder first.
 pub(super) fn declare() {
+    declare_metrics();
     LazyLock::force(&METHODS);
 }
 
@@ -89,7 +90,7 @@ impl Drop for Counting {
 /// Answers a call, and counts it.
 pub(super) async fn measure(request: Request, next: Next) -> Response {
     let method = METHODS.known.get(request.uri().path()).unwrap_or(&METHODS.other);
-    let _in_progress = InProgress::begin(&METHODS.in_progress);
+    let _in_progress = InProgress::begin(IN_PROGRESS.one());
     let mut counting = Counting { method, began: Instant::now(), code: Code::Cancelled, _in_progress };
     let response = next.run(request).await;
     // Headers without a status mean success.

@@ -8,9 +8,11 @@ use std::{
 };
 
 use http::Request;
-use prost::Message as _;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
-use thesis_proto::{metadata::SERVICE_TOKEN, v1};
+use thesis_proto::{
+    descriptors::{FILES, methods},
+    metadata::SERVICE_TOKEN,
+};
 use tonic::{body::Body, server::NamedService, service::Routes};
 use tonic_reflection::server::{Builder, Error};
 use tower::Service;
@@ -35,35 +37,9 @@ const MAX_REQUEST: usize = 4 * 1024;
 /// The prefix of each name of the contract.
 const PACKAGE: &str = "thesis.v1.";
 
-static FILES: LazyLock<FileDescriptorSet> =
-    LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
-
-/// The full name of every service of the contract.
-pub(super) fn services() -> impl Iterator<Item = String> {
-    let names = |file: &'static FileDescriptorProto| {
-        file.service.iter().map(|service| format!("{}.{}", file.package(), service.name()))
-    };
-    FILES.file.iter().flat_map(names)
-}
-
-/// Every method of the contract: full name of its service, and its own name.
-pub(super) fn methods() -> impl Iterator<Item = (String, &'static str)> {
-    FILES.file.iter().flat_map(|file| {
-        file.service.iter().flat_map(move |service| {
-            let full = format!("{}.{}", file.package(), service.name());
-            service.method.iter().map(move |method| (full.clone(), method.name()))
-        })
-    })
-}
-
 static STREAMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let methods = |file: &'static FileDescriptorProto| {
-        file.service.iter().flat_map(move |service| {
-            let streaming = service.method.iter().filter(|method| method.server_streaming());
-            streaming.map(move |method| format!("/{}.{}/{}", file.package(), service.name(), method.name()))
-        })
-    };
-    FILES.file.iter().flat_map(methods).collect()
+    let streaming = methods().filter(|(_, method)| method.server_streaming());
+    streaming.map(|(service, method)| format!("/{service}/{}", method.name())).collect()
 });
 
 /// True if a path names a method with a response stream.

@@ -235,8 +235,8 @@ async fn a_public_listener_has_the_public_services_alone() {
     let core = core().await;
     let routes = guarded(public_services(&core), Guard::new(&core, Exposure::Public, Vec::new()));
     let (mut public, mut internal) = (0, 0);
-    for (service, method) in reflection::methods() {
-        let path = format!("/{service}/{method}");
+    for (service, method) in descriptors::methods() {
+        let path = format!("/{service}/{}", method.name());
         let answer = routes.clone().oneshot(request(&path, &[("x-service-token", SERVICE_TOKEN)], &[])).await.unwrap();
         let code = Status::from_header_map(answer.headers()).map(|status| status.code());
         let is_public = Exposure::Public.has(&service);

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use thesis_net::{
     clock::SharedClock,
-    trace::{Kind, Span, Trace},
+    trace::{Span, SpanKind, Trace},
 };
 use thesis_proto::error::ApiError;
 use tonic::{Code, Response, Status};
@@ -34,7 +34,7 @@ impl Traced {
     /// Starts to trace an operation; none if neither log nor span is enabled. Its work belongs to its span.
     pub(super) fn begin(core: &Core, operation: Operation, meta: &mut RequestMeta) -> Option<Box<Self>> {
         let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
-        let mut span = Span::enter(&meta.trace, meta.continues, Kind::Server);
+        let mut span = Span::enter(&meta.trace, meta.continues, SpanKind::Server);
         if span.is_none() && !is_logged {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thesis_net::trace::{Kind as SpanKind, Span};
+use thesis_net::trace::{Span, SpanKind};
 use thesis_proto::{
     error::{ApiError, FieldError},
     reference::{handle_form, symbol_form},

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use async_trait::async_trait;
-use thesis_net::trace::{Kind, Span};
+use thesis_net::trace::{Span, SpanKind};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -42,7 +42,7 @@ impl ObservedStore {
 
     /// A span of a call, if its request is sampled.
     fn span(&self, call: &'static str, table: Option<&'static Table>) -> Option<Span> {
-        let mut span = Span::step(Kind::Client, || match table {
+        let mut span = Span::step(SpanKind::Client, || match table {
             Some(table) => format!("{call} {}", table.name).into(),
             None => call.into(),
         })?;

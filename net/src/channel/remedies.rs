@@ -1,9 +1,11 @@
 //! Remedies for TLS errors between this process and core.
 
-use std::{error::Error, io, iter::successors, sync::Arc};
+use std::{error::Error, io, sync::Arc};
 
 use rustls::CertificateError;
 use tonic::Status;
+
+use crate::causes::causes;
 
 /// The remedy for a failed call, carried as the source of its error.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +13,6 @@ use tonic::Status;
 struct Remedy(&'static str);
 
 /// The remedy for a call that reached no core because of TLS; `None` when the error suggests none.
-#[must_use]
 pub fn remedy(status: &Status) -> Option<&'static str> {
     status.source()?.downcast_ref::<Remedy>().map(|remedy| remedy.0)
 }
@@ -66,14 +67,6 @@ fn remedy_for_certificate(error: &CertificateError) -> &'static str {
 /// The TLS error that caused an error, such as an untrusted certificate.
 pub(super) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
-}
-
-/// An error and its sources.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    successors(Some(error), |error| {
-        let error: &'a (dyn Error + 'static) = *error;
-        error.source()
-    })
 }
 
 /// True if the other side accepted the connection and then closed it.

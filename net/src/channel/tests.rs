@@ -5,6 +5,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use thesis_proto::v1::{
+    self,
     meta_service_client::MetaServiceClient,
     meta_service_server::{MetaService, MetaServiceServer},
     stream_service_client::StreamServiceClient,

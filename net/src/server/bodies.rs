@@ -18,17 +18,14 @@ const DROP_AGE: Duration = Duration::from_secs(1);
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each has its text")]
 pub enum BodyError {
-    /// It is too large.
     #[error("the body is too large")]
     TooLarge,
-    /// It broke off.
     #[error("the body broke off")]
     Broken,
-    /// It did not arrive in time.
     #[error("the body did not arrive in time")]
     Late,
-    /// Other bodies leave no room for it.
     #[error("there is no room for the body")]
     NoRoom,
 }
@@ -43,7 +40,6 @@ pub struct Bodies {
 
 impl Bodies {
     /// Room for this many bytes.
-    #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { room: Arc::new(Semaphore::new(bytes)), crowded: Arc::default() }
     }

@@ -51,7 +51,6 @@ const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 /// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.
 const PREFACE: &[u8; 4] = b"PRI ";
 
-/// The settings of both protocols.
 pub(super) struct Protocols {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
@@ -86,7 +85,6 @@ pub(super) struct ServerContext<A> {
     pub(super) shutdown: CancellationToken,
 }
 
-/// Serves a connection until it ends.
 pub(super) async fn serve<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,
@@ -139,7 +137,6 @@ pub(super) async fn serve<A: RequestHandler>(
     }
 }
 
-/// The requests of one connection.
 struct ConnectionRequests<A: RequestHandler> {
     served: Arc<ServerContext<A>>,
     peer: A::Peer,

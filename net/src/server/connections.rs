@@ -48,7 +48,6 @@ impl Connections {
         (open, self.size - self.room.available_permits())
     }
 
-    /// Adds a connection.
     pub(super) fn add(&self, may_give_up: u32, open: usize) -> Arc<Meter> {
         let meter = Arc::new(Meter::new(may_give_up));
         let mut meters = self.meters.lock();

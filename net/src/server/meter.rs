@@ -36,7 +36,6 @@ const REFUSAL_INTERVAL_MS: u64 = 5;
 /// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
-/// The counts and times of one connection.
 #[derive(Debug)]
 pub(super) struct Meter {
     began: Instant,
@@ -128,7 +127,6 @@ impl Meter {
             || self.is_blocked_for(read_timeout)
     }
 
-    /// Notes that the connection becomes a stream, without HTTP.
     pub(super) fn becomes_stream(&self) {
         self.is_stream.store(true, Relaxed);
     }
@@ -139,7 +137,6 @@ impl Meter {
         (blocked_ms != NEVER).then(|| self.began + Duration::from_millis(blocked_ms))
     }
 
-    /// True if a write has waited for longer than this.
     pub(super) fn is_blocked_for(&self, time: Duration) -> bool {
         self.is_longer(&self.blocked_ms, time)
     }
@@ -153,7 +150,6 @@ impl Meter {
         self.flushed.load(Relaxed)
     }
 
-    /// Notes that bytes wait to be written.
     pub(super) fn waits_for_flush(&self) {
         self.flushed.store(false, Relaxed);
     }
@@ -165,19 +161,8 @@ impl Meter {
         self.waits(flushed.is_pending());
     }
 
-    /// Notes how the end of all writing went: over TLS it is a write as well.
-    pub(super) fn ended_writing(&self, ended: &Poll<io::Result<()>>) {
-        self.waits(ended.is_pending());
-    }
-
-    /// Notes how a write went.
-    pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
-        self.waits_for_flush();
-        self.waits(written.is_pending());
-    }
-
     /// Notes whether the peer has to take bytes before more can be written.
-    fn waits(&self, is_blocked: bool) {
+    pub(super) fn waits(&self, is_blocked: bool) {
         if !is_blocked {
             self.blocked_ms.store(NEVER, Relaxed);
         } else if self.blocked_ms.load(Relaxed) == NEVER {
@@ -236,7 +221,6 @@ impl Meter {
         }
     }
 
-    /// Counts a request that a limit refused.
     pub(super) fn was_refused(&self) {
         let now_ms = self.now_ms();
         self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + REFUSAL_INTERVAL_MS);
@@ -281,7 +265,6 @@ impl Meter {
         true
     }
 
-    /// Counts the end of a request.
     pub(super) fn ended(&self) {
         self.last_ms.store(self.now_ms(), Relaxed);
         self.open.fetch_sub(1, Relaxed);

@@ -112,7 +112,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.meter.wrote(&written);
+        self.meter.waits_for_flush();
+        self.meter.waits(written.is_pending());
         written
     }
 
@@ -122,7 +123,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.meter.wrote(&written);
+        self.meter.waits_for_flush();
+        self.meter.waits(written.is_pending());
         written
     }
 
@@ -138,7 +140,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.meter.ended_writing(&ended);
+        // Over TLS it is a write as well.
+        self.meter.waits(ended.is_pending());
         ended
     }
 }
@@ -207,7 +210,7 @@ mod tests {
         let place = ConnectionEntry { meter: connections.add(0, 0), connections };
         let meter = Arc::clone(&place.meter);
         let taking = place.begin(Version::HTTP_11).taken_over();
-        let mut server = Metered::new(Wire::Plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
+        let mut server = Metered::new(Wire::plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
         assert_eq!(tcp_user_timeout(server.stream.tcp()).unwrap(), 600_000, "TCP cuts nobody off sooner");
         while timeout(Duration::from_secs(1), server.write(&[0; 64 * 1024])).await.is_ok() {}
         assert!(server.blocked_since().is_some());

@@ -6,7 +6,7 @@
 //! window closes, even if the peer answers, so it must be as long. Therefore a client of Server-Sent Events without a
 //! network is noticed after ten minutes; WebSockets have pongs.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -37,11 +37,5 @@ impl Takeover {
         if let Some(serve) = serve {
             serve(socket).await;
         }
-    }
-}
-
-impl fmt::Debug for Takeover {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Takeover")
     }
 }

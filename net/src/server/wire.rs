@@ -15,6 +15,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use crate::tls::Acceptor;
 
@@ -24,19 +25,18 @@ const HANDSHAKE: u8 = 22;
 const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
     content-length: 48\r\n\r\nThis port speaks TLS; take https:// in the URL.\n";
 
-/// The bytes of a connection.
+/// The bytes of a connection: as they are, or by TLS, in a box, so that it takes no room in plain connections.
 #[derive(Debug)]
-pub enum Wire {
-    /// As they are.
-    Plain(TcpStream),
-    /// By TLS; in a box, so that it takes no room in plain connections.
-    Tls(Box<TlsStream<TcpStream>>),
-}
+pub struct Wire(Either<TcpStream, Box<TlsStream<TcpStream>>>);
 
 impl Wire {
+    pub(super) const fn plain(stream: TcpStream) -> Self {
+        Self(Either::Left(stream))
+    }
+
     /// Shakes hands where the listener speaks TLS. The client's pace decides how long that takes.
     pub(super) async fn open(stream: TcpStream, tls: Option<&Acceptor>) -> io::Result<Self> {
-        let Some(tls) = tls else { return Ok(Self::Plain(stream)) };
+        let Some(tls) = tls else { return Ok(Self::plain(stream)) };
         let mut first = [0];
         if stream.peek(&mut first).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -47,79 +47,58 @@ impl Wire {
             return Err(io::Error::other("it does not speak TLS"));
         }
         // In a box, so that the room for a handshake is free afterwards.
-        Ok(Self::Tls(Box::new(Box::pin(tls.accept(stream)).await?)))
+        Ok(Self(Either::Right(Box::new(Box::pin(tls.accept(stream)).await?))))
     }
 
     /// The system's socket.
     pub(super) fn tcp(&self) -> &TcpStream {
-        match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(stream) => stream.get_ref().0,
+        match &self.0 {
+            Either::Left(stream) => stream,
+            Either::Right(stream) => stream.get_ref().0,
         }
     }
 }
 
+// A flush changes nothing in a plain connection.
 impl AsyncRead for Wire {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => {
-                // Streams write without flushing, but they read as well: waiting bytes go on then.
-                if stream.get_ref().1.wants_write()
-                    && let Poll::Ready(Err(error)) = Pin::new(&mut *stream).poll_flush(context)
-                {
-                    return Poll::Ready(Err(error));
-                }
-                Pin::new(stream).poll_read(context, buffer)
-            }
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Streams write without flushing, but they read as well: waiting bytes go on then.
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.0).poll_flush(context) {
+            return Poll::Ready(Err(error));
         }
+        Pin::new(&mut self.0).poll_read(context, buffer)
     }
 }
 
 /// Over TLS nothing is taken while encrypted bytes wait, so that a slow peer is seen, as it is without TLS.
 impl AsyncWrite for Wire {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => {
-                ready!(Pin::new(&mut *stream).poll_flush(context))?;
-                Pin::new(stream).poll_write(context, bytes)
-            }
-        }
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(Pin::new(&mut self.0).poll_flush(context))?;
+        Pin::new(&mut self.0).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Self::Tls(stream) => {
-                ready!(Pin::new(&mut *stream).poll_flush(context))?;
-                Pin::new(stream).poll_write_vectored(context, slices)
-            }
-        }
+        ready!(Pin::new(&mut self.0).poll_flush(context))?;
+        Pin::new(&mut self.0).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.0.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

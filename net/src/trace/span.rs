@@ -1,4 +1,8 @@
 //! Spans: the measured steps of sampled requests, and the queue to their exporter.
+//!
+//! They are not those of `tracing-opentelemetry`. It draws the id of a trace when the first span begins, and a trace
+//! here has its id before: the id decides about sampling, is in the log of requests that are not sampled, and of a
+//! delivery it is a hash, so that all attempts share it. Its layer would also have to see each span of each request.
 
 use std::{
     borrow::Cow,
@@ -12,18 +16,26 @@ use std::{
 
 use futures::future::Either;
 use http::HeaderMap;
+use opentelemetry::{
+    InstrumentationScope, KeyValue, SpanId, TraceId, Value,
+    trace::{SpanContext, SpanKind, Status, TraceFlags, TraceState},
+};
+use opentelemetry_sdk::trace::SpanData;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::{SpanId, Trace, cap::Cap};
-use crate::clock::SharedIdSource;
+use super::Trace;
+use crate::clock::{SharedIdSource, random};
 
 /// Maximum spans that wait to be exported; more are dropped and counted.
 const MAX_WAITING: usize = 4_096;
 
 /// The span exporter's state; empty if this process exports none.
 static SPANS: OnceLock<Spans> = OnceLock::new();
-/// The traces that callers have forced on this process.
-static FORCED: Cap = Cap::new();
+/// Maximum sampled traces that callers can begin in a second.
+pub(super) const MAX_FORCED: u64 = 20;
+/// The traces that callers have begun in a second: the second, and their number.
+static FORCED: Mutex<(i64, u64)> = Mutex::new((0, 0));
 
 tokio::task_local! {
     /// The span in which this task works. Only sampled requests set it.
@@ -37,27 +49,14 @@ struct Spans {
     ids: SharedIdSource,
 }
 
-/// The share of new traces that are sampled.
+/// The share of new traces that are sampled, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sampling(u64);
+pub struct Sampling(pub f64);
 
 impl Sampling {
-    /// A share from 0 to 1.
-    #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "saturates"
-    )]
-    pub fn of(share: f64) -> Self {
-        Self((share * u64::MAX as f64) as u64)
-    }
-
     /// True if a new trace is sampled. Its id decides, so that every role decides the same.
     pub(super) fn takes(self, trace: &Trace) -> bool {
-        let number = u64::from_be_bytes(*trace.id.last_chunk().expect("8 of 16"));
-        self.0 == u64::MAX || number < self.0
+        self.0 >= 1.0 || (trace.id as u64 as f64) < self.0 * u64::MAX as f64
     }
 }
 
@@ -78,20 +77,26 @@ pub fn take_dropped() -> u64 {
 /// The trace of a request from outside: the caller's, or the new one; and whether it is the caller's.
 pub fn enter(headers: &HeaderMap, new: impl FnOnce() -> Trace, now_ms: i64) -> (Trace, bool) {
     match Trace::of(headers) {
-        Some(trace) => (Trace { sampled: trace.sampled && FORCED.take(now_ms), ..trace }, true),
+        Some(trace) => (Trace { sampled: trace.sampled && may_force(&mut FORCED.lock(), now_ms), ..trace }, true),
         None => (sampled_by_share(new()), false),
     }
 }
 
+/// Counts a caller's sampled trace, if one is left in this second.
+pub(super) fn may_force((second, count): &mut (i64, u64), now_ms: i64) -> bool {
+    let now = now_ms.div_euclid(1_000);
+    *count = if now == *second { *count + 1 } else { 1 };
+    *second = now;
+    *count <= MAX_FORCED
+}
+
 /// The trace of a delivery: its event's, or its own; and whether it is the event's.
-#[must_use]
 pub fn of_delivery(traceparent: &str, delivery_id: &str) -> (Trace, bool) {
     let of_event = Trace::parse(traceparent.as_bytes()).map(|trace| (trace, true));
     of_event.unwrap_or_else(|| (sampled_by_share(Trace::of_delivery(delivery_id)), false))
 }
 
 /// True if this process exports spans.
-#[must_use]
 pub fn is_exported() -> bool {
     SPANS.get().is_some()
 }
@@ -102,7 +107,6 @@ fn sampled_by_share(trace: Trace) -> Trace {
 }
 
 /// The sampled span in which this task works, if it does.
-#[must_use]
 pub fn current() -> Option<Trace> {
     CURRENT.try_with(|trace| *trace).ok()
 }
@@ -116,67 +120,6 @@ pub fn within<F: Future>(trace: Option<Trace>, work: F) -> impl Future<Output = 
     }
 }
 
-/// The role of a span towards its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Answers a request.
-    Server,
-    /// Makes a request.
-    Client,
-    /// A step within a process.
-    Internal,
-}
-
-/// A value of an attribute.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A text.
-    Text(Cow<'static, str>),
-    /// A number.
-    Int(i64),
-}
-
-impl From<&'static str> for Value {
-    fn from(text: &'static str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Int(number)
-    }
-}
-
-/// A span that ended.
-#[derive(Clone, Debug)]
-pub struct SpanData {
-    /// Its trace and its own id.
-    pub trace: Trace,
-    /// Its parent; none for the first one of a trace.
-    pub parent: Option<SpanId>,
-    /// True if the parent belongs to another process.
-    pub is_remote: bool,
-    /// Its role towards the parent.
-    pub kind: Kind,
-    /// Its name: never anything that a caller chose.
-    pub name: Cow<'static, str>,
-    /// Start time.
-    pub start: SystemTime,
-    /// End time.
-    pub end: SystemTime,
-    /// Facts about it, by the names of OpenTelemetry's conventions or of this service.
-    pub attributes: Vec<(&'static str, Value)>,
-    /// The reason of a failure.
-    pub error: Option<Cow<'static, str>>,
-}
-
 /// A span under way. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Span(Option<Box<SpanData>>);
@@ -185,58 +128,68 @@ impl Span {
     /// The first span here of a request: it continues `trace`, or begins it. None unless it is sampled and this process
     /// exports spans.
     #[must_use]
-    pub fn enter(trace: &Trace, continues: bool, kind: Kind) -> Option<Self> {
+    pub fn enter(trace: &Trace, continues: bool, kind: SpanKind) -> Option<Self> {
         Self::open(trace, continues, true, kind, Cow::Borrowed(""))
     }
 
     /// A step of this task's work. None unless the work is sampled.
     #[must_use]
-    pub fn step(kind: Kind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Self> {
+    pub fn step(kind: SpanKind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Self> {
         Self::open(&current()?, true, false, kind, name())
     }
 
-    fn open(trace: &Trace, continues: bool, is_remote: bool, kind: Kind, name: Cow<'static, str>) -> Option<Self> {
+    fn open(trace: &Trace, continues: bool, is_remote: bool, kind: SpanKind, name: Cow<'static, str>) -> Option<Self> {
         let spans = SPANS.get().filter(|_| trace.sampled)?;
-        let mut trace = *trace;
-        let parent = continues.then_some(trace.span);
-        spans.ids.fill(&mut trace.span);
-        let (start, attributes) = (now(), Vec::new());
-        let (end, error) = (start, None);
-        Some(Self(Some(Box::new(SpanData { trace, parent, is_remote, kind, name, start, end, attributes, error }))))
+        let id = SpanId::from_bytes(random(spans.ids.as_ref()));
+        let (trace_id, start) = (TraceId::from(trace.id), now());
+        Some(Self(Some(Box::new(SpanData {
+            span_context: SpanContext::new(trace_id, id, TraceFlags::SAMPLED, false, TraceState::NONE),
+            parent_span_id: if continues { SpanId::from(trace.span) } else { SpanId::INVALID },
+            parent_span_is_remote: is_remote,
+            span_kind: kind,
+            name,
+            start_time: start,
+            end_time: start,
+            attributes: Vec::new(),
+            dropped_attributes_count: 0,
+            events: Default::default(),
+            links: Default::default(),
+            status: Status::Unset,
+            instrumentation_scope: InstrumentationScope::builder("trade-thesis").build(),
+        }))))
+    }
+
+    fn data(&mut self) -> &mut SpanData {
+        self.0.as_mut().expect("only its drop takes it")
     }
 
     /// The trace of the work in this span.
-    #[must_use]
     pub fn trace(&self) -> Trace {
-        self.0.as_ref().map(|span| span.trace).unwrap_or_default()
+        let context = &self.0.as_ref().expect("only its drop takes it").span_context;
+        let (id, span) = (context.trace_id().to_bytes(), context.span_id().to_bytes());
+        Trace { id: u128::from_be_bytes(id), span: u64::from_be_bytes(span), sampled: true }
     }
 
-    /// Names it.
+    /// Names it, never by anything that a caller chose.
     pub fn name(&mut self, name: impl Into<Cow<'static, str>>) {
-        if let Some(span) = &mut self.0 {
-            span.name = name.into();
-        }
+        self.data().name = name.into();
     }
 
-    /// Adds an attribute.
+    /// Adds an attribute, named by OpenTelemetry's conventions or by this service.
     pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
-        if let Some(span) = &mut self.0 {
-            span.attributes.push((name, value.into()));
-        }
+        self.data().attributes.push(KeyValue::new(name, value));
     }
 
     /// Marks it as failed.
-    pub fn fail(&mut self, why: impl Into<Cow<'static, str>>) {
-        if let Some(span) = &mut self.0 {
-            span.error = Some(why.into());
-        }
+    pub fn fail(&mut self, reason: impl Into<Cow<'static, str>>) {
+        self.data().status = Status::error(reason);
     }
 }
 
 impl Drop for Span {
     fn drop(&mut self) {
         let Some((mut span, spans)) = self.0.take().zip(SPANS.get()) else { return };
-        span.end = now();
+        span.end_time = now();
         if spans.queue.try_send(*span).is_err() {
             spans.dropped.fetch_add(1, Relaxed);
         }

@@ -1,13 +1,16 @@
 use http::{HeaderMap, HeaderValue};
 use proptest::prelude::*;
 
-use super::{cap::*, *};
+use super::{
+    span::{MAX_FORCED, may_force},
+    *,
+};
 use crate::clock::SystemIdSource;
 
 const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 fn parse(text: &str) -> Option<String> {
-    Trace::parse(text.as_bytes()).map(|trace| String::from_utf8(trace.header().to_vec()).unwrap())
+    Trace::parse(text.as_bytes()).map(|trace| trace.header())
 }
 
 #[test]
@@ -78,13 +81,9 @@ fn new_traces_differ_and_those_of_a_delivery_are_the_same() {
 
 #[test]
 fn the_share_decides_by_the_id() {
-    let trace = |last: u64| {
-        let mut trace = Trace { id: [1; 16], ..Trace::default() };
-        trace.id[8..].copy_from_slice(&last.to_be_bytes());
-        trace
-    };
+    let trace = |last: u64| Trace { id: (1 << 64) | u128::from(last), ..Trace::default() };
     for (share, taken, left) in [(0.0, None, Some(0)), (1.0, Some(u64::MAX), None), (0.5, Some(0), Some(u64::MAX))] {
-        let sampling = Sampling::of(share);
+        let sampling = Sampling(share);
         assert!(taken.is_none_or(|last| sampling.takes(&trace(last))), "{share}");
         assert!(left.is_none_or(|last| !sampling.takes(&trace(last))), "{share}");
     }
@@ -92,8 +91,8 @@ fn the_share_decides_by_the_id() {
 
 #[test]
 fn callers_force_a_bounded_number_of_traces_a_second() {
-    let cap = Cap::new();
-    let take = |now_ms: i64| (0..100).filter(|_| cap.take(now_ms)).count() as u64;
+    let mut forced = (0, 0);
+    let mut take = |now_ms: i64| (0..100).filter(|_| may_force(&mut forced, now_ms)).count() as u64;
     assert_eq!(take(1_764_000_000_000), MAX_FORCED);
     assert_eq!(take(1_764_000_000_999), 0);
     assert_eq!(take(1_764_000_001_000), MAX_FORCED);
@@ -106,19 +105,19 @@ fn callers_force_a_bounded_number_of_traces_a_second() {
 fn without_export_nothing_is_sampled_by_itself() {
     let mut headers = HeaderMap::new();
     let (trace, continues) = enter(&headers, || Trace::new(&SystemIdSource), 0);
-    assert!(!trace.sampled && !continues && Span::enter(&trace, false, Kind::Server).is_none());
+    assert!(!trace.sampled && !continues && Span::enter(&trace, false, SpanKind::Server).is_none());
     headers.insert(TRACEPARENT, HeaderValue::from_static(GOOD));
     let (trace, continues) = enter(&headers, || Trace::new(&SystemIdSource), 0);
     assert!(continues && trace.to_string() == GOOD[3..35]);
-    assert!(Span::enter(&trace, true, Kind::Server).is_none());
+    assert!(Span::enter(&trace, true, SpanKind::Server).is_none());
 }
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(id: [u8; 16], span: [u8; 8], sampled: bool) {
+    fn what_is_written_is_read_again(id: u128, span: u64, sampled: bool) {
         let trace = Trace { id, span, sampled };
-        let is_zero = id == [0; 16] || span == [0; 8];
-        prop_assert_eq!(Trace::parse(&trace.header()), (!is_zero).then_some(trace));
+        let is_zero = id == 0 || span == 0;
+        prop_assert_eq!(Trace::parse(trace.header().as_bytes()), (!is_zero).then_some(trace));
         prop_assert_eq!(Trace::from_stored(&trace.to_stored()), sampled.then_some(trace));
     }
 
@@ -130,7 +129,7 @@ proptest! {
         if let Some(trace) = Trace::parse(&header) {
             // Such a header is lower-case and of the same length.
             prop_assert!(header.iter().all(|byte| b"0123456789abcdef-".contains(byte)));
-            prop_assert!(trace.id != [0; 16] && trace.span != [0; 8]);
+            prop_assert!(trace.id != 0 && trace.span != 0);
         }
     }
 }

@@ -8,11 +8,8 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
-
-use prost::Message as _;
-use prost_types::{FileDescriptorProto, FileDescriptorSet};
-use thesis_proto::v1;
+use prost_types::FileDescriptorProto;
+use thesis_proto::descriptors;
 
 use super::{
     markdown::{self, GuideSource},
@@ -23,9 +20,6 @@ use super::{
 pub(super) const PATH: &str = "/docs/grpc";
 /// The import path of the proto files.
 const FOLDER: &str = "thesis/v1/";
-
-static DESCRIPTORS: LazyLock<FileDescriptorSet> =
-    LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
 
 /// The audience of a proto file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +113,7 @@ impl ProtoFile {
 
     fn descriptor(&self) -> Option<&'static FileDescriptorProto> {
         let name = format!("{FOLDER}{}.proto", self.name);
-        DESCRIPTORS.file.iter().find(|file| file.name() == name)
+        descriptors::FILES.file.iter().find(|file| file.name() == name)
     }
 }
 

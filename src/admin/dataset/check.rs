@@ -13,7 +13,6 @@ use super::{
 /// An export without faults.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// The number of its entries.
     pub(super) entries: u64,
     /// Their sum, which names it.
     pub(super) sha256: [u8; 32],
@@ -62,7 +61,6 @@ fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, Str
     Err(lines.wrong(wrong))
 }
 
-/// Checks an entry.
 fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     if line.seq != next {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));

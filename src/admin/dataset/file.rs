@@ -7,11 +7,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thesis_proto::time::format_millis;
 
-/// The version of this form.
 pub(super) const VERSION: u32 = 1;
-/// The kind of the header.
 pub(super) const EXPORT: &str = "dataset_export";
-/// The kind of the last line.
 pub(super) const END: &str = "end";
 /// Maximum bytes of a line; far more than an entry needs.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
@@ -24,13 +21,11 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) dataset: String,
     pub(super) entries: u64,
-    /// The last sequence number.
     pub(super) head: u64,
     /// Start time of the export.
     pub(super) created_at: String,
 }
 
-/// The line of an entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
@@ -48,7 +43,6 @@ pub(super) struct End {
     pub(super) sha256: String,
 }
 
-/// Writes an export.
 pub(super) struct FileWriter<W> {
     to: W,
     sum: Sha256,
@@ -75,7 +69,6 @@ impl<W: Write> FileWriter<W> {
         Ok(Self { to, sum: Sha256::new(), entries: 0 })
     }
 
-    /// Writes an entry.
     pub(super) fn entry(&mut self, entry: &Line) -> io::Result<()> {
         let line = line(entry)?;
         self.sum.update(&line);
@@ -131,7 +124,6 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads the next line as an entry.
     pub(super) fn entry(&mut self) -> Result<Line, String> {
         self.json("an entry of this version's form")
     }

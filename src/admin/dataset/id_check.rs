@@ -15,7 +15,6 @@ const SUM: usize = 16;
 /// Bytes of a record: the beginning of the id's sum, and the sequence number of its entry.
 const RECORD: usize = SUM + size_of::<u64>();
 
-/// The ids of an export.
 pub(super) struct IdCheck {
     parts: Vec<BufWriter<SpooledTempFile>>,
 }
@@ -23,9 +22,7 @@ pub(super) struct IdCheck {
 /// An entry with the id of an earlier one.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Repeated {
-    /// Its sequence number.
     pub(super) seq: u64,
-    /// The sequence number of the earlier entry.
     pub(super) earlier: u64,
 }
 
@@ -42,7 +39,6 @@ impl IdCheck {
         Self { parts: (0..PARTS).map(|_| BufWriter::new(SpooledTempFile::new(in_memory))).collect() }
     }
 
-    /// Adds the id of an entry.
     pub(super) fn add(&mut self, id: &str, seq: u64) -> io::Result<()> {
         let sum: [u8; 32] = Sha256::digest(id).into();
         let part = &mut self.parts[usize::from(sum[0]) % PARTS];

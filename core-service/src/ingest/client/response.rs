@@ -1,12 +1,11 @@
 //! The upstream's responses.
 
-use std::{error::Error, iter::successors};
-
 use bytes::{Bytes, BytesMut};
 use reqwest::{
     Response, StatusCode,
     header::{HeaderMap, RETRY_AFTER},
 };
+use thesis_net::causes::with_causes;
 
 /// Maximum number of bytes of a page of theses: 32 MiB.
 pub(super) const MAX_PAGE: usize = 32 * 1024 * 1024;
@@ -72,10 +71,7 @@ pub(super) async fn whole(mut response: Response, max_bytes: usize) -> Result<By
 
 /// The text of an error with its causes. It leaves out the URL, which contains ids.
 pub(super) fn why(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let first: &(dyn Error + 'static) = &error;
-    let causes = successors(Some(first), |error| (*error).source()).map(ToString::to_string);
-    causes.collect::<Vec<_>>().join(": ").chars().take(MAX_REASON).collect()
+    with_causes(&error.without_url()).chars().take(MAX_REASON).collect()
 }
 
 /// The `Retry-After` of a response in seconds; none for a date.

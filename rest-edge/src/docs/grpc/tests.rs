@@ -12,7 +12,7 @@ use super::{
 const MAX_PAGE_BYTES: usize = 100 * 1024;
 
 fn own() -> impl Iterator<Item = &'static FileDescriptorProto> {
-    DESCRIPTORS.file.iter().filter(|file| file.package() == "thesis.v1")
+    descriptors::FILES.file.iter().filter(|file| file.package() == "thesis.v1")
 }
 
 fn all_pages() -> Vec<Page> {
