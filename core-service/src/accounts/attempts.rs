@@ -9,7 +9,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use super::known::Origin;
 use crate::{
     domain::{
-        abuse::{limit_factor, limited_networks, network_of, wide_network},
+        abuse::{limit_factor, limited_networks, network_of_text, wide_network},
         account::folded_email,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -115,19 +115,13 @@ fn row_lifetime(window_ms: i64) -> Option<u32> {
     u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
 }
 
-/// Returns the network that counts for an address.
-#[must_use]
-pub fn network(address: &str) -> String {
-    address.parse().map_or_else(|_| address.to_owned(), network_of)
-}
-
 /// Reserves an attempt for an address, if it is known, and for the network around it.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<ReservedAttempt>> {
     let Some(address) = address else { return Ok(Vec::new()) };
-    let network = network(address);
+    let network = network_of_text(address);
     let limits = limited_networks(&network).map(|network| {
         let max = limit.max * usize::from(limit_factor(&network));
         (Limit { max, ..*limit }, network)
@@ -164,7 +158,7 @@ pub async fn of_account_from(
     email: &str,
     address: Option<&str>,
 ) -> Result<ReservedAttempt> {
-    let network = address.map(network).unwrap_or_default();
+    let network = address.map(network_of_text).unwrap_or_default();
     reserve(shared, limit, &format!("{}/{network}", account(shared, email))).await
 }
 

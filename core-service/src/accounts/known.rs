@@ -1,8 +1,7 @@
 //! Networks and devices from which a user has signed in. Failed attempts from elsewhere do not slow them down.
 
-use super::attempts::network;
 use crate::{
-    domain::window::DAY_MS,
+    domain::{abuse::network_of_text, window::DAY_MS},
     keys::key_ring::KeyRing,
     tables::account::{KNOWN_DAYS, KnownOrigin, KnownOrigins},
 };
@@ -45,7 +44,7 @@ impl Origin {
         if let Some(hash) = device {
             return Self::Device(hash);
         }
-        let network = address.map(network).unwrap_or_default();
+        let network = address.map(network_of_text).unwrap_or_default();
         let is_known = is_known(&keys.known_hash(user_id, &network), false);
         Self::Network { network, is_known }
     }
@@ -84,7 +83,7 @@ pub fn remember(
         |token: &&str| matches!(Origin::new(keys, user_id, (None, Some(*token)), &known, now_ms), Origin::Device(_));
     let token = device.filter(is_device).map_or_else(|| keys.new_device_token(), str::to_owned);
     let mut used = vec![(keys.known_hash(user_id, &token), true)];
-    used.extend(address.map(|address| (keys.known_hash(user_id, &network(address)), false)));
+    used.extend(address.map(|address| (keys.known_hash(user_id, &network_of_text(address)), false)));
     known.origins.retain(|one| now_ms - one.used_at < KNOWN_MS);
     let (again, mut others): (Vec<_>, Vec<_>) =
         known.origins.into_iter().partition(|one| used.iter().any(|(hash, _)| *hash == one.hash));

@@ -14,9 +14,8 @@ use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
 
-use super::attempts::network;
 use crate::{
-    domain::abuse::{limit_factor, limited_networks},
+    domain::abuse::{limit_factor, limited_networks, network_of_text},
     error::{Error, Result},
     named_slots::NamedSlots,
     threads::{self, NotRun, Threads},
@@ -62,7 +61,7 @@ impl Requester<'_> {
     /// address.
     fn limits(self) -> Vec<(String, usize)> {
         let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
-        for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
+        for network in self.address.map(network_of_text).iter().flat_map(|network| limited_networks(network)) {
             let limit = if limit_factor(&network) > 1 { MAX_OF_WIDE_NETWORK } else { MAX_OF_NETWORK };
             limits.push((format!("network/{network}"), limit));
         }

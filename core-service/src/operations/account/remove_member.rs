@@ -2,7 +2,6 @@
 
 use thesis_proto::v1;
 
-use super::update_member::demand_other_owner;
 use crate::{
     access::rights,
     accounts::Person,
@@ -38,7 +37,7 @@ pub async fn remove_member(
         rights::organization(state, &person.actor, &message.organization_id, min_role)?;
         let found = state.people().member(&message.organization_id, &message.user_id);
         let member = found.ok_or_else(rights::no_member)?;
-        demand_other_owner(state, member)?;
+        rights::demand_other_owner(state, member)?;
         let ended = ended_invitations(state.people(), &member.organization_id, &member.user_id);
         let changes: Vec<_> = [ControlChange::MemberGone(member_id(member))].into_iter().chain(ended).collect();
         Ok((changes, v1::RemoveMemberResponse {}))

@@ -1,7 +1,7 @@
 //! Changes the role of a member.
 
 use thesis_proto::{
-    error::{ApiError, ErrorCode, FieldError},
+    error::{ApiError, FieldError},
     v1,
 };
 
@@ -15,22 +15,13 @@ use crate::{
         account::{Member, Role},
         control::ControlChange,
     },
-    error::{Error, Result},
+    error::Result,
     service::Core,
 };
 
 /// Parses the number of a role.
 pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
     Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
-}
-
-/// Refuses a change that would leave an organization without an owner.
-pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Result<()> {
-    if member.role() == Role::Owner && !state.people().has_other_owner(&member.organization_id, &member.user_id) {
-        let text = "an organization keeps an owner; make another member an owner first";
-        return Err(Error::new(ErrorCode::LastOwner, text));
-    }
-    Ok(())
 }
 
 /// Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
@@ -53,7 +44,7 @@ pub async fn update_member(
         let mut member = Member::clone(before);
         let mut changes = Vec::new();
         if member.role() != role {
-            demand_other_owner(state, before)?;
+            rights::demand_other_owner(state, before)?;
             member.role = role.into();
             member.revision += 1;
             changes.push(ControlChange::Member(member.clone()));
