@@ -1,4 +1,5 @@
-//! Commands of operators, one file each, and the rules that they share.
+//! Operations of operators, one file each, and the rules that they share. The actor decides the rights: members call some
+//! of these operations too.
 
 pub mod backup;
 pub mod bootstrap;
@@ -16,13 +17,16 @@ pub mod ingest;
 pub mod list_abuse;
 pub mod list_audit_log;
 pub mod list_keys;
+pub mod list_organizations;
 pub mod list_project_webhooks;
+pub mod list_projects;
 pub mod list_users;
 pub mod replay_deliveries;
 pub mod revoke_key;
 pub mod set_administrator;
 pub mod set_organization_plan;
 
+use prost::Message;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     near,
@@ -30,6 +34,7 @@ use thesis_proto::{
 
 use crate::{
     accounts::{
+        Person,
         fields::{name_fault, refuse},
         sessions::audit_row,
     },
@@ -67,9 +72,6 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
 }
 
 /// Writes to the audit log that somebody starts an action on a whole dataset.
-///
-/// # Errors
-/// Fails if the store does not answer or is full.
 async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
     let organization_id = match dataset {
@@ -78,6 +80,11 @@ async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset:
     };
     let act = Act { organization_id, ..actor.does(action).to(&dataset.to_string()) };
     Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
+}
+
+/// The seed of what a form creates, the same each time this session sends the form. A form without a name has no seed.
+fn form_seed(person: &Person, once: Option<&str>, message: &impl Message) -> Option<String> {
+    once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
 }
 
 fn known_plan(core: &Core, plan: &str) -> Result<String> {

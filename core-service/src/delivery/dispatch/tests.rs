@@ -4,7 +4,7 @@ mod reports;
 mod takeover;
 mod waiting;
 
-use thesis_proto::v1::{EventType, WebhookStatus};
+use thesis_proto::v1::{self, EventType, WebhookStatus};
 
 use super::{
     endpoint::{MAX_OUT_PER_WEBHOOK, MIN_OUT_PER_WEBHOOK},
@@ -118,9 +118,21 @@ impl Bench {
         self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
     }
 
+    /// Approves the project for live access.
+    async fn approve(&self) {
+        let message = v1::ApproveProjectRequest { id: PROJECT.to_owned() };
+        approve_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+
+    /// Withdraws the live access of the project.
+    async fn withdraw(&self) {
+        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned() };
+        withdraw_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+
     /// Makes a live webhook of a project that is approved for live access.
     async fn live_webhook(&self, id: &str) {
-        approve_project(&self.core, &Actor::operator(None), PROJECT).await.unwrap();
+        self.approve().await;
         let webhook = Webhook { live: true, ..self.webhook(id).await };
         self.change(ControlChange::WebhookDeleted(id.to_owned())).await;
         self.change(ControlChange::Webhook(webhook)).await;

@@ -1,4 +1,4 @@
-//! Confirms the e-mail of a user without a link.
+//! Confirms the e-mail of a user without a link. The operator vouches for the person. Repeating it changes nothing.
 
 use thesis_proto::v1;
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Confirms the e-mail of a user. The operator vouches for the person. Repeating it changes nothing.
-///
-/// # Errors
-/// `USER_NOT_FOUND`, or when the store does not answer.
 pub async fn confirm_user(
     core: &Core,
     actor: &Actor,

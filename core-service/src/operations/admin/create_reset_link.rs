@@ -1,4 +1,6 @@
-//! Creates a link by which a user sets a new password.
+//! Creates a link by which a user sets a new password. The operator hands it over. Earlier links stay valid until one
+//! of them is used. Its use confirms the user's e-mail, since the operator vouches for the person. The memberships of
+//! an unconfirmed user end with it, unless the operator keeps them.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -13,12 +15,6 @@ use crate::{
     service::Core,
 };
 
-/// Creates a link by which a user sets a new password. The operator hands it over. Earlier links stay valid until one
-/// of them is used. Its use confirms the user's e-mail, since the operator vouches for the person. The memberships of
-/// an unconfirmed user end with it, unless the operator keeps them.
-///
-/// # Errors
-/// `USER_NOT_FOUND`, or when the store does not answer.
 pub async fn create_reset_link(
     core: &Core,
     actor: &Actor,

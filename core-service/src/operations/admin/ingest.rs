@@ -1,52 +1,47 @@
 //! Reads the state of the upstream feed, and backfills changes since a time.
 
-use std::sync::Arc;
-
-use futures::{
-    StreamExt as _,
-    stream::{self, BoxStream},
-};
+use futures::{Stream, stream};
 use thesis_proto::{
     time::{from_millis, is_time, to_millis},
     v1::{self, backfill_request::Scope, looked_up_page::Scope as Pages},
 };
 
 use super::invalid;
-use crate::{error::Result, service::Core};
+use crate::{domain::account::Actor, error::Result, service::Core};
 
-/// The progress of a backfill, until its last message says that it is done.
-pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
-
-/// Reads the state of the upstream feed.
-///
-/// # Errors
-/// Fails if the core that follows the upstream, or the store, does not answer.
-pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
-    if let Some(upstream) = &core.upstream {
-        return Ok(upstream.publish_status().await);
-    }
-    Ok(v1::IngestStatus {
-        state: v1::IngestState::Off.into(),
-        breaker: v1::Breaker::Closed.into(),
-        look_ups: Some(v1::LookUps::default()),
-        ..v1::IngestStatus::default()
-    })
+pub async fn get_ingest_status(
+    core: &Core,
+    _: &Actor,
+    _: &v1::GetIngestStatusRequest,
+) -> Result<v1::GetIngestStatusResponse> {
+    let status = match &core.upstream {
+        Some(upstream) => upstream.publish_status().await,
+        None => v1::IngestStatus {
+            state: v1::IngestState::Off.into(),
+            breaker: v1::Breaker::Closed.into(),
+            look_ups: Some(v1::LookUps::default()),
+            ..v1::IngestStatus::default()
+        },
+    };
+    Ok(v1::GetIngestStatusResponse { status: Some(status) })
 }
 
-/// Starts a backfill of upstream changes. The work happens while the caller reads its progress.
-///
-/// # Errors
-/// Fails with 422, also if no upstream is configured, or if the upstream or the store does not answer.
-pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<Progress> {
+/// Starts a backfill of upstream changes. The work happens while the caller reads its progress, until the last message
+/// says that it is done.
+pub async fn backfill(
+    core: &Core,
+    _: &Actor,
+    request: &v1::BackfillRequest,
+) -> Result<impl Stream<Item = Result<v1::BackfillResponse>> + Send + use<>> {
     let Some(since) = request.since.as_ref().filter(|since| is_time(since)) else {
         return Err(invalid("since", "must be a time of the years 1 to 9999"));
     };
-    let field = match request.scope {
+    let field = match &request.scope {
         Some(Scope::Token(_)) => "token",
         Some(Scope::Profile(_)) => "profile",
         None | Some(Scope::All(_)) => "all",
     };
-    let scope = match request.scope {
+    let scope = match request.scope.clone() {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
         }
@@ -63,7 +58,7 @@ pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<
     };
     let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
     let begun = (upstream, page, v1::BackfillResponse::default());
-    let progress = stream::unfold(begun, async |(upstream, mut page, mut response)| {
+    Ok(stream::unfold(begun, async |(upstream, mut page, mut response)| {
         if response.done {
             return None;
         }
@@ -75,6 +70,5 @@ pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<
         response.reached = reached.map(from_millis);
         response.done = page.cursor.is_none();
         Some((Ok(response), (upstream, page, response)))
-    });
-    Ok(progress.boxed())
+    }))
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use futures::{Stream, stream::try_unfold};
 use thesis_proto::{
     error::ErrorCode,
     time::{is_time, to_millis},
@@ -13,11 +14,12 @@ use super::invalid;
 use crate::{
     delivery::rule::DeliveryRule,
     domain::{
+        account::Actor,
         delivery::{Delivery, Status},
         id,
         id_kind::unknown_to_operator,
     },
-    error::Result,
+    error::{Error, Result},
     operations::replay_delivery,
     service::Core,
     tables::deliveries::LogPosition,
@@ -34,8 +36,20 @@ const TRIES: u32 = 3;
 /// Interval between two attempts of one replay.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A running replay of a webhook's deliveries.
-pub struct DeliveryReplay {
+/// Replays the finished deliveries of a webhook, newest first, while the caller reads the progress.
+pub async fn replay_webhook_deliveries(
+    core: &Arc<Core>,
+    _: &Actor,
+    message: &v1::ReplayWebhookDeliveriesRequest,
+) -> Result<impl Stream<Item = Result<v1::ReplayWebhookDeliveriesResponse>> + Send + use<>> {
+    let replay = DeliveryReplay::begin(core, message).await?;
+    Ok(try_unfold(
+        replay,
+        |mut replay| async move { Ok::<_, Error>(replay.next().await?.map(|report| (report, replay))) },
+    ))
+}
+
+struct DeliveryReplay {
     core: Arc<Core>,
     webhook_id: String,
     /// Only deliveries created since then, in unix milliseconds.
@@ -55,11 +69,7 @@ pub struct DeliveryReplay {
 }
 
 impl DeliveryReplay {
-    /// Starts a replay; [`Self::next`] does the work.
-    ///
-    /// # Errors
-    /// 422, `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-    pub async fn begin(core: &Arc<Core>, request: v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
+    async fn begin(core: &Arc<Core>, request: &v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
         let since = request.since.as_ref().filter(|time| is_time(time)).map(to_millis);
         let since = since.ok_or_else(|| invalid("since", "must be a time of the years 1 to 9999"))?;
         let status = match v1::DeliveryStatus::try_from(request.status) {
@@ -74,7 +84,7 @@ impl DeliveryReplay {
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             core: Arc::clone(core),
-            webhook_id: request.webhook_id,
+            webhook_id: request.webhook_id.clone(),
             since,
             status,
             run: id::random("run_", core.shared.ids.as_ref()),
@@ -88,10 +98,7 @@ impl DeliveryReplay {
     }
 
     /// Works for about a second and returns the progress; none after the last report.
-    ///
-    /// # Errors
-    /// `WEBHOOK_NOT_FOUND` if the webhook was deleted, the errors of a replay, or if the store does not answer.
-    pub async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
+    async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
         if self.done {
             return Ok(None);
         }

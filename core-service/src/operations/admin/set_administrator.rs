@@ -1,4 +1,5 @@
-//! Grants or withdraws the rights of an administrator.
+//! Grants or withdraws the rights of an administrator. Repeating it changes nothing. Open invitations by a former
+//! administrator admit no new users any more.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,6 @@ use crate::{
     service::Core,
 };
 
-/// The error for a user who does not exist.
 pub(super) fn no_user() -> Error {
     let list = "list them with `trade-thesis admin user list`, or let them in with `trade-thesis admin user create`";
     Error::new(ErrorCode::UserNotFound, format!("there is no user with this e-mail; {list}"))
@@ -29,11 +29,6 @@ fn user_not_confirmed() -> Error {
     Error::new(ErrorCode::EmailNotConfirmed, text)
 }
 
-/// Grants a user the rights of an administrator, or withdraws them. Repeating it changes nothing. Open invitations by a
-/// former administrator admit no new users any more.
-///
-/// # Errors
-/// `USER_NOT_FOUND`, `EMAIL_NOT_CONFIRMED`, `LAST_ADMINISTRATOR`, or when the store does not answer.
 pub async fn set_administrator(
     core: &Core,
     actor: &Actor,

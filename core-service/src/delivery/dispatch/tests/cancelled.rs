@@ -13,12 +13,12 @@ async fn a_core_that_cannot_read_control_cancels_nothing() {
     let mut bench = Bench::on(backend, Arc::clone(&clock)).await;
     let other = core(beside.clone(), &clock, 2).await;
     bench.live_webhook("wh_live").await;
-    withdraw_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.withdraw().await;
     other.shared.control.refresh().await.unwrap();
 
     // The other core learns neither of the approval nor of the new webhook.
     beside.refuse_reads(Some(CONTROL_LOG));
-    approve_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.approve().await;
     bench.webhook("wh_new").await;
     bench.clock.advance(10);
     let posted = [("wh_live", bench.post_in(Dataset::Live).await), ("wh_new", bench.post().await)];

@@ -15,11 +15,13 @@ use crate::{
     },
     operations::{
         account::{
-            create_invitation::create_invitation, create_organization::create_organization, get_link::get_link,
-            remove_member::remove_member, request_live_access::request_live_access, reset_password::reset_password,
+            create_invitation::create_invitation, get_link::get_link, remove_member::remove_member,
+            request_live_access::request_live_access, reset_password::reset_password,
             send_confirmation::send_confirmation, sign_in::sign_in, sign_up::sign_up, update_member::update_member,
         },
-        admin::{create_project::create_project, list_audit_log::list_audit_log},
+        admin::{
+            create_organization::found_organization, create_project::create_project, list_audit_log::list_audit_log,
+        },
     },
     tests::harness::{ManualClock, SharedMemory, core, shared_memory},
 };
@@ -138,7 +140,8 @@ async fn who_is_not_confirmed_neither_invites_nor_asks_for_live_access() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
     let (ada, organization) = signed_up(&core, "ada@example.com").await;
-    let project = create_project(&core, &ada.actor, &organization, "Hive", None).await.unwrap();
+    let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: "Hive".to_owned() };
+    let project = create_project(&core, &ada.actor, &request).await.unwrap().project.unwrap();
     let live = v1::RequestLiveAccessRequest { project_id: project.id };
     assert_eq!(code(invite(&core, &ada, &organization, "bob@example.com").await), Some(ErrorCode::EmailNotConfirmed));
     assert_eq!(code(request_live_access(&core, &ada, &live).await), Some(ErrorCode::EmailNotConfirmed));
@@ -158,7 +161,7 @@ async fn the_holder_of_an_address_takes_over_nothing_that_a_stranger_set_up() {
     let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
     let (squatter, organization) = signed_up(&one, "ada@example.com").await;
     let founded = v1::AccountServiceCreateOrganizationRequest { name: "Another".to_owned() };
-    create_organization(&one, &squatter, &founded).await.unwrap();
+    found_organization(&one, &squatter, &founded).await.unwrap();
     let link = reset(&other, &squatter, Delivery::Mailed).await;
     assert!(link.ends_memberships);
     let memberships = |person: &Person| {
