@@ -28,7 +28,6 @@ pub enum Origin {
 impl Origin {
     /// Finds the source of an attempt to sign in as a user. A wrong token, or the token of another user, counts as
     /// none.
-    #[must_use]
     pub fn new(
         keys: &KeyRing,
         user_id: &str,
@@ -50,7 +49,6 @@ impl Origin {
     }
 
     /// Returns the text that counts for its attempts.
-    #[must_use]
     pub fn key(&self) -> &str {
         match self {
             Self::Device(hash) => hash,
@@ -59,7 +57,6 @@ impl Origin {
     }
 
     /// True for a device or network that the user has signed in from.
-    #[must_use]
     pub const fn is_known(&self) -> bool {
         match self {
             Self::Device(_) => true,
@@ -71,7 +68,6 @@ impl Origin {
 /// Adds the network and the device of a successful sign-in to the known ones. If there are too many, it first drops
 /// those that were used once, then the least recently used. Returns them with the device's token, which is new unless
 /// the device is known.
-#[must_use]
 pub fn remember(
     keys: &KeyRing,
     user_id: &str,

@@ -59,10 +59,7 @@ pub struct MailSettings {
 }
 
 impl MailSettings {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// Names the wrong variable and its fault without its value.
+    /// Checks the settings. An error names the wrong variable and its fault, without its value.
     pub fn new(url: SecretString, from: String) -> std::result::Result<Self, (&'static str, &'static str)> {
         transport(url.expose_secret(), &from)?;
         Ok(Self { url, from })
@@ -78,9 +75,6 @@ pub struct Mail {
 
 impl Mail {
     /// Starts to send.
-    ///
-    /// # Errors
-    /// Fails if the settings cannot be used.
     pub fn new(settings: MailSettings) -> Result<Self> {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)

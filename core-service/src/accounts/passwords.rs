@@ -80,15 +80,8 @@ pub struct Passwords {
 }
 
 impl Default for Passwords {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Passwords {
     /// Starts the threads. They end with it.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let start = |name, priority| Threads::start(name, processors / 2, priority, MAX_WAITING);
         Self {
@@ -99,11 +92,10 @@ impl Passwords {
             hashed: Arc::default(),
         }
     }
+}
 
+impl Passwords {
     /// Hashes a new password for storage, with its salt and parameters.
-    ///
-    /// # Errors
-    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it.
     pub async fn hash(&self, requester: Requester<'_>, password: &str, ids: &dyn IdSource) -> Result<String> {
         let mut salt = [0; SALT];
         ids.fill(&mut salt);
@@ -113,10 +105,6 @@ impl Passwords {
     }
 
     /// Checks a password against a stored hash.
-    ///
-    /// # Errors
-    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it, or if
-    /// the hash is damaged.
     pub async fn verify(&self, requester: Requester<'_>, password: &str, hash: String) -> Result<bool> {
         let password = SecretString::from(password);
         match self.run(requester, move || verify(&password, &hash)).await? {
@@ -188,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hash_is_of_one_password_with_its_own_salt() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let hash = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
         let other = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
@@ -202,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn more_than_32_do_not_wait() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let subjects: Vec<String> = (0..100).map(|number| format!("{number}@example.com")).collect();
         let all = subjects.iter().map(|subject| {
             passwords.verify(Requester { subject, address: None, is_known: false }, PASSWORD, NO_PASSWORD.to_owned())
@@ -248,7 +236,7 @@ mod tests {
         let others = (0..6).map(|number| (format!("other{number}@example.com"), None));
         let all: Vec<(String, Option<String>)> = account.chain(network).chain(others).collect();
         let expected = ["ada@example.com", "ada@example.com", "8@example.com", "9@example.com"];
-        assert_eq!(refused(&Passwords::new(), &all).await, expected);
+        assert_eq!(refused(&Passwords::default(), &all).await, expected);
     }
 
     #[tokio::test]
@@ -257,12 +245,12 @@ mod tests {
         let others =
             (0..4).map(|number| (format!("other{number}@example.com"), Some(format!("2001:db8:2:{number}::1"))));
         let all: Vec<(String, Option<String>)> = wide.chain(others).collect();
-        assert_eq!(refused(&Passwords::new(), &all).await, ["16@example.com", "17@example.com"]);
+        assert_eq!(refused(&Passwords::default(), &all).await, ["16@example.com", "17@example.com"]);
     }
 
     #[tokio::test]
     async fn strangers_never_delay_those_who_are_known() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let subjects: Vec<String> = (0..20).map(|number| format!("{number}@example.com")).collect();

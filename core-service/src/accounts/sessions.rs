@@ -41,13 +41,11 @@ impl Session {
 }
 
 /// Builds an audit row for an action that the control log does not hold.
-#[must_use]
 pub fn audit_row(shared: &Shared, act: &Act) -> Change {
     audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), act)
 }
 
 /// Builds the actor for a user at an address.
-#[must_use]
 pub fn actor(user: &User, address: Option<&str>) -> Actor {
     Actor { id: user.id.clone(), address: address.map(str::to_owned), is_member: true }
 }
@@ -57,9 +55,6 @@ fn sign_in_required() -> Error {
 }
 
 /// Finds the person whose session a token names.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED`, or when the store does not answer.
 pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>) -> Result<Person> {
     if !shared.control.is_current() {
         return Err(Error::outdated());
@@ -87,9 +82,6 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
 }
 
 /// Refuses a session that has ended.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED`, or when the store does not answer.
 pub async fn demand_open(shared: &Shared, user_id: &str, session_id: &str) -> Result<()> {
     let found = rows::session(&shared.backend, user_id, session_id).await?;
     let now_ms = shared.clock.now_ms();
@@ -111,9 +103,6 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
 
 /// Starts a session of a user with the password of a generation. It ends those of earlier generations, and beyond
 /// twenty the least recently used ones. The network, and the device if it has a token, count as known from now on.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED` if the password has changed since, or if the store does not answer.
 pub async fn begin(
     shared: &Shared,
     user: &User,

@@ -82,7 +82,7 @@ async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset:
     Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
 }
 
-/// The seed of what a form creates, the same each time this session sends the form. A form without a name has no seed.
+/// The seed of the object of a form, the same each time this session sends the form. A form without a name has no seed.
 fn form_seed(person: &Person, once: Option<&str>, message: &impl Message) -> Option<String> {
     once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
 }

@@ -28,7 +28,6 @@ pub struct AbuseStore {
 
 impl AbuseStore {
     /// Addresses of this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         Self { backend }
     }

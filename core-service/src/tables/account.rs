@@ -153,6 +153,10 @@ fn read_as<T: Message + Default>(body: Bytes) -> StoreResult<T> {
     T::decode(body).map_err(|error| StoreError::Damaged(format!("account: {error}")))
 }
 
+fn versioned<T: Message + Default>(row: Row) -> StoreResult<(i64, T)> {
+    Ok((row.version, read_as(row.body)?))
+}
+
 fn session_item(id: &str) -> String {
     format!("{SESSION}{id}")
 }
@@ -189,8 +193,15 @@ async fn write(
     Ok(true)
 }
 
-async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consistency) -> StoreResult<Option<Row>> {
-    backend.get(&ACCOUNT, &key![user, item], consistency).await
+/// Reads a user's row with its version.
+async fn read<T: Message + Default>(
+    backend: &SharedBackend,
+    user: &str,
+    item: &str,
+    consistency: Consistency,
+) -> StoreResult<Option<(i64, T)>> {
+    let row = backend.get(&ACCOUNT, &key![user, item], consistency).await?;
+    row.map(versioned).transpose()
 }
 
 /// Reads a user's password with its generation.
@@ -199,8 +210,7 @@ pub async fn password(
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Password)>> {
-    let row = get(backend, user, PASSWORD, consistency).await?;
-    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+    read(backend, user, PASSWORD, consistency).await
 }
 
 /// Reads a user's password with its generation, and the networks and devices that the user has signed in from.
@@ -208,8 +218,8 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
     let (password, known) = (rows.next().flatten(), rows.next().flatten());
-    let password = password.map(|row| Ok::<_, StoreError>((row.version, read_as(row.body)?))).transpose()?;
-    Ok((password, known.map(|row| read_as(row.body)).transpose()?.unwrap_or_default()))
+    let known = known.map(|row| read_as(row.body)).transpose()?;
+    Ok((password.map(versioned).transpose()?, known.unwrap_or_default()))
 }
 
 /// Replaces the password of a generation, or sets the first one. Returns whether that generation was still current.
@@ -230,7 +240,6 @@ pub async fn set_password(
 }
 
 /// The generation after another, or the first.
-#[must_use]
 pub fn next_generation(before: Option<i64>) -> i64 {
     before.map_or(FIRST_GENERATION, |before| before + 1)
 }
@@ -247,8 +256,7 @@ pub async fn resets(
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Resets)>> {
-    let row = get(backend, user, RESET, consistency).await?;
-    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+    read(backend, user, RESET, consistency).await
 }
 
 /// Replaces the links for a new password if their row still has this version, or is new. Returns whether it was
@@ -284,7 +292,7 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
         if item == PASSWORD {
             found.generation = row.version;
         } else if item == KNOWN {
-            found.known = Some((row.version, read_as(row.body)?));
+            found.known = Some(versioned(row)?);
         } else if let Some(id) = item.strip_prefix(SESSION) {
             let id = id.to_owned();
             found.stored.push(StoredSession { id, version: row.version, session: read_as(row.body)? });

@@ -1,4 +1,5 @@
-//! Accepts an invitation, or the link that creates the first administrator.
+//! Accepts an invitation, or the link that creates the first administrator, for the user of the session or for a new
+//! user. It may raise a member's role and never lowers it. An invitation that proves the e-mail confirms it.
 
 #[cfg(test)]
 mod tests;
@@ -32,13 +33,6 @@ use crate::{
     tables::account::FIRST_GENERATION,
 };
 
-/// Accepts an invitation for the user of the session, or for a new user. It may raise a member's role and never lowers
-/// it. An invitation that proves the e-mail confirms it.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` if the session has another e-mail; `EMAIL_NOT_CONFIRMED` if neither the link
-/// nor the account proves the e-mail; without a session `SIGN_IN_REQUIRED` if the e-mail has a user, `SIGN_UP_CLOSED`,
-/// and 422; or if the store does not answer.
 pub async fn accept_invitation(
     core: &Core,
     person: Option<&Person>,

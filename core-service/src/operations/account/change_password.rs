@@ -1,4 +1,5 @@
-//! Sets a new password.
+//! Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links for
+//! a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
 
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -19,11 +20,6 @@ use crate::{
     tables::account::{self as rows, Password},
 };
 
-/// Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links
-/// for a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
-///
-/// # Errors
-/// 422, `RATE_LIMITED`, `CHANGED_MEANWHILE`, or when the store does not answer.
 pub async fn change_password(
     core: &Core,
     person: &Person,

@@ -1,4 +1,4 @@
-//! Reads the purpose of a one-time link.
+//! Reads the purpose of a one-time link, without using it.
 
 use std::sync::Arc;
 
@@ -28,9 +28,6 @@ pub(super) enum Link {
 }
 
 /// Reads the token of a link, which may have been used.
-///
-/// # Errors
-/// `LINK_NOT_FOUND` if this service did not issue it.
 pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
     let text = keys.read_link(token).ok_or_else(no_link)?;
     if let Some(confirmation) = confirmations::parse(&text) {
@@ -40,9 +37,6 @@ pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
 }
 
 /// Finds an invitation that a user can accept now. Only the first administrator can use the set-up link.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`
 pub(super) fn open_invitation<'a>(
     state: &'a ControlState,
     id: &str,
@@ -57,10 +51,6 @@ pub(super) fn open_invitation<'a>(
     Ok(found)
 }
 
-/// Reads the purpose of a one-time link, without using it.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`, or when the store does not answer.
 pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest) -> Result<v1::GetLinkResponse> {
     let shared = &core.shared;
     let link = read_link(&shared.keys, &message.token)?;
@@ -75,10 +65,10 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
             let state = shared.control.state();
             let user = state.people().user(&found.user_id).ok_or_else(no_link)?;
             Ok(v1::GetLinkResponse {
-                ends_memberships: resets::ends_memberships(state.people(), user, found.keeps_memberships),
+                ends_memberships: resets::ends_memberships(state.people(), user, found.link.keeps_memberships),
                 purpose: v1::LinkPurpose::PasswordReset.into(),
                 email: Some(user.email.clone()),
-                expires_at: Some(from_millis(found.expires_at)),
+                expires_at: Some(from_millis(found.link.expires_at)),
                 has_account: true,
                 ..v1::GetLinkResponse::default()
             })

@@ -1,4 +1,4 @@
-//! Lists the requests of a project's keys.
+//! Lists the requests of a project's keys by hour, key and class, oldest first, from 90 days back at most.
 
 use thesis_proto::{
     time::{is_time, to_millis},
@@ -48,10 +48,6 @@ fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i
     Ok((from <= to).then(|| (hour(from), hour(to) + HOUR_MS - 1)))
 }
 
-/// Lists the requests of a project's keys by hour, key and class, oldest first, from 90 days back at most.
-///
-/// # Errors
-/// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
 pub async fn list_key_usage(
     core: &Core,
     person: &Person,

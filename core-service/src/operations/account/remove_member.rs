@@ -1,4 +1,5 @@
-//! Removes a member from an organization.
+//! Removes a member, and ends the invitations that they created. Owners remove others. Every member may leave, except
+//! the last owner.
 
 use thesis_proto::v1;
 
@@ -21,11 +22,6 @@ pub(super) fn ended_invitations(
     people.invitations_by(organization_id, user_id).map(|row| ControlChange::InvitationGone(row.id.clone()))
 }
 
-/// Removes a member, and ends the invitations that they created. Owners remove others. Every member may leave, except
-/// the last owner.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `LAST_OWNER`, or when the store does not answer.
 pub async fn remove_member(
     core: &Core,
     person: &Person,

@@ -1,7 +1,5 @@
 //! The link that creates the first administrator.
 
-use thesis_proto::error::ErrorCode;
-
 use crate::{
     control::{ControlState, People},
     domain::{
@@ -9,7 +7,7 @@ use crate::{
         control::ControlChange,
         id,
     },
-    error::{Error, Result},
+    error::Result,
     service::Core,
 };
 
@@ -49,10 +47,4 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     };
     let id = shared.control.change(Actor::service().does("invitation.created"), make).await?;
     Ok(id.map(|id| core.accounts.link(&shared.keys.link_token(&id))))
-}
-
-/// The error for removing the last administrator.
-pub(in crate::operations) fn last_administrator() -> Error {
-    let text = "this is the last administrator; make another user one first";
-    Error::new(ErrorCode::LastAdministrator, text)
 }

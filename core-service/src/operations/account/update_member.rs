@@ -1,11 +1,12 @@
-//! Changes the role of a member.
+//! Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner stays
+//! one.
 
 use thesis_proto::{
     error::{ApiError, FieldError},
     v1,
 };
 
-use super::{remove_member::ended_invitations, update_organization::demand_revision};
+use super::remove_member::ended_invitations;
 use crate::{
     access::rights,
     accounts::Person,
@@ -24,12 +25,6 @@ pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
     Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
 }
 
-/// Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
-/// stays one.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `CHANGED_MEANWHILE`, `LAST_OWNER`, or when the
-/// store does not answer.
 pub async fn update_member(
     core: &Core,
     person: &Person,
@@ -40,7 +35,7 @@ pub async fn update_member(
         rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
         let people = state.people();
         let before = people.member(&message.organization_id, &message.user_id).ok_or_else(rights::no_member)?;
-        demand_revision(message.revision, before.revision)?;
+        rights::demand_revision(message.revision, before.revision)?;
         let mut member = Member::clone(before);
         let mut changes = Vec::new();
         if member.role() != role {

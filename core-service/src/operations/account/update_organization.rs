@@ -1,4 +1,4 @@
-//! Renames an organization.
+//! Renames an organization. Owners only.
 
 use thesis_proto::v1;
 
@@ -11,26 +11,11 @@ use crate::{
         account::Role,
         control::{ControlChange, Organization},
     },
-    error::{Error, Result},
+    error::Result,
     operations::admin::name,
     service::Core,
 };
 
-/// Refuses a change that is based on an older revision.
-///
-/// # Errors
-/// `CHANGED_MEANWHILE`
-pub(super) fn demand_revision(given: Option<u64>, present: u64) -> Result<()> {
-    if given.is_some_and(|given| given != present) {
-        return Err(Error::changed_concurrently());
-    }
-    Ok(())
-}
-
-/// Renames an organization. Owners only.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `CHANGED_MEANWHILE`, or when the store does not answer.
 pub async fn update_organization(
     core: &Core,
     person: &Person,
@@ -39,13 +24,12 @@ pub async fn update_organization(
     let name = name(&message.name)?;
     let change = |state: &ControlState| {
         let before = rights::organization(state, &person.actor, &message.id, Role::Owner)?;
-        demand_revision(message.revision, before.revision)?;
-        let mut organization = Organization::clone(before);
-        if organization.name == name {
-            return Ok((Vec::new(), organization));
+        rights::demand_revision(message.revision, before.revision)?;
+        if before.name == name {
+            return Ok((Vec::new(), Organization::clone(before)));
         }
-        organization.name.clone_from(&name);
-        organization.revision += 1;
+        let revision = before.revision + 1;
+        let organization = Organization { name: name.clone(), revision, ..Organization::clone(before) };
         Ok((vec![ControlChange::Organization(organization.clone())], organization))
     };
     let changed = core.shared.control.change(person.actor.does("organization.renamed"), change).await?;

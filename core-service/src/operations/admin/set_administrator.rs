@@ -14,19 +14,13 @@ use crate::{
         control::ControlChange,
     },
     error::{Error, Result},
-    operations::account::set_up::{last_administrator, withdrawn},
+    operations::account::set_up::withdrawn,
     service::Core,
 };
 
 pub(super) fn no_user() -> Error {
     let list = "list them with `trade-thesis admin user list`, or let them in with `trade-thesis admin user create`";
     Error::new(ErrorCode::UserNotFound, format!("there is no user with this e-mail; {list}"))
-}
-
-fn user_not_confirmed() -> Error {
-    let text = "this user's e-mail is not confirmed; let them open the link in the letter that confirms it, or confirm it \
-                with `trade-thesis admin user confirm`";
-    Error::new(ErrorCode::EmailNotConfirmed, text)
 }
 
 pub async fn set_administrator(
@@ -39,11 +33,14 @@ pub async fn set_administrator(
         let people = state.people();
         let before = people.user_by_email(&message.email).ok_or_else(no_user)?;
         if administrator && !before.is_confirmed() {
-            return Err(user_not_confirmed());
+            let text = "this user's e-mail is not confirmed; let them open the link in the letter that confirms it, or \
+                        confirm it with `trade-thesis admin user confirm`";
+            return Err(Error::new(ErrorCode::EmailNotConfirmed, text));
         }
         let after = User { administrator, ..User::clone(before) };
         if !administrator && before.administrator && people.administrators() == 1 {
-            return Err(last_administrator());
+            let text = "this is the last administrator; make another user one first";
+            return Err(Error::new(ErrorCode::LastAdministrator, text));
         }
         let mut changes = Vec::new();
         if **before != after {
