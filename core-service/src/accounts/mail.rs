@@ -6,7 +6,7 @@ mod letter;
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, time::Duration};
+use std::{borrow::Cow, net::IpAddr, time::Duration};
 
 use futures::StreamExt as _;
 use lettre::{
@@ -167,10 +167,7 @@ fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox),
 
 fn parse_sender(text: &str) -> Option<Mailbox> {
     let text = text.trim();
-    if text.chars().any(char::is_control) {
-        return None;
-    }
-    text.parse().ok()
+    if text.chars().any(char::is_control) { None } else { text.parse().ok() }
 }
 
 /// Builds the transport of a URL. With `smtp` the connection starts in plain text, and then changes to TLS: always with
@@ -220,6 +217,5 @@ fn build_transport(url: &str, from: &Mailbox) -> std::result::Result<Transport, 
 }
 
 fn decode_part(part: &str) -> std::result::Result<String, &'static str> {
-    let text = percent_decode_str(part).decode_utf8().map_err(|_| FORM)?;
-    Ok(text.into_owned())
+    percent_decode_str(part).decode_utf8().map(Cow::into_owned).map_err(|_| FORM)
 }

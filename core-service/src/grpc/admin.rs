@@ -20,31 +20,7 @@ use crate::{
     accounts::sessions::admit,
     domain::account::Actor,
     error::{Error, Result as Outcome},
-    operations::admin::{
-        backup::backup,
-        change_project::{approve_project, archive_project, refuse_project, withdraw_project},
-        check_log::check_log,
-        confirm_user::confirm_user,
-        create_key::create_key,
-        create_organization::create_organization,
-        create_project::create_project,
-        create_reset_link::create_reset_link,
-        create_user::create_user,
-        export_dataset::export_dataset,
-        import_dataset::import_dataset,
-        ingest::{backfill, get_ingest_status},
-        list_abuse::list_abuse,
-        list_audit_log::list_audit_log,
-        list_keys::list_keys,
-        list_organizations::list_organizations,
-        list_project_webhooks::list_project_webhooks,
-        list_projects::list_projects,
-        list_users::list_users,
-        replay_deliveries::replay_webhook_deliveries,
-        revoke_key::revoke_key,
-        set_administrator::set_administrator,
-        set_organization_plan::set_organization_plan,
-    },
+    operations::admin,
 };
 
 impl Api {
@@ -78,15 +54,16 @@ impl Api {
     }
 }
 
-/// Implements the service by its operations. A change continues although its caller may give up; a read and a stream end
-/// with their caller.
+/// Implements the service by its operations. A change continues although its caller may give up. A read and a stream
+/// end with their caller.
 macro_rules! admin_service {
     (changes {
-        $($change:ident $change_name:literal: $change_request:ident -> $change_response:ident;)*
+        $($change_file:ident::$change:ident $change_name:literal: $change_request:ident -> $change_response:ident;)*
     } reads {
-        $($read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
+        $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
     } streams {
-        $($stream:ident $stream_name:literal as $Stream:ident: $stream_request:ident -> $stream_response:ident;)*
+        $($stream_file:ident::$stream:ident $stream_name:literal as $pieces:ident:
+            $stream_request:ident -> $stream_response:ident;)*
     }) => {
         #[async_trait]
         impl AdminService for Api {
@@ -96,7 +73,7 @@ macro_rules! admin_service {
             ) -> Result<Response<v1::$change_response>, Status> {
                 let actor = self.operator(&request).await?;
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
-                let work = async move { $change(&core, &actor, &message).await };
+                let work = async move { admin::$change_file::$change(&core, &actor, &message).await };
                 unbroken(&self.core, concat!("AdminService/", $change_name), work).await
             })*
 
@@ -105,54 +82,55 @@ macro_rules! admin_service {
                 request: Request<v1::$read_request>,
             ) -> Result<Response<v1::$read_response>, Status> {
                 let actor = self.operator(&request).await?;
-                let work = $read(&self.core, &actor, request.get_ref());
+                let work = admin::$read_file::$read(&self.core, &actor, request.get_ref());
                 internal(&self.core, concat!("AdminService/", $read_name), work).await
             })*
 
-            $(type $Stream = BoxStream<'static, Result<v1::$stream_response, Status>>;
+            $(type $pieces = BoxStream<'static, Result<v1::$stream_response, Status>>;
 
-            async fn $stream(
-                &self,
-                request: Request<v1::$stream_request>,
-            ) -> Result<Response<Self::$Stream>, Status> {
+            async fn $stream(&self, request: Request<v1::$stream_request>) -> Result<Response<Self::$pieces>, Status> {
                 let actor = self.operator(&request).await?;
                 let method = concat!("AdminService/", $stream_name);
-                let begun = internal(&self.core, method, $stream(&self.core, &actor, request.get_ref())).await?;
-                Ok(self.streamed(method, begun.into_inner()))
+                let begun = admin::$stream_file::$stream(&self.core, &actor, request.get_ref());
+                Ok(self.streamed(method, internal(&self.core, method, begun).await?.into_inner()))
             })*
         }
     };
 }
 
 admin_service!(changes {
-    create_organization "CreateOrganization": CreateOrganizationRequest -> CreateOrganizationResponse;
-    set_organization_plan "SetOrganizationPlan": SetOrganizationPlanRequest -> SetOrganizationPlanResponse;
-    create_project "CreateProject": CreateProjectRequest -> CreateProjectResponse;
-    approve_project "ApproveProject": ApproveProjectRequest -> ApproveProjectResponse;
-    withdraw_project "WithdrawProject": WithdrawProjectRequest -> WithdrawProjectResponse;
-    refuse_project "RefuseProject": RefuseProjectRequest -> RefuseProjectResponse;
-    archive_project "ArchiveProject": ArchiveProjectRequest -> ArchiveProjectResponse;
-    create_key "CreateKey": CreateKeyRequest -> CreateKeyResponse;
-    revoke_key "RevokeKey": RevokeKeyRequest -> RevokeKeyResponse;
-    create_user "CreateUser": CreateUserRequest -> CreateUserResponse;
-    set_administrator "SetAdministrator": SetAdministratorRequest -> SetAdministratorResponse;
-    create_reset_link "CreateResetLink": CreateResetLinkRequest -> CreateResetLinkResponse;
-    confirm_user "ConfirmUser": ConfirmUserRequest -> ConfirmUserResponse;
-    import_dataset "ImportDataset": ImportDatasetRequest -> ImportDatasetResponse;
+    create_organization::create_organization "CreateOrganization":
+        CreateOrganizationRequest -> CreateOrganizationResponse;
+    set_organization_plan::set_organization_plan "SetOrganizationPlan":
+        SetOrganizationPlanRequest -> SetOrganizationPlanResponse;
+    create_project::create_project "CreateProject": CreateProjectRequest -> CreateProjectResponse;
+    change_project::approve_project "ApproveProject": ApproveProjectRequest -> ApproveProjectResponse;
+    change_project::withdraw_project "WithdrawProject": WithdrawProjectRequest -> WithdrawProjectResponse;
+    change_project::refuse_project "RefuseProject": RefuseProjectRequest -> RefuseProjectResponse;
+    change_project::archive_project "ArchiveProject": ArchiveProjectRequest -> ArchiveProjectResponse;
+    create_key::create_key "CreateKey": CreateKeyRequest -> CreateKeyResponse;
+    revoke_key::revoke_key "RevokeKey": RevokeKeyRequest -> RevokeKeyResponse;
+    create_user::create_user "CreateUser": CreateUserRequest -> CreateUserResponse;
+    set_administrator::set_administrator "SetAdministrator": SetAdministratorRequest -> SetAdministratorResponse;
+    create_reset_link::create_reset_link "CreateResetLink": CreateResetLinkRequest -> CreateResetLinkResponse;
+    confirm_user::confirm_user "ConfirmUser": ConfirmUserRequest -> ConfirmUserResponse;
+    import_dataset::import_dataset "ImportDataset": ImportDatasetRequest -> ImportDatasetResponse;
 } reads {
-    list_organizations "ListOrganizations": ListOrganizationsRequest -> ListOrganizationsResponse;
-    list_projects "ListProjects": ListProjectsRequest -> ListProjectsResponse;
-    list_keys "ListKeys": ListKeysRequest -> ListKeysResponse;
-    list_abuse "ListAbuse": ListAbuseRequest -> ListAbuseResponse;
-    list_project_webhooks "ListProjectWebhooks": ListProjectWebhooksRequest -> ListProjectWebhooksResponse;
-    get_ingest_status "GetIngestStatus": GetIngestStatusRequest -> GetIngestStatusResponse;
-    list_users "ListUsers": ListUsersRequest -> ListUsersResponse;
-    list_audit_log "ListAuditLog": ListAuditLogRequest -> ListAuditLogResponse;
-    check_log "CheckLog": CheckLogRequest -> CheckLogResponse;
+    list_organizations::list_organizations "ListOrganizations": ListOrganizationsRequest -> ListOrganizationsResponse;
+    list_projects::list_projects "ListProjects": ListProjectsRequest -> ListProjectsResponse;
+    list_keys::list_keys "ListKeys": ListKeysRequest -> ListKeysResponse;
+    list_abuse::list_abuse "ListAbuse": ListAbuseRequest -> ListAbuseResponse;
+    list_project_webhooks::list_project_webhooks "ListProjectWebhooks":
+        ListProjectWebhooksRequest -> ListProjectWebhooksResponse;
+    ingest::get_ingest_status "GetIngestStatus": GetIngestStatusRequest -> GetIngestStatusResponse;
+    list_users::list_users "ListUsers": ListUsersRequest -> ListUsersResponse;
+    list_audit_log::list_audit_log "ListAuditLog": ListAuditLogRequest -> ListAuditLogResponse;
+    check_log::check_log "CheckLog": CheckLogRequest -> CheckLogResponse;
 } streams {
-    replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
+    replay_deliveries::replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
         ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse;
-    backfill "Backfill" as BackfillStream: BackfillRequest -> BackfillResponse;
-    backup "Backup" as BackupStream: BackupRequest -> BackupResponse;
-    export_dataset "ExportDataset" as ExportDatasetStream: ExportDatasetRequest -> ExportDatasetResponse;
+    ingest::backfill "Backfill" as BackfillStream: BackfillRequest -> BackfillResponse;
+    backup::backup "Backup" as BackupStream: BackupRequest -> BackupResponse;
+    export_dataset::export_dataset "ExportDataset" as ExportDatasetStream:
+        ExportDatasetRequest -> ExportDatasetResponse;
 });

@@ -27,9 +27,11 @@ pub mod set_administrator;
 pub mod set_organization_plan;
 
 use prost::Message;
+use prost_types::Timestamp;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     near,
+    time::{is_time, to_millis},
 };
 
 use crate::{
@@ -51,6 +53,12 @@ use crate::{
 
 pub(crate) fn invalid(param: &str, rule: &str) -> Error {
     ApiError::validation(&[FieldError::new(param, rule)]).into()
+}
+
+/// Reads a time of a request, in unix milliseconds.
+pub(super) fn time(param: &str, given: Option<&Timestamp>) -> Result<i64> {
+    let time = given.filter(|time| is_time(time)).map(to_millis);
+    time.ok_or_else(|| invalid(param, "must be a time of the years 1 to 9999"))
 }
 
 pub(super) fn name(name: &str) -> Result<String> {

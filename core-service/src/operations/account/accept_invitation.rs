@@ -58,13 +58,13 @@ pub async fn accept_invitation(
     let accept = |state: &ControlState| Ok((changes(core, state, &id, &user, now_ms)?, ()));
     let change = shared.control.change(actor.does(action), accept);
     let password = message.password.as_deref().unwrap_or_default();
-    match person {
-        Some(_) => change.await?,
-        None => create_with_password(core, &user, address, password, change).await?,
-    }
     let session = match person {
-        Some(_) => None,
+        Some(_) => {
+            change.await?;
+            None
+        }
         None => {
+            create_with_password(core, &user, address, password, change).await?;
             let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
             let user_agent = message.user_agent.as_deref();
             Some(sessions::begin(shared, &user, (address, None), user_agent, FIRST_GENERATION).await?)

@@ -31,8 +31,7 @@ pub async fn confirm_email(
         }
         let after = before.confirmed(person.now_ms);
         let changes = if before.is_confirmed() { Vec::new() } else { vec![ControlChange::User(after.clone())] };
-        Ok((changes, after))
+        Ok((changes, v1::ConfirmEmailResponse { user: Some(convert::account::user(&after)) }))
     };
-    let user = shared.control.change(person.actor.does("user.email_confirmed"), confirm).await?;
-    Ok(v1::ConfirmEmailResponse { user: Some(convert::account::user(&user)) })
+    shared.control.change(person.actor.does("user.email_confirmed"), confirm).await
 }

@@ -23,14 +23,11 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     let shared = &core.shared;
     let new = Invitation {
         id: id::random("inv_", shared.ids.as_ref()),
-        organization_id: None,
-        email: None,
         role: Role::Owner.into(),
         administrator: true,
         created_at: shared.clock.now_ms(),
-        expires_at: None,
         creator: Actor::service().id,
-        mailed: false,
+        ..Invitation::default()
     };
     let bootstrap = id::derive("org_", &["default"]);
     let make = |state: &ControlState| {

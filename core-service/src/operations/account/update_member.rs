@@ -46,8 +46,8 @@ pub async fn update_member(
             // Only owners invite, so a new owner has created no invitation.
             changes.extend(ended_invitations(people, &member.organization_id, &member.user_id));
         }
-        Ok((changes, convert::account::member(&member, people.user(&member.user_id).map(|user| &**user))))
+        let member = convert::account::member(&member, people.user(&member.user_id).map(|user| &**user));
+        Ok((changes, v1::UpdateMemberResponse { member: Some(member) }))
     };
-    let changed = core.shared.control.change(person.actor.does("member.role_changed"), change).await?;
-    Ok(v1::UpdateMemberResponse { member: Some(changed) })
+    core.shared.control.change(person.actor.does("member.role_changed"), change).await
 }

@@ -25,13 +25,12 @@ pub async fn update_organization(
     let change = |state: &ControlState| {
         let before = rights::organization(state, &person.actor, &message.id, Role::Owner)?;
         rights::demand_revision(message.revision, before.revision)?;
-        if before.name == name {
-            return Ok((Vec::new(), Organization::clone(before)));
-        }
-        let revision = before.revision + 1;
-        let organization = Organization { name: name.clone(), revision, ..Organization::clone(before) };
-        Ok((vec![ControlChange::Organization(organization.clone())], organization))
+        let mut row = Organization { name: name.clone(), ..Organization::clone(before) };
+        let is_changed = row != **before;
+        row.revision += u64::from(is_changed);
+        let organization = Some(convert::control::organization(&row));
+        let changes = if is_changed { vec![ControlChange::Organization(row)] } else { Vec::new() };
+        Ok((changes, v1::UpdateOrganizationResponse { organization }))
     };
-    let changed = core.shared.control.change(person.actor.does("organization.renamed"), change).await?;
-    Ok(v1::UpdateOrganizationResponse { organization: Some(convert::control::organization(&changed)) })
+    core.shared.control.change(person.actor.does("organization.renamed"), change).await
 }

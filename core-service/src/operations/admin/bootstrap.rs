@@ -79,8 +79,7 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
                     hash,
                     scopes: scopes.clone(),
                     created_at: now,
-                    expires_at: None,
-                    revoked_at: None,
+                    ..ApiKey::default()
                 }));
             }
         }

@@ -2,11 +2,11 @@
 
 use futures::{Stream, stream};
 use thesis_proto::{
-    time::{from_millis, is_time, to_millis},
+    time::{from_millis, to_millis},
     v1::{self, backfill_request::Scope, looked_up_page::Scope as Pages},
 };
 
-use super::invalid;
+use super::{invalid, time};
 use crate::{domain::account::Actor, error::Result, service::Core};
 
 pub async fn get_ingest_status(
@@ -33,9 +33,7 @@ pub async fn backfill(
     _: &Actor,
     request: &v1::BackfillRequest,
 ) -> Result<impl Stream<Item = Result<v1::BackfillResponse>> + Send + use<>> {
-    let Some(since) = request.since.as_ref().filter(|since| is_time(since)) else {
-        return Err(invalid("since", "must be a time of the years 1 to 9999"));
-    };
+    let since_ms = time("since", request.since.as_ref())?;
     let field = match &request.scope {
         Some(Scope::Token(_)) => "token",
         Some(Scope::Profile(_)) => "profile",
@@ -56,7 +54,7 @@ pub async fn backfill(
     let Some(upstream) = core.upstream.clone() else {
         return Err(invalid(field, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));
     };
-    let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
+    let page = v1::LookedUpPage { scope: Some(scope), since_ms, cursor: None };
     let begun = (upstream, page, v1::BackfillResponse::default());
     Ok(stream::unfold(begun, async |(upstream, mut page, mut response)| {
         if response.done {

@@ -26,10 +26,8 @@ pub async fn list_abuse(core: &Core, _: &Actor, message: &v1::ListAbuseRequest) 
     }
     let limit = usize::try_from(limit).unwrap_or_default();
     let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["abuse"]));
-    let after = match &message.cursor {
-        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
-        None => None,
-    };
+    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
+    let after = message.cursor.as_deref().map(read).transpose()?;
     let after = after.map(|position| (position.created_at, position.id));
     let mut rows = AbuseStore::new(Arc::clone(&core.shared.backend))
         .list(after.as_ref(), core.shared.clock.now_ms(), limit + 1)

@@ -37,10 +37,8 @@ pub async fn list_audit_log(
     }
     let limit = usize::try_from(limit).unwrap_or_default();
     let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["audit", organization_id.unwrap_or_default()]));
-    let after = match &message.cursor {
-        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
-        None => None,
-    };
+    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
+    let after = message.cursor.as_deref().map(read).transpose()?;
     // An action whose core crashed is listed too.
     core.shared.control.project().await?;
     let after = after.map(|position| (position.created_at, position.id));

@@ -3,14 +3,10 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{Stream, stream::try_unfold};
-use thesis_proto::{
-    error::ErrorCode,
-    time::{is_time, to_millis},
-    v1,
-};
+use thesis_proto::{error::ErrorCode, v1};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
-use super::invalid;
+use super::{invalid, time};
 use crate::{
     delivery::rule::DeliveryRule,
     domain::{
@@ -70,8 +66,7 @@ struct DeliveryReplay {
 
 impl DeliveryReplay {
     async fn begin(core: &Arc<Core>, request: &v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
-        let since = request.since.as_ref().filter(|time| is_time(time)).map(to_millis);
-        let since = since.ok_or_else(|| invalid("since", "must be a time of the years 1 to 9999"))?;
+        let since = time("since", request.since.as_ref())?;
         let status = match v1::DeliveryStatus::try_from(request.status) {
             Ok(v1::DeliveryStatus::Unspecified) => None,
             Ok(v1::DeliveryStatus::Delivered) => Some(i32::from(Status::Delivered)),

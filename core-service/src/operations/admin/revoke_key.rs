@@ -1,7 +1,5 @@
 //! Revokes an API key, immediately and on all cores. Repeating it changes nothing.
 
-use std::sync::Arc;
-
 use thesis_proto::v1;
 
 use crate::{
@@ -19,13 +17,11 @@ use crate::{
 pub async fn revoke_key(core: &Core, actor: &Actor, message: &v1::RevokeKeyRequest) -> Result<v1::RevokeKeyResponse> {
     let now = core.shared.clock.now_ms();
     let revoke = |state: &ControlState| {
-        let key = rights::key(state, actor, &message.id, Role::Developer)?;
-        if key.revoked_at.is_some() {
-            return Ok((Vec::new(), Arc::clone(key)));
-        }
-        let revoked = ApiKey { revoked_at: Some(now), ..ApiKey::clone(key) };
-        Ok((vec![ControlChange::ApiKey(revoked.clone())], Arc::new(revoked)))
+        let before = rights::key(state, actor, &message.id, Role::Developer)?;
+        let revoked = ApiKey { revoked_at: before.revoked_at.or(Some(now)), ..ApiKey::clone(before) };
+        let api_key = Some(convert::control::api_key(&revoked));
+        let changes = if revoked == **before { Vec::new() } else { vec![ControlChange::ApiKey(revoked)] };
+        Ok((changes, v1::RevokeKeyResponse { api_key }))
     };
-    let revoked = core.shared.control.change(actor.does("key.revoked"), revoke).await?;
-    Ok(v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
+    core.shared.control.change(actor.does("key.revoked"), revoke).await
 }

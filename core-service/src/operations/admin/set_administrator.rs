@@ -53,9 +53,8 @@ pub async fn set_administrator(
                 people.invitations().filter(|row| row.organization_id.is_none() && row.creator == after.id);
             changes.extend(invitations.map(|row| ControlChange::InvitationGone(row.id.clone())));
         }
-        Ok((changes, after))
+        Ok((changes, v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }))
     };
     let action = if administrator { "user.administrator_made" } else { "user.administrator_unmade" };
-    let user = core.shared.control.change(actor.does(action), set).await?;
-    Ok(v1::SetAdministratorResponse { user: Some(convert::account::user(&user)) })
+    core.shared.control.change(actor.does(action), set).await
 }

@@ -24,9 +24,9 @@ pub async fn set_organization_plan(
     let change = |state: &ControlState| {
         let before = rights::organization(state, actor, &message.id, Role::Owner)?;
         let revision = before.revision + 1;
-        let organization = Organization { plan: plan.clone(), revision, ..Organization::clone(before) };
-        Ok((vec![ControlChange::Organization(organization.clone())], organization))
+        let row = Organization { plan: plan.clone(), revision, ..Organization::clone(before) };
+        let organization = Some(convert::control::organization(&row));
+        Ok((vec![ControlChange::Organization(row)], v1::SetOrganizationPlanResponse { organization }))
     };
-    let changed = core.shared.control.change(actor.does("organization.plan_changed"), change).await?;
-    Ok(v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&changed)) })
+    core.shared.control.change(actor.does("organization.plan_changed"), change).await
 }
