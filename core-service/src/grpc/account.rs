@@ -5,6 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use prost::Message;
 use thesis_proto::v1::{self, account_service_server::AccountService};
 use tonic::{Request, Response, Status, async_trait};
 
@@ -31,32 +32,40 @@ use crate::{
             sign_up::sign_up, update_member::update_member, update_organization::update_organization,
             update_project::update_project,
         },
-        admin::{
-            self, create_key::create_key_once, create_organization::found_organization,
-            create_project::create_project_once,
-        },
+        admin::{self, create_organization::found_organization},
     },
     service::Core,
 };
 
-/// Operations that operators have too, with the same fields in their request and response.
+/// The seed of the object of a form, the same each time this session sends the form. A form without a name has no seed.
+fn form_seed(person: &Person, once: Option<String>, message: &impl Message) -> Option<String> {
+    once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
+}
+
+/// Operations that operators have too, with the same fields in their request and response. A member's form names itself
+/// by one more field, so that it creates an object `once`.
 macro_rules! shared_operations {
-    ($($module:ident::$operation:ident: $request:ident { $($field:ident),* } as $shared:ident
+    ($($module:ident::$operation:ident: $request:ident { $($field:ident),* $(; $once:ident)? } as $shared:ident
         -> $response:ident { $($data:ident),* };)*) => {
         $(async fn $operation(core: &Core, person: &Person, message: &v1::$request) -> Outcome<v1::$response> {
-            let v1::$request { $($field),* } = message.clone();
-            let message = v1::$shared { $($field: $field.into()),* };
-            let answer = admin::$module::$operation(core, &person.actor, &message).await?;
+            let v1::$request { $($field,)* $($once)? } = message.clone();
+            let shared = v1::$shared { $($field: $field.into()),* };
+            $(let $once = form_seed(person, $once, message);)?
+            let answer = admin::$module::$operation(core, &person.actor, &shared $(, $once.as_deref())?).await?;
             Ok(v1::$response { $($data: answer.$data),* })
         })*
     };
 }
 
 shared_operations! {
+    create_project::create_project: AccountServiceCreateProjectRequest { organization_id, name; once }
+        as CreateProjectRequest -> AccountServiceCreateProjectResponse { project };
     change_project::archive_project: AccountServiceArchiveProjectRequest { id } as ArchiveProjectRequest
         -> AccountServiceArchiveProjectResponse { project };
     list_projects::list_projects: AccountServiceListProjectsRequest { organization_id } as ListProjectsRequest
         -> AccountServiceListProjectsResponse { data };
+    create_key::create_key: AccountServiceCreateKeyRequest { project_id, environment, name, scopes, expires_at; once }
+        as CreateKeyRequest -> AccountServiceCreateKeyResponse { api_key, key };
     list_keys::list_keys: AccountServiceListKeysRequest { project_id } as ListKeysRequest
         -> AccountServiceListKeysResponse { data };
     revoke_key::revoke_key: AccountServiceRevokeKeyRequest { id } as RevokeKeyRequest
@@ -140,7 +149,7 @@ account_service!(open {
     create_invitation "CreateInvitation" within CHANGES_OF_USER by create_invitation: CreateInvitationRequest -> CreateInvitationResponse;
     list_invitations "ListInvitations" by list_invitations: ListInvitationsRequest -> ListInvitationsResponse;
     delete_invitation "DeleteInvitation" within CHANGES_OF_USER by delete_invitation: DeleteInvitationRequest -> DeleteInvitationResponse;
-    create_project "CreateProject" within CHANGES_OF_USER by create_project_once:
+    create_project "CreateProject" within CHANGES_OF_USER by create_project:
         AccountServiceCreateProjectRequest -> AccountServiceCreateProjectResponse;
     list_projects "ListProjects" by list_projects:
         AccountServiceListProjectsRequest -> AccountServiceListProjectsResponse;
@@ -149,7 +158,7 @@ account_service!(open {
         AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
     request_live_access "RequestLiveAccess" within CHANGES_OF_USER by request_live_access:
         RequestLiveAccessRequest -> RequestLiveAccessResponse;
-    create_key "CreateKey" within CHANGES_OF_USER by create_key_once:
+    create_key "CreateKey" within CHANGES_OF_USER by create_key:
         AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
     list_keys "ListKeys" by list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
     revoke_key "RevokeKey" within CHANGES_OF_USER by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;

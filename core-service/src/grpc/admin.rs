@@ -54,11 +54,12 @@ impl Api {
     }
 }
 
-/// Implements the service by its operations. A change continues although its caller may give up. A read and a stream
-/// end with their caller.
+/// Implements the service by its operations. A change continues although its caller may give up; `with None` stands for
+/// the seed that only forms have. A read and a stream end with their caller.
 macro_rules! admin_service {
     (changes {
-        $($change_file:ident::$change:ident $change_name:literal: $change_request:ident -> $change_response:ident;)*
+        $($change_file:ident::$change:ident $(with $seed:ident)? $change_name:literal:
+            $change_request:ident -> $change_response:ident;)*
     } reads {
         $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
     } streams {
@@ -73,7 +74,7 @@ macro_rules! admin_service {
             ) -> Result<Response<v1::$change_response>, Status> {
                 let actor = self.operator(&request).await?;
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
-                let work = async move { admin::$change_file::$change(&core, &actor, &message).await };
+                let work = async move { admin::$change_file::$change(&core, &actor, &message $(, $seed)?).await };
                 unbroken(&self.core, concat!("AdminService/", $change_name), work).await
             })*
 
@@ -103,12 +104,12 @@ admin_service!(changes {
         CreateOrganizationRequest -> CreateOrganizationResponse;
     set_organization_plan::set_organization_plan "SetOrganizationPlan":
         SetOrganizationPlanRequest -> SetOrganizationPlanResponse;
-    create_project::create_project "CreateProject": CreateProjectRequest -> CreateProjectResponse;
+    create_project::create_project with None "CreateProject": CreateProjectRequest -> CreateProjectResponse;
     change_project::approve_project "ApproveProject": ApproveProjectRequest -> ApproveProjectResponse;
     change_project::withdraw_project "WithdrawProject": WithdrawProjectRequest -> WithdrawProjectResponse;
     change_project::refuse_project "RefuseProject": RefuseProjectRequest -> RefuseProjectResponse;
     change_project::archive_project "ArchiveProject": ArchiveProjectRequest -> ArchiveProjectResponse;
-    create_key::create_key "CreateKey": CreateKeyRequest -> CreateKeyResponse;
+    create_key::create_key with None "CreateKey": CreateKeyRequest -> CreateKeyResponse;
     revoke_key::revoke_key "RevokeKey": RevokeKeyRequest -> RevokeKeyResponse;
     create_user::create_user "CreateUser": CreateUserRequest -> CreateUserResponse;
     set_administrator::set_administrator "SetAdministrator": SetAdministratorRequest -> SetAdministratorResponse;

@@ -26,7 +26,6 @@ pub mod revoke_key;
 pub mod set_administrator;
 pub mod set_organization_plan;
 
-use prost::Message;
 use prost_types::Timestamp;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -36,7 +35,6 @@ use thesis_proto::{
 
 use crate::{
     accounts::{
-        Person,
         fields::{name_fault, refuse},
         sessions::audit_row,
     },
@@ -88,11 +86,6 @@ async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset:
     };
     let act = Act { organization_id, ..actor.does(action).to(&dataset.to_string()) };
     Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
-}
-
-/// The seed of the object of a form, the same each time this session sends the form. A form without a name has no seed.
-fn form_seed(person: &Person, once: Option<&str>, message: &impl Message) -> Option<String> {
-    once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
 }
 
 fn known_plan(core: &Core, plan: &str) -> Result<String> {

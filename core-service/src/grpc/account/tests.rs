@@ -111,7 +111,7 @@ async fn fill(core: &Core) {
             name: "key".to_owned(),
             ..Default::default()
         };
-        create_key_once(core, &person(owner), &message).await.unwrap();
+        create_key(core, &person(owner), &message).await.unwrap();
     }
 }
 
@@ -185,7 +185,7 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         }
         "CreateProject" => {
             let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once: None };
-            project(create_project_once(core, by, &message).await?.project)
+            project(create_project(core, by, &message).await?.project)
         }
         "ListProjects" => {
             let response = list_projects(core, by, &v1::AccountServiceListProjectsRequest { organization_id }).await?;
@@ -204,7 +204,7 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         "CreateKey" => {
             let environment = v1::Environment::Test.into();
             let message = v1::AccountServiceCreateKeyRequest { project_id, environment, name, ..Default::default() };
-            vec![create_key_once(core, by, &message).await?.api_key.unwrap().id]
+            vec![create_key(core, by, &message).await?.api_key.unwrap().id]
         }
         "ListKeys" => {
             let response = list_keys(core, by, &v1::AccountServiceListKeysRequest { project_id }).await?;

@@ -113,7 +113,7 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     let organization = first.shared.control.state().organizations().next().unwrap().id.clone();
     for number in 0..LOGS {
         let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: format!("p{number}") };
-        let created = create_project(&first, &Actor::operator(None), &request).await.unwrap();
+        let created = create_project(&first, &Actor::operator(None), &request, None).await.unwrap();
         let dataset = Dataset::Project(created.project.unwrap().id);
         first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }

@@ -11,13 +11,10 @@ use thesis_proto::{
     v1,
 };
 
-use super::{form_seed, grantable, limit_reached};
+use super::{grantable, limit_reached};
 use crate::{
     access::rights,
-    accounts::{
-        Person,
-        fields::{name_fault, refuse},
-    },
+    accounts::fields::{name_fault, refuse},
     control::ControlState,
     convert,
     domain::{
@@ -49,31 +46,12 @@ fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     Some(FieldError::new("scopes", rule))
 }
 
-pub async fn create_key(core: &Core, actor: &Actor, message: &v1::CreateKeyRequest) -> Result<v1::CreateKeyResponse> {
-    let (row, key) = create(core, actor, message, None).await?;
-    Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
-}
-
-/// Creates the key of a form. The form creates the same key each time it is sent.
-pub async fn create_key_once(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceCreateKeyRequest,
-) -> Result<v1::AccountServiceCreateKeyResponse> {
-    let seed = form_seed(person, message.once.as_deref(), message);
-    let v1::AccountServiceCreateKeyRequest { project_id, environment, name, scopes, expires_at, once: _ } =
-        message.clone();
-    let message = v1::CreateKeyRequest { project_id, environment, name, scopes, expires_at };
-    let (row, key) = create(core, &person.actor, &message, seed.as_deref()).await?;
-    Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
-}
-
-async fn create(
+pub async fn create_key(
     core: &Core,
     actor: &Actor,
     new: &v1::CreateKeyRequest,
     seed: Option<&str>,
-) -> Result<(ApiKey, String)> {
+) -> Result<v1::CreateKeyResponse> {
     let created_at = core.shared.clock.now_ms();
     let live = match new.environment() {
         v1::Environment::Live => Ok(true),
@@ -125,7 +103,8 @@ async fn create(
         }
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };
-    Ok((core.shared.control.change(actor.does("key.created"), make).await?, raw))
+    let row = core.shared.control.change(actor.does("key.created"), make).await?;
+    Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key: raw })
 }
 
 #[cfg(test)]
@@ -149,18 +128,20 @@ mod tests {
                 name: "laptop".to_owned(),
                 ..v1::CreateKeyRequest::default()
             };
-            super::create(&core, &actor, &new, seed).await
+            create_key(&core, &actor, &new, seed).await
         };
         let first = create(Some("form")).await.unwrap();
         clock.advance(GIVEN_AGAIN_MS);
         assert_eq!(create(Some("form")).await.unwrap(), first);
-        assert_eq!(core.shared.keys.key_hash(&first.1).as_slice(), first.0.hash);
+        let id = &first.api_key.as_ref().unwrap().id;
+        let hash = core.shared.control.state().key(id).unwrap().hash.clone();
+        assert_eq!(core.shared.keys.key_hash(&first.key).as_slice(), hash);
         assert_eq!(keys(), 1);
         clock.advance(1);
         let refused = create(Some("form")).await.unwrap_err();
         assert_eq!(refused.api.code, ErrorCode::IdempotencyKeyReused);
         for seed in [Some("other"), None, None] {
-            assert_ne!(create(seed).await.unwrap().1, first.1);
+            assert_ne!(create(seed).await.unwrap().key, first.key);
         }
         assert_eq!(keys(), 4);
     }

@@ -1,11 +1,11 @@
-//! Creates a project, not approved for live access.
+//! Creates a project, not approved for live access. With a seed it is created once: later calls with this seed return the
+//! same project.
 
 use thesis_proto::v1;
 
-use super::{form_seed, limit_reached, name};
+use super::{limit_reached, name};
 use crate::{
     access::rights,
-    accounts::Person,
     control::ControlState,
     convert,
     domain::{
@@ -18,27 +18,6 @@ use crate::{
 };
 
 pub async fn create_project(
-    core: &Core,
-    actor: &Actor,
-    message: &v1::CreateProjectRequest,
-) -> Result<v1::CreateProjectResponse> {
-    create(core, actor, message, None).await
-}
-
-/// Creates the project of a form. The form creates the same project each time it is sent.
-pub async fn create_project_once(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceCreateProjectRequest,
-) -> Result<v1::AccountServiceCreateProjectResponse> {
-    let seed = form_seed(person, message.once.as_deref(), message);
-    let v1::AccountServiceCreateProjectRequest { organization_id, name, once: _ } = message.clone();
-    let message = v1::CreateProjectRequest { organization_id, name };
-    let created = create(core, &person.actor, &message, seed.as_deref()).await?;
-    Ok(v1::AccountServiceCreateProjectResponse { project: created.project })
-}
-
-async fn create(
     core: &Core,
     actor: &Actor,
     message: &v1::CreateProjectRequest,

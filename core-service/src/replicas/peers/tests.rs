@@ -279,7 +279,7 @@ async fn a_change_of_the_control_log_is_received() {
     let before = other.core.shared.control.state().projects().count();
     let organization_id = one.core.shared.control.state().organizations().next().unwrap().id.clone();
     let request = v1::CreateProjectRequest { organization_id, name: "heard".to_owned() };
-    create_project(&one.core, &Actor::operator(None), &request).await.unwrap();
+    create_project(&one.core, &Actor::operator(None), &request, None).await.unwrap();
     let mut changes = other.core.shared.control.changes();
     let received = async {
         while other.core.shared.control.state().projects().count() == before {
