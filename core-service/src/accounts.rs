@@ -35,11 +35,8 @@ pub struct AccountSettings {
     pub set_up: bool,
 }
 
-/// Sign-in of people, and mail to them.
 pub struct Accounts {
-    /// Hashes passwords.
     pub passwords: Passwords,
-    /// Sends mail, if the service does.
     pub mail: Option<Mail>,
     /// True if only invited people may sign up.
     pub invited_only: bool,
@@ -61,7 +58,6 @@ pub struct Person {
 }
 
 impl Accounts {
-    /// Applies the settings.
     pub fn new(settings: AccountSettings) -> Result<Self> {
         Ok(Self {
             passwords: Passwords::default(),

@@ -28,7 +28,6 @@ const SOON_MS: i64 = 1_000;
 /// A row is kept this long after its last attempt counts, in milliseconds.
 const KEPT_MS: i64 = MINUTE_MS;
 
-/// The maximum of attempts within a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     name: &'static str,
@@ -84,7 +83,6 @@ pub const CONFIRMATIONS_OF_USER: [Limit; 2] = [
     Limit { name: "confirmations/day", max: 10, window_ms: DAY_MS },
 ];
 
-/// A reserved attempt.
 #[derive(Debug)]
 pub struct ReservedAttempt {
     subject: String,

@@ -15,7 +15,6 @@ const PREFIX: &str = "confirm.";
 /// A link that this service issued. It may have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// Id of the user whose e-mail it confirms.
     pub user_id: String,
     /// Keyed hash of that e-mail.
     email_hash: String,
@@ -48,7 +47,6 @@ pub fn user_of(shared: &Shared, state: &ControlState, link: &Confirmation) -> Re
     Ok(User::clone(user))
 }
 
-/// Mails a new link to a user, if this installation sends mail.
 pub fn post(accounts: &Accounts, shared: &Shared, user: &User) {
     if let Some(mail) = &accounts.mail {
         mail.post(Letter::confirmation(&user.email, &accounts.link(&token(shared, user))));

@@ -6,9 +6,7 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use crate::{domain::account::PASSWORD_LENGTH, error::Result};
 
-/// Length of an e-mail in characters.
 const EMAIL_LENGTH: RangeInclusive<usize> = 3..=254;
-/// Length of a name in characters.
 const NAME_LENGTH: RangeInclusive<usize> = 1..=200;
 
 /// True if a character is safe in a text that others read: it neither controls a terminal nor changes the direction of

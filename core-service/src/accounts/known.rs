@@ -20,7 +20,6 @@ pub enum Origin {
     Network {
         /// The network; empty if the caller names no address.
         network: String,
-        /// True if the user has signed in from there before.
         is_known: bool,
     },
 }
@@ -56,7 +55,6 @@ impl Origin {
         }
     }
 
-    /// True for a device or network that the user has signed in from.
     pub const fn is_known(&self) -> bool {
         match self {
             Self::Device(_) => true,

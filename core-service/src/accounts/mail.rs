@@ -36,9 +36,7 @@ use crate::{
     metrics::MAILS,
 };
 
-/// Capacity of the queue.
 const MAX_WAITING: usize = 1_000;
-/// Mails that are sent concurrently.
 const MAX_CONCURRENT_SENDS: usize = 4;
 /// Timeout of one attempt.
 const TRY: Duration = Duration::from_secs(20);
@@ -66,7 +64,6 @@ impl MailSettings {
     }
 }
 
-/// Sends mail.
 pub struct Mail {
     /// None once it is closed.
     queue: Mutex<Option<mpsc::Sender<Letter>>>,
@@ -74,7 +71,6 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Starts to send.
     pub fn new(settings: MailSettings) -> Result<Self> {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)
@@ -157,7 +153,6 @@ fn failure_reason(error: &SmtpError) -> String {
     }
 }
 
-/// Builds the transport and the sender.
 fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox), (&'static str, &'static str)> {
     let from = parse_sender(from)
         .ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;

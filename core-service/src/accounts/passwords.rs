@@ -33,12 +33,10 @@ const MAX_OF_SUBJECT: usize = 4;
 const MAX_OF_NETWORK: usize = 8;
 /// Queued and running passwords from a /48 network of IPv6: half of the queue.
 const MAX_OF_WIDE_NETWORK: usize = 16;
-/// Seconds to wait when the queue is full.
 const RETRY_AFTER: u32 = 1;
 /// Priority, of 100, of the threads for known requesters: just below that of the threads that answer requests (50), so
 /// that a flood of refused requests does not delay a sign-in. Strangers have the lowest.
 const PRIORITY_OF_KNOWN: u8 = 45;
-/// Bytes of a salt.
 const SALT: usize = 16;
 
 /// A hash for users who do not exist. Checking it takes the same time as any other, and no password matches it.
@@ -69,12 +67,10 @@ impl Requester<'_> {
     }
 }
 
-/// Hashes passwords.
 pub struct Passwords {
     for_known: Threads,
     for_strangers: Threads,
     slots: NamedSlots,
-    /// Number of hashes and checks.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
 }

@@ -22,7 +22,6 @@ const MAX_OPEN_LINKS: usize = 300;
 /// Creator of a link that the service mails: nobody, and nobody vouches for the memberships of its user.
 pub const MAILED: (Option<&str>, bool) = (None, false);
 
-/// An open link.
 pub struct FoundReset {
     pub user_id: String,
     /// The version of the row of the user's links.

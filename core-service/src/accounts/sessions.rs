@@ -26,7 +26,6 @@ const MAX_MS: i64 = 30 * DAY_MS;
 const IDLE_MS: i64 = 12 * HOUR_MS;
 /// Interval at which the use of a session is recorded, in milliseconds.
 const NOTE_MS: i64 = 5 * MINUTE_MS;
-/// Sessions of a user.
 const MAX_SESSIONS: usize = 20;
 /// Rounds against concurrent starts of sessions of the same user.
 const MAX_ROUNDS: usize = 20;
@@ -45,7 +44,6 @@ pub fn audit_row(shared: &Shared, act: &Act) -> Change {
     audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), act)
 }
 
-/// Builds the actor for a user at an address.
 pub fn actor(user: &User, address: Option<&str>) -> Actor {
     Actor { id: user.id.clone(), address: address.map(str::to_owned), is_member: true }
 }
@@ -81,7 +79,6 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     Ok(Person { user, session_id, actor, now_ms })
 }
 
-/// Refuses a session that has ended.
 pub async fn demand_open(shared: &Shared, user_id: &str, session_id: &str) -> Result<()> {
     let found = rows::session(&shared.backend, user_id, session_id).await?;
     let now_ms = shared.clock.now_ms();
@@ -171,7 +168,6 @@ pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Sess
     Ok(found.map(|(_, stored)| message(&stored, person)))
 }
 
-/// A session as its user sees it.
 fn message(stored: &StoredSession, person: &Person) -> v1::Session {
     let row = &stored.session;
     v1::Session {

@@ -13,21 +13,18 @@ use crate::{
 
 /// Addresses are shard_of_name over this number of partitions.
 const SHARDS: i64 = 16;
-/// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
 
 fn decode(row: &Row) -> StoreResult<Abuse> {
     Abuse::decode(row.body.clone()).map_err(|error| StoreError::Damaged(format!("abuse: {error}")))
 }
 
-/// Addresses that failed too often.
 #[derive(Clone)]
 pub struct AbuseStore {
     backend: SharedBackend,
 }
 
 impl AbuseStore {
-    /// Addresses of this backend.
     pub fn new(backend: SharedBackend) -> Self {
         Self { backend }
     }

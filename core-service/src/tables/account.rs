@@ -19,9 +19,7 @@ use crate::{
 const PASSWORD: &str = "password";
 const RESET: &str = "reset";
 const KNOWN: &str = "known";
-/// Prefix of the id of a session.
 const SESSION: &str = "session/";
-/// Maximum number of a user's rows.
 const MAX_ROWS: usize = 1_000;
 /// Retention time of a session's row after its last write, in days.
 const SESSION_DAYS: i64 = 30;
@@ -32,10 +30,8 @@ const RESET_DAYS: i64 = 2;
 /// of the session themselves.
 pub const KNOWN_DAYS: i64 = 90;
 
-/// The first generation.
 pub const FIRST_GENERATION: i64 = 1;
 
-/// A password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Password {
     /// Its hash, with salt and parameters.
@@ -81,7 +77,6 @@ pub struct KnownOrigin {
     /// The keyed hash of the network, or of the device's token.
     #[prost(string, tag = "1")]
     pub hash: String,
-    /// True for a device.
     #[prost(bool, tag = "2")]
     pub is_device: bool,
     /// The last sign-in from there, in unix milliseconds.
@@ -92,7 +87,6 @@ pub struct KnownOrigin {
     pub is_returning: bool,
 }
 
-/// The networks and devices from which a user has signed in.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct KnownOrigins {
     /// Networks and devices: those of the last sign-in, then those that came back, each the last used first.
@@ -100,7 +94,6 @@ pub struct KnownOrigins {
     pub origins: Vec<KnownOrigin>,
 }
 
-/// A session.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Session {
     /// The generation of the password that it began with.
@@ -118,23 +111,17 @@ pub struct Session {
     /// The network address at its start.
     #[prost(string, optional, tag = "5")]
     pub address: Option<String>,
-    /// The user agent.
     #[prost(string, optional, tag = "6")]
     pub user_agent: Option<String>,
 }
 
-/// A session as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its id.
     pub id: String,
-    /// The version of its row.
     pub version: i64,
-    /// The row.
     pub session: Session,
 }
 
-/// All of a user's sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
     /// The generation of the password; 0 without one.

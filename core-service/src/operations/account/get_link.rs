@@ -17,13 +17,10 @@ use crate::{
     store::Consistency,
 };
 
-/// Content of a link's token.
 pub(super) enum Link {
     /// The id of an invitation, or of the set-up link.
     Invitation(String),
-    /// A link for a new password.
     Reset(String),
-    /// A link that confirms an e-mail.
     Confirmation(Confirmation),
 }
 

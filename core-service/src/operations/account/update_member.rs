@@ -20,7 +20,6 @@ use crate::{
     service::Core,
 };
 
-/// Parses the number of a role.
 pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
     Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
 }
