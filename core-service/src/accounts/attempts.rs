@@ -93,10 +93,6 @@ pub struct ReservedAttempt {
 /// Reserved attempts, or the milliseconds until the next attempt is possible.
 type ReservedOrWait<T> = std::result::Result<T, i64>;
 
-fn too_many_attempts(wait_ms: i64) -> Error {
-    limited(wait_ms, "")
-}
-
 /// The error for a reached limit, with the caller's alternatives.
 fn limited(wait_ms: i64, or_else: &str) -> Error {
     crate::metrics::LIMITS.at("tries").increment(1);
@@ -204,7 +200,7 @@ pub fn account(shared: &Shared, email: &str) -> String {
 
 /// Reserves an attempt under each of several limits, or none at all.
 pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<ReservedAttempt>> {
-    reserve_all_or_wait(shared, limits).await?.map_err(too_many_attempts)
+    reserve_all_or_wait(shared, limits).await?.map_err(|wait_ms| limited(wait_ms, ""))
 }
 
 async fn reserve_all_or_wait(
@@ -226,7 +222,7 @@ async fn reserve_all_or_wait(
 
 /// Reserves an attempt of a user, a session or anything else that a limit counts by its id.
 pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedAttempt> {
-    reserve_or_wait(shared, limit, of).await?.map_err(too_many_attempts)
+    reserve_or_wait(shared, limit, of).await?.map_err(|wait_ms| limited(wait_ms, ""))
 }
 
 fn subject(limit: &Limit, of: &str) -> String {

@@ -65,9 +65,8 @@ impl MailSettings {
 }
 
 pub struct Mail {
-    /// None once it is closed.
-    queue: Mutex<Option<mpsc::Sender<Letter>>>,
-    sending: Mutex<Option<JoinHandle<()>>>,
+    /// The queue and the task that sends it; none once it is closed.
+    sending: Mutex<Option<(mpsc::Sender<Letter>, JoinHandle<()>)>>,
 }
 
 impl Mail {
@@ -77,12 +76,13 @@ impl Mail {
             .map_err(|(variable, reason)| Error::internal(format!("{variable}: {reason}")))?;
         let (queue, queued) = mpsc::channel(MAX_WAITING);
         let sending = tokio::spawn(send_all(transport, from, queued));
-        Ok(Self { queue: Mutex::new(Some(queue)), sending: Mutex::new(Some(sending)) })
+        Ok(Self { sending: Mutex::new(Some((queue, sending))) })
     }
 
     /// Queues a mail. It is dropped with a log line if the queue is full or every attempt fails.
     pub fn post(&self, letter: Letter) {
-        let Some(queue) = self.queue.lock().clone() else { return };
+        let sending = self.sending.lock();
+        let Some((queue, _)) = &*sending else { return };
         if let Err(TrySendError::Full(letter) | TrySendError::Closed(letter)) = queue.try_send(letter) {
             MAILS.at("dropped").increment(1);
             tracing::error!(domain = letter.domain(), "too many letters wait; one is not sent");
@@ -91,11 +91,9 @@ impl Mail {
 
     /// Closes the queue, and waits for the mail in it up to a limit.
     pub async fn close(&self, time_limit: Duration) {
-        self.queue.lock().take();
-        let sending = self.sending.lock().take();
-        if let Some(sending) = sending
-            && timeout(time_limit, sending).await.is_err()
-        {
+        let Some((queue, sending)) = self.sending.lock().take() else { return };
+        drop(queue);
+        if timeout(time_limit, sending).await.is_err() {
             tracing::warn!("some letters were not sent");
         }
     }

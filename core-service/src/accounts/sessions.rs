@@ -155,10 +155,7 @@ pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> 
     let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
     let mut open: Vec<_> = found.stored.into_iter().filter(is_open).collect();
-    open.sort_by(|one, other| {
-        let order_key = |stored: &StoredSession| (-stored.session.used_at, -stored.session.created_at);
-        order_key(one).cmp(&order_key(other)).then_with(|| one.id.cmp(&other.id))
-    });
+    open.sort_by_key(|stored| (-stored.session.used_at, -stored.session.created_at, stored.id.clone()));
     Ok(open.iter().map(|stored| message(stored, person)).collect())
 }
 

@@ -10,7 +10,7 @@ use crate::{
         resets::{self, no_link},
     },
     control::ControlState,
-    domain::account::Invitation,
+    domain::account::{Invitation, User},
     error::Result,
     keys::key_ring::KeyRing,
     service::Core,
@@ -52,6 +52,14 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
     let shared = &core.shared;
     let link = read_link(&shared.keys, &message.token)?;
     shared.control.refresh().await?;
+    let of_user = |purpose: v1::LinkPurpose, user: &User, expires_at, ends_memberships| v1::GetLinkResponse {
+        purpose: purpose.into(),
+        email: Some(user.email.clone()),
+        expires_at: Some(from_millis(expires_at)),
+        has_account: true,
+        ends_memberships,
+        ..v1::GetLinkResponse::default()
+    };
     match link {
         Link::Invitation(id) => {
             let state = shared.control.state();
@@ -61,24 +69,12 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
             let found = resets::find(shared, &text, Consistency::Quorum).await?;
             let state = shared.control.state();
             let user = state.people().user(&found.user_id).ok_or_else(no_link)?;
-            Ok(v1::GetLinkResponse {
-                ends_memberships: resets::ends_memberships(state.people(), user, found.link.keeps_memberships),
-                purpose: v1::LinkPurpose::PasswordReset.into(),
-                email: Some(user.email.clone()),
-                expires_at: Some(from_millis(found.link.expires_at)),
-                has_account: true,
-                ..v1::GetLinkResponse::default()
-            })
+            let ends_memberships = resets::ends_memberships(state.people(), user, found.link.keeps_memberships);
+            Ok(of_user(v1::LinkPurpose::PasswordReset, user, found.link.expires_at, ends_memberships))
         }
         Link::Confirmation(link) => {
             let user = confirmations::user_of(shared, &shared.control.state(), &link)?;
-            Ok(v1::GetLinkResponse {
-                purpose: v1::LinkPurpose::Confirmation.into(),
-                email: Some(user.email),
-                expires_at: Some(from_millis(link.expires_at)),
-                has_account: true,
-                ..v1::GetLinkResponse::default()
-            })
+            Ok(of_user(v1::LinkPurpose::Confirmation, &user, link.expires_at, false))
         }
     }
 }

@@ -34,12 +34,7 @@ pub async fn backfill(
     request: &v1::BackfillRequest,
 ) -> Result<impl Stream<Item = Result<v1::BackfillResponse>> + Send + use<>> {
     let since_ms = time("since", request.since.as_ref())?;
-    let field = match &request.scope {
-        Some(Scope::Token(_)) => "token",
-        Some(Scope::Profile(_)) => "profile",
-        None | Some(Scope::All(_)) => "all",
-    };
-    let scope = match request.scope.clone() {
+    let (field, scope) = match request.scope.clone() {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
         }
@@ -47,9 +42,9 @@ pub async fn backfill(
         None | Some(Scope::All(false)) => {
             return Err(invalid("all", "must be true unless a token or profile is named"));
         }
-        Some(Scope::Token(token)) => Pages::Token(token),
-        Some(Scope::Profile(id)) => Pages::Profile(id),
-        Some(Scope::All(true)) => Pages::All(true),
+        Some(Scope::Token(token)) => ("token", Pages::Token(token)),
+        Some(Scope::Profile(id)) => ("profile", Pages::Profile(id)),
+        Some(Scope::All(true)) => ("all", Pages::All(true)),
     };
     let Some(upstream) = core.upstream.clone() else {
         return Err(invalid(field, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));

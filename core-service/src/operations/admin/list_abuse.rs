@@ -1,7 +1,5 @@
 //! Lists addresses with too many failed authentications, the latest first.
 
-use std::sync::Arc;
-
 use thesis_proto::v1;
 
 use super::invalid;
@@ -13,7 +11,7 @@ use crate::{
     },
     error::{Error, Result},
     service::Core,
-    tables::abuse::AbuseStore,
+    tables::abuse,
 };
 
 /// Addresses of one page.
@@ -29,9 +27,8 @@ pub async fn list_abuse(core: &Core, _: &Actor, message: &v1::ListAbuseRequest) 
     let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
     let after = message.cursor.as_deref().map(read).transpose()?;
     let after = after.map(|position| (position.created_at, position.id));
-    let mut rows = AbuseStore::new(Arc::clone(&core.shared.backend))
-        .list(after.as_ref(), core.shared.clock.now_ms(), limit + 1)
-        .await?;
+    let now_ms = core.shared.clock.now_ms();
+    let mut rows = abuse::list(&core.shared.backend, after.as_ref(), now_ms, limit + 1).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {
