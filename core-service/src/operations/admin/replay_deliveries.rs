@@ -59,9 +59,7 @@ struct DeliveryReplay {
     /// Deliveries that were read and not yet examined.
     rows: VecDeque<Delivery>,
     pace: Interval,
-    looked_at: i64,
-    replayed: i64,
-    done: bool,
+    progress: v1::ReplayWebhookDeliveriesResponse,
 }
 
 impl DeliveryReplay {
@@ -86,32 +84,29 @@ impl DeliveryReplay {
             after: None,
             rows: VecDeque::new(),
             pace,
-            looked_at: 0,
-            replayed: 0,
-            done: false,
+            progress: v1::ReplayWebhookDeliveriesResponse::default(),
         })
     }
 
     /// Works for about a second and returns the progress; none after the last report.
     async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
-        if self.done {
+        if self.progress.done {
             return Ok(None);
         }
         let report_at = Instant::now() + PROGRESS_INTERVAL;
         while Instant::now() < report_at {
             let Some(delivery) = self.row().await? else {
-                self.done = true;
+                self.progress.done = true;
                 break;
             };
-            self.looked_at += 1;
+            self.progress.looked_at += 1;
             if self.is_wanted(&delivery) {
                 self.pace.tick().await;
                 self.core.run_to_end(replay(Arc::clone(&self.core), delivery, self.run.clone())).await?;
-                self.replayed += 1;
+                self.progress.replayed += 1;
             }
         }
-        let (looked_at, replayed, done) = (self.looked_at, self.replayed, self.done);
-        Ok(Some(v1::ReplayWebhookDeliveriesResponse { looked_at, replayed, done }))
+        Ok(Some(self.progress))
     }
 
     /// Reads the next delivery of the log, with its effective status; none after the oldest requested one.
