@@ -46,8 +46,8 @@ fn is_authorized(people: &People, link: &Reset) -> bool {
     link.creator.as_deref().is_none_or(|creator| creator == OPERATOR || is_administrator(creator))
 }
 
-/// Creates a link by which a user sets a new password: one that is mailed, or that its creator hands over. Earlier links
-/// stay. The changes in `beside` are written with it. Returns the token of the link and its expiry.
+/// Creates a link by which a user sets a new password: one that is mailed, or that its creator hands over. Earlier
+/// links stay. The changes in `beside` are written with it. Returns the token of the link and its expiry.
 pub async fn create_link(
     shared: &Shared,
     user: &User,

@@ -1,5 +1,5 @@
-//! Operations of operators, one file each, and the rules that they share. The actor decides the rights: members call some
-//! of these operations too.
+//! Operations of operators, one file each, and the rules that they share. The actor decides the rights: members call
+//! some of these operations too.
 
 pub mod backup;
 pub mod bootstrap;

@@ -4,7 +4,7 @@ mod reports;
 mod takeover;
 mod waiting;
 
-use thesis_proto::v1::{self, EventType, WebhookStatus};
+use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{
     endpoint::{MAX_OUT_PER_WEBHOOK, MIN_OUT_PER_WEBHOOK},
@@ -21,7 +21,6 @@ use crate::{
     },
     key,
     keys::key_ring::SealPurpose,
-    operations::admin::change_project::{approve_project, withdraw_project},
     service::Core,
     store::{Change, SharedBackend, schema},
     tests::harness::{ManualClock, SharedMemory, core, memory, shared_memory},
@@ -116,18 +115,6 @@ impl Bench {
             max_theses: None,
         };
         self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
-    }
-
-    /// Approves the project for live access.
-    async fn approve(&self) {
-        let message = v1::ApproveProjectRequest { id: PROJECT.to_owned() };
-        approve_project(&self.core, &Actor::operator(None), &message).await.unwrap();
-    }
-
-    /// Withdraws the live access of the project.
-    async fn withdraw(&self) {
-        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned() };
-        withdraw_project(&self.core, &Actor::operator(None), &message).await.unwrap();
     }
 
     /// Makes a live webhook of a project that is approved for live access.

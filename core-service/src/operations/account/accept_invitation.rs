@@ -118,9 +118,8 @@ fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitation
     Ok(User {
         id: id::random("usr_", shared.ids.as_ref()),
         email: email.to_owned(),
-        administrator: false,
         created_at: shared.clock.now_ms(),
-        email_confirmed_at: None,
+        ..User::default()
     })
 }
 
@@ -145,8 +144,7 @@ fn changes(core: &Core, state: &ControlState, id: &str, user: &User, now_ms: i64
                 user_id: user.id.clone(),
                 role: role.into(),
                 created_at: now_ms,
-                revision: 0,
-                founder: false,
+                ..Member::default()
             })),
         }
     }

@@ -1,5 +1,5 @@
-//! Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links for
-//! a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
+//! Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links
+//! for a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
 
 use thesis_proto::{error::ErrorCode, v1};
 

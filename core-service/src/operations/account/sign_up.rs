@@ -64,7 +64,7 @@ async fn create_account(core: &Core, address: Option<&str>, message: &v1::SignUp
     }
     let (ids, created_at) = (shared.ids.as_ref(), shared.clock.now_ms());
     let email = message.email.trim().to_owned();
-    let user = User { id: id::random("usr_", ids), email, administrator: false, created_at, email_confirmed_at: None };
+    let user = User { id: id::random("usr_", ids), email, created_at, ..User::default() };
     let (organization, member) = founded(core, &message.organization_name, &user.id);
     let build_changes = |state: &ControlState| {
         if state.people().user_by_email(&user.email).is_some() {

@@ -1,5 +1,5 @@
-//! Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner stays
-//! one.
+//! Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
+//! stays one.
 
 use thesis_proto::{
     error::{ApiError, FieldError},

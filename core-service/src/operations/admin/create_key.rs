@@ -1,5 +1,5 @@
-//! Creates an API key. Only the response has its raw form, and for ten minutes the further responses to its seed: nobody
-//! stores it.
+//! Creates an API key. Only the response has its raw form, and for ten minutes the further responses to its seed:
+//! nobody stores it.
 
 use std::collections::HashSet;
 

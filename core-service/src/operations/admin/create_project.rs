@@ -1,5 +1,5 @@
-//! Creates a project, not approved for live access. With a seed it is created once: later calls with this seed return the
-//! same project.
+//! Creates a project, not approved for live access. With a seed it is created once: later calls with this seed return
+//! the same project.
 
 use thesis_proto::v1;
 

@@ -1,5 +1,5 @@
-//! Copies a part of an exported log into a dataset. Returns the last sequence number of the dataset. The audit log records
-//! the first part, and a part without entries, by which a caller resumes an import.
+//! Copies a part of an exported log into a dataset. Returns the last sequence number of the dataset. The audit log
+//! records the first part, and a part without entries, by which a caller resumes an import.
 
 use thesis_proto::v1;
 

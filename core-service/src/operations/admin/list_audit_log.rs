@@ -1,5 +1,5 @@
-//! Lists the audit log of an organization, or the entries without one, newest first. Owners see an administrator as such,
-//! without the person.
+//! Lists the audit log of an organization, or the entries without one, newest first. Owners see an administrator as
+//! such, without the person.
 
 use thesis_proto::v1;
 

@@ -2,8 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use thesis_proto::v1;
+
 use super::*;
-use crate::control::CONTROL_LOG;
+use crate::{
+    control::CONTROL_LOG,
+    operations::admin::change_project::{approve_project, withdraw_project},
+};
+
+impl Bench {
+    /// Approves the project for live access.
+    pub(super) async fn approve(&self) {
+        let message = v1::ApproveProjectRequest { id: PROJECT.to_owned() };
+        approve_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+
+    /// Withdraws the live access of the project.
+    pub(super) async fn withdraw(&self) {
+        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned() };
+        withdraw_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_core_that_cannot_read_control_cancels_nothing() {
