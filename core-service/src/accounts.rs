@@ -43,11 +43,8 @@ pub struct AccountSettings {
     pub set_up: bool,
 }
 
-/// Sign-in of people, and mail to them.
 pub struct Accounts {
-    /// Hashes passwords.
     pub passwords: Passwords,
-    /// Sends mail, if the service does.
     pub mail: Option<Mail>,
     /// True if only invited people may sign up.
     pub invited_only: bool,
@@ -69,13 +66,9 @@ pub struct Person {
 }
 
 impl Accounts {
-    /// Applies the settings.
-    ///
-    /// # Errors
-    /// Fails if the settings of mail are wrong.
     pub fn new(settings: AccountSettings) -> Result<Self> {
         Ok(Self {
-            passwords: Passwords::new(),
+            passwords: Passwords::default(),
             mail: settings.mail.map(Mail::new).transpose()?,
             invited_only: settings.invited_only,
             invites_strangers: settings.invites_strangers,
@@ -84,13 +77,11 @@ impl Accounts {
     }
 
     /// True if an invitation by this user admits people without an account.
-    #[must_use]
     pub fn may_invite_strangers(&self, creator: Option<&User>) -> bool {
         !self.invited_only || self.invites_strangers || creator.is_some_and(|user| user.administrator)
     }
 
     /// Builds the link that people open, with its token.
-    #[must_use]
     pub fn link(&self, token: &str) -> String {
         format!("{}/console/links/{token}", self.public_url)
     }

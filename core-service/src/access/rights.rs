@@ -1,4 +1,5 @@
-//! The rights of people. Each call is decided here, on the same state as its change.
+//! The rights of people. Each call is decided here, on the same state as its change. Members do not learn whether
+//! another organization exists; operators get the command that lists the existing ones.
 
 #[cfg(test)]
 pub(crate) mod table;
@@ -10,30 +11,22 @@ use thesis_proto::error::ErrorCode;
 use crate::{
     control::ControlState,
     domain::{
-        account::{Actor, Invitation, Role},
+        account::{Actor, Invitation, Member, Role},
         control::{ApiKey, Organization, Project},
         id_kind,
     },
     error::{Error, Result},
 };
 
-/// The error for a member who names an organization that does not exist, or not for them.
-#[must_use]
 pub fn no_organization() -> Error {
-    Error::new(
-        ErrorCode::OrganizationNotFound,
-        "there is no such organization, or you are no member of it; choose one of yours",
-    )
+    let text = "there is no such organization, or you are no member of it; choose one of yours";
+    Error::new(ErrorCode::OrganizationNotFound, text)
 }
 
-/// The error for a member who names a project that does not exist, or not for them.
-#[must_use]
 pub fn no_project() -> Error {
     Error::new(ErrorCode::ProjectNotFound, "there is no such project, or you are no member of it; choose one of yours")
 }
 
-/// The error for a user who is no member of the organization.
-#[must_use]
 pub fn no_member() -> Error {
     Error::new(ErrorCode::MemberNotFound, "there is no such member; list those of the organization")
 }
@@ -59,9 +52,6 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required
 }
 
 /// Refuses a role below the required one.
-///
-/// # Errors
-/// `INSUFFICIENT_ROLE`
 pub fn demand_role(role: Role, required: Role) -> Result<()> {
     if role >= required {
         return Ok(());
@@ -76,9 +66,6 @@ pub fn demand_role(role: Role, required: Role) -> Result<()> {
 }
 
 /// An organization in which the actor has the required role.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn organization<'a>(
     state: &'a ControlState,
     actor: &Actor,
@@ -92,9 +79,6 @@ pub fn organization<'a>(
 }
 
 /// A project of an organization in which the actor has the required role.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Project>> {
     let unknown = || unknown(actor, ErrorCode::ProjectNotFound, id, no_project);
     let found = state.project(id).ok_or_else(unknown)?;
@@ -103,9 +87,6 @@ pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: R
 }
 
 /// A key of an organization in which the actor has the required role.
-///
-/// # Errors
-/// `KEY_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<ApiKey>> {
     let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
     let found = state.key(id).ok_or_else(unknown)?;
@@ -115,9 +96,6 @@ pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role)
 }
 
 /// An invitation to an organization in which the actor has the required role.
-///
-/// # Errors
-/// `INVITATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Invitation>> {
     let found = state.people().invitation(id).ok_or_else(no_invitation)?;
     let organization = found.organization_id.as_deref().unwrap_or_default();
@@ -125,8 +103,6 @@ pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required
     Ok(found)
 }
 
-/// The error for a user whose e-mail is not confirmed.
-#[must_use]
 pub fn email_not_confirmed() -> Error {
     let text =
         "your e-mail is not confirmed; open the link in the letter that confirms it, or ask the operator to do so";
@@ -134,9 +110,6 @@ pub fn email_not_confirmed() -> Error {
 }
 
 /// Refuses a member whose e-mail is not confirmed.
-///
-/// # Errors
-/// `EMAIL_NOT_CONFIRMED`
 pub fn demand_confirmed(state: &ControlState, actor: &Actor) -> Result<()> {
     if !actor.is_member || state.people().user(&actor.id).is_some_and(|user| user.is_confirmed()) {
         return Ok(());
@@ -144,13 +117,27 @@ pub fn demand_confirmed(state: &ControlState, actor: &Actor) -> Result<()> {
     Err(email_not_confirmed())
 }
 
-/// Refuses a change of a project that is archived.
-///
-/// # Errors
-/// `PROJECT_ARCHIVED`
+/// Refuses a change of an archived project.
 pub fn demand_in_use(project: &Project) -> Result<()> {
     if project.archived {
         return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived; create another one"));
+    }
+    Ok(())
+}
+
+/// Refuses a change that would leave an organization without an owner.
+pub fn demand_other_owner(state: &ControlState, member: &Member) -> Result<()> {
+    if member.role() == Role::Owner && !state.people().has_other_owner(&member.organization_id, &member.user_id) {
+        let text = "an organization keeps an owner; make another member an owner first";
+        return Err(Error::new(ErrorCode::LastOwner, text));
+    }
+    Ok(())
+}
+
+/// Refuses a change that is based on an older revision.
+pub fn demand_revision(given: Option<u64>, present: u64) -> Result<()> {
+    if given.is_some_and(|given| given != present) {
+        return Err(Error::changed_concurrently());
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use super::known::Origin;
 use crate::{
     domain::{
-        abuse::{limit_factor, limited_networks, network_of, wide_network},
+        abuse::{limit_factor, limited_networks, network_of_text, wide_network},
         account::folded_email,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -28,7 +28,6 @@ const SOON_MS: i64 = 1_000;
 /// A row is kept this long after its last attempt counts, in milliseconds.
 const KEPT_MS: i64 = MINUTE_MS;
 
-/// The maximum of attempts within a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     name: &'static str,
@@ -84,7 +83,6 @@ pub const CONFIRMATIONS_OF_USER: [Limit; 2] = [
     Limit { name: "confirmations/day", max: 10, window_ms: DAY_MS },
 ];
 
-/// A reserved attempt.
 #[derive(Debug)]
 pub struct ReservedAttempt {
     subject: String,
@@ -95,10 +93,6 @@ pub struct ReservedAttempt {
 /// Reserved attempts, or the milliseconds until the next attempt is possible.
 type ReservedOrWait<T> = std::result::Result<T, i64>;
 
-fn too_many_attempts(wait_ms: i64) -> Error {
-    limited(wait_ms, "")
-}
-
 /// The error for a reached limit, with the caller's alternatives.
 fn limited(wait_ms: i64, or_else: &str) -> Error {
     crate::metrics::LIMITS.at("tries").increment(1);
@@ -107,40 +101,15 @@ fn limited(wait_ms: i64, or_else: &str) -> Error {
     ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()
 }
 
-fn too_many_at_once() -> Error {
-    StoreError::Unavailable("too many tries at once".to_owned()).into()
-}
-
-fn row_lifetime(window_ms: i64) -> Option<u32> {
-    u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
-}
-
-/// Returns the network that counts for an address.
-#[must_use]
-pub fn network(address: &str) -> String {
-    address.parse().map_or_else(|_| address.to_owned(), network_of)
-}
-
 /// Reserves an attempt for an address, if it is known, and for the network around it.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
 pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<ReservedAttempt>> {
     let Some(address) = address else { return Ok(Vec::new()) };
-    let network = network(address);
+    let network = network_of_text(address);
     let limits = limited_networks(&network).map(|network| {
         let max = limit.max * usize::from(limit_factor(&network));
         (Limit { max, ..*limit }, network)
     });
     reserve_all(shared, limits.collect()).await
-}
-
-/// Reserves an attempt for the account with an e-mail, which may not exist.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<ReservedAttempt> {
-    reserve(shared, limit, &account(shared, email)).await
 }
 
 /// Reserves an attempt for the account with an e-mail, which may not exist; none if one of the limits is reached.
@@ -154,29 +123,12 @@ pub async fn of_account_if_free(
     Ok(reserve_all_or_wait(shared, limits).await?.ok())
 }
 
-/// Reserves an attempt for the account with an e-mail, which may not exist, from the network of an address.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_account_from(
-    shared: &Shared,
-    limit: &Limit,
-    email: &str,
-    address: Option<&str>,
-) -> Result<ReservedAttempt> {
-    let network = address.map(network).unwrap_or_default();
-    reserve(shared, limit, &format!("{}/{network}", account(shared, email))).await
-}
-
 /// Reserves an attempt to sign in to the account with an e-mail, which may not exist.
 ///
 /// A known device counts only by itself. For a known network the address counts too, so a stranger there has no more
 /// attempts than elsewhere. The stranger can still find out that the network is known, and so that the account exists,
 /// because the pace of unknown networks does not apply there. That is the price for known networks that work during an
 /// attack.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
 pub async fn of_sign_in(
     shared: &Shared,
     email: &str,
@@ -241,34 +193,14 @@ async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<V
     reserve_all_or_wait(shared, pace(account, network)).await?.map_err(|wait_ms| limited(wait_ms, WAYS_IN))
 }
 
-/// Reserves an invitation of an e-mail to an organization, and its mail if it is mailed.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_invitation(
-    shared: &Shared,
-    organization_id: &str,
-    email: &str,
-    is_mailed: bool,
-) -> Result<Vec<ReservedAttempt>> {
-    let mut limits = vec![(INVITATIONS_TO, format!("{organization_id}/{}", account(shared, email)))];
-    if is_mailed {
-        limits.push((INVITATIONS_OF_ORGANIZATION, organization_id.to_owned()));
-    }
-    reserve_all(shared, limits).await
-}
-
-/// Returns the text that counts for the account with an e-mail.
-fn account(shared: &Shared, email: &str) -> String {
+/// Returns the text that counts for the account with an e-mail, which may not exist.
+pub fn account(shared: &Shared, email: &str) -> String {
     shared.keys.email_hash(&folded_email(email))
 }
 
 /// Reserves an attempt under each of several limits, or none at all.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
 pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<ReservedAttempt>> {
-    reserve_all_or_wait(shared, limits).await?.map_err(too_many_attempts)
+    reserve_all_or_wait(shared, limits).await?.map_err(|wait_ms| limited(wait_ms, ""))
 }
 
 async fn reserve_all_or_wait(
@@ -277,26 +209,20 @@ async fn reserve_all_or_wait(
 ) -> Result<ReservedOrWait<Vec<ReservedAttempt>>> {
     let mut tries = Vec::new();
     for (limit, of) in limits {
-        let refusal = match reserve_or_wait(shared, &limit, &of).await {
-            Ok(Ok(reserved)) => {
-                tries.push(reserved);
-                continue;
+        match reserve_or_wait(shared, &limit, &of).await {
+            Ok(Ok(reserved)) => tries.push(reserved),
+            refusal => {
+                give_back(shared, tries).await;
+                return refusal.map(|wait| wait.map(|_| Vec::new()));
             }
-            Ok(Err(wait_ms)) => Ok(Err(wait_ms)),
-            Err(error) => Err(error),
-        };
-        give_back(shared, tries).await;
-        return refusal;
+        }
     }
     Ok(Ok(tries))
 }
 
 /// Reserves an attempt of a user, a session or anything else that a limit counts by its id.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
 pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedAttempt> {
-    reserve_or_wait(shared, limit, of).await?.map_err(too_many_attempts)
+    reserve_or_wait(shared, limit, of).await?.map_err(|wait_ms| limited(wait_ms, ""))
 }
 
 fn subject(limit: &Limit, of: &str) -> String {
@@ -323,21 +249,30 @@ async fn read_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Option<i6
 
 async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<ReservedAttempt>> {
     let subject = subject(limit, of);
-    let mut consistency = Consistency::Quorum;
-    for _ in 0..ROUNDS {
+    let reserve = |times: &mut Vec<i64>| {
         let now = shared.clock.now_ms();
-        let (version, mut attempts) = read(shared, &subject, consistency).await?;
-        if let Some(wait_ms) = wait_after(limit, &mut attempts.times, now) {
-            return Ok(Err(wait_ms));
+        if let Some(wait_ms) = wait_after(limit, times, now) {
+            return Err(wait_ms);
         }
-        attempts.times.push(now);
-        attempts.times.sort_unstable();
-        if rows::write(&shared.backend, &subject, version, &attempts, row_lifetime(limit.window_ms)).await? {
-            return Ok(Ok(ReservedAttempt { subject, window_ms: limit.window_ms, at: now }));
+        times.push(now);
+        times.sort_unstable();
+        Ok(now)
+    };
+    let reserved = update(shared, &subject, limit.window_ms, reserve).await?;
+    Ok(reserved.map(|at| ReservedAttempt { subject, window_ms: limit.window_ms, at }))
+}
+
+/// Gives attempts back that succeeded or were not made. If the store fails, they stay counted.
+pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = ReservedAttempt>) {
+    for ReservedAttempt { subject, window_ms, at } in tries {
+        let remove = |times: &mut Vec<i64>| {
+            let index = times.iter().position(|other| *other == at);
+            index.map(|index| times.remove(index)).ok_or(())
+        };
+        if let Err(error) = update(shared, &subject, window_ms, remove).await {
+            tracing::warn!(%error, "giving back a try failed");
         }
-        consistency = Consistency::Serial;
     }
-    Err(too_many_at_once())
 }
 
 async fn read(shared: &Shared, subject: &str, consistency: Consistency) -> Result<(Option<i64>, Attempts)> {
@@ -345,25 +280,23 @@ async fn read(shared: &Shared, subject: &str, consistency: Consistency) -> Resul
     Ok(row.map_or_else(Default::default, |(version, attempts)| (Some(version), attempts)))
 }
 
-/// Gives attempts back that succeeded or were not made. If the store fails, they stay counted.
-pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = ReservedAttempt>) {
-    for one in tries {
-        if let Err(error) = give_one_back(shared, &one).await {
-            tracing::warn!(%error, "giving back a try failed");
-        }
-    }
-}
-
-async fn give_one_back(shared: &Shared, one: &ReservedAttempt) -> Result<()> {
+/// Changes the times of the attempts of a subject, and returns the result of the change. Nothing is written if the
+/// change fails.
+async fn update<T, E>(
+    shared: &Shared,
+    subject: &str,
+    window_ms: i64,
+    change: impl Fn(&mut Vec<i64>) -> std::result::Result<T, E>,
+) -> Result<std::result::Result<T, E>> {
+    let lifetime = u32::try_from((window_ms + KEPT_MS) / 1_000).ok();
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
-        let (version, mut attempts) = read(shared, &one.subject, consistency).await?;
-        let Some(index) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
-        attempts.times.remove(index);
-        if rows::write(&shared.backend, &one.subject, version, &attempts, row_lifetime(one.window_ms)).await? {
-            return Ok(());
+        let (version, mut attempts) = read(shared, subject, consistency).await?;
+        let changed = change(&mut attempts.times);
+        if changed.is_err() || rows::write(&shared.backend, subject, version, &attempts, lifetime).await? {
+            return Ok(changed);
         }
         consistency = Consistency::Serial;
     }
-    Err(too_many_at_once())
+    Err(StoreError::Unavailable("too many tries at once".to_owned()).into())
 }

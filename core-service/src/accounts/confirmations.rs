@@ -15,7 +15,6 @@ const PREFIX: &str = "confirm.";
 /// A link that this service issued. It may have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// Id of the user whose e-mail it confirms.
     pub user_id: String,
     /// Keyed hash of that e-mail.
     email_hash: String,
@@ -24,7 +23,6 @@ pub struct Confirmation {
 }
 
 /// Creates the token of a new link that confirms a user's e-mail.
-#[must_use]
 pub fn token(shared: &Shared, user: &User) -> String {
     let email_hash = shared.keys.email_hash(&folded_email(&user.email));
     let expires_at = shared.clock.now_ms() + CONFIRMATION_MS;
@@ -32,7 +30,6 @@ pub fn token(shared: &Shared, user: &User) -> String {
 }
 
 /// Reads the text that a link signs; none if the link is for something else.
-#[must_use]
 pub fn parse(text: &str) -> Option<Confirmation> {
     let (user_id, rest) = text.strip_prefix(PREFIX)?.split_once('.')?;
     let (email_hash, expires_at) = rest.split_once('.')?;
@@ -40,10 +37,7 @@ pub fn parse(text: &str) -> Option<Confirmation> {
     Some(Confirmation { user_id: user_id.to_owned(), email_hash: email_hash.to_owned(), expires_at })
 }
 
-/// Finds the user whose e-mail a link confirms.
-///
-/// # Errors
-/// `LINK_NOT_FOUND` if the link has expired, or is for an earlier e-mail of the user.
+/// Finds the user whose e-mail a link confirms: the link has not expired, and is for the user's present e-mail.
 pub fn user_of(shared: &Shared, state: &ControlState, link: &Confirmation) -> Result<User> {
     let user = state.people().user(&link.user_id).ok_or_else(no_link)?;
     let is_theirs = shared.keys.email_hash(&folded_email(&user.email)) == link.email_hash;
@@ -53,7 +47,6 @@ pub fn user_of(shared: &Shared, state: &ControlState, link: &Confirmation) -> Re
     Ok(User::clone(user))
 }
 
-/// Mails a new link to a user, if this installation sends mail.
 pub fn post(accounts: &Accounts, shared: &Shared, user: &User) {
     if let Some(mail) = &accounts.mail {
         mail.post(Letter::confirmation(&user.email, &accounts.link(&token(shared, user))));

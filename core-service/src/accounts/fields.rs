@@ -6,9 +6,7 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use crate::{domain::account::PASSWORD_LENGTH, error::Result};
 
-/// Length of an e-mail in characters.
 const EMAIL_LENGTH: RangeInclusive<usize> = 3..=254;
-/// Length of a name in characters.
 const NAME_LENGTH: RangeInclusive<usize> = 1..=200;
 
 /// True if a character is safe in a text that others read: it neither controls a terminal nor changes the direction of
@@ -32,7 +30,6 @@ fn is_email(text: &str) -> bool {
 }
 
 /// Returns the fault of an e-mail, if it has one. It ignores spaces around the e-mail.
-#[must_use]
 pub fn email_fault(param: &str, text: &str) -> Option<FieldError> {
     (!is_email(text.trim())).then(|| FieldError::new(param, "must be an e-mail address such as name@example.com"))
 }
@@ -43,22 +40,17 @@ fn length_fault(param: &str, text: &str, length: RangeInclusive<usize>) -> Optio
 }
 
 /// Returns the fault of a new password, if it has one.
-#[must_use]
 pub fn password_fault(param: &str, text: &str) -> Option<FieldError> {
     length_fault(param, text, PASSWORD_LENGTH)
 }
 
 /// Returns the fault of a name, if it has one. It ignores spaces around the name.
-#[must_use]
 pub fn name_fault(param: &str, text: &str) -> Option<FieldError> {
     let fault = || FieldError::new(param, "must not have control characters or ones that turn the text's direction");
     length_fault(param, text.trim(), NAME_LENGTH).or_else(|| (!text.chars().all(is_harmless)).then(fault))
 }
 
-/// Refuses a request with faults.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, which lists them all.
+/// Refuses a request with faults. The error lists them all.
 pub fn refuse(faults: impl IntoIterator<Item = Option<FieldError>>) -> Result<()> {
     let faults: Vec<_> = faults.into_iter().flatten().collect();
     if faults.is_empty() { Ok(()) } else { Err(ApiError::validation(&faults).into()) }

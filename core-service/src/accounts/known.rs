@@ -1,8 +1,7 @@
 //! Networks and devices from which a user has signed in. Failed attempts from elsewhere do not slow them down.
 
-use super::attempts::network;
 use crate::{
-    domain::window::DAY_MS,
+    domain::{abuse::network_of_text, window::DAY_MS},
     keys::key_ring::KeyRing,
     tables::account::{KNOWN_DAYS, KnownOrigin, KnownOrigins},
 };
@@ -21,7 +20,6 @@ pub enum Origin {
     Network {
         /// The network; empty if the caller names no address.
         network: String,
-        /// True if the user has signed in from there before.
         is_known: bool,
     },
 }
@@ -29,7 +27,6 @@ pub enum Origin {
 impl Origin {
     /// Finds the source of an attempt to sign in as a user. A wrong token, or the token of another user, counts as
     /// none.
-    #[must_use]
     pub fn new(
         keys: &KeyRing,
         user_id: &str,
@@ -45,13 +42,12 @@ impl Origin {
         if let Some(hash) = device {
             return Self::Device(hash);
         }
-        let network = address.map(network).unwrap_or_default();
+        let network = address.map(network_of_text).unwrap_or_default();
         let is_known = is_known(&keys.known_hash(user_id, &network), false);
         Self::Network { network, is_known }
     }
 
     /// Returns the text that counts for its attempts.
-    #[must_use]
     pub fn key(&self) -> &str {
         match self {
             Self::Device(hash) => hash,
@@ -59,8 +55,6 @@ impl Origin {
         }
     }
 
-    /// True for a device or network that the user has signed in from.
-    #[must_use]
     pub const fn is_known(&self) -> bool {
         match self {
             Self::Device(_) => true,
@@ -72,7 +66,6 @@ impl Origin {
 /// Adds the network and the device of a successful sign-in to the known ones. If there are too many, it first drops
 /// those that were used once, then the least recently used. Returns them with the device's token, which is new unless
 /// the device is known.
-#[must_use]
 pub fn remember(
     keys: &KeyRing,
     user_id: &str,
@@ -84,7 +77,7 @@ pub fn remember(
         |token: &&str| matches!(Origin::new(keys, user_id, (None, Some(*token)), &known, now_ms), Origin::Device(_));
     let token = device.filter(is_device).map_or_else(|| keys.new_device_token(), str::to_owned);
     let mut used = vec![(keys.known_hash(user_id, &token), true)];
-    used.extend(address.map(|address| (keys.known_hash(user_id, &network(address)), false)));
+    used.extend(address.map(|address| (keys.known_hash(user_id, &network_of_text(address)), false)));
     known.origins.retain(|one| now_ms - one.used_at < KNOWN_MS);
     let (again, mut others): (Vec<_>, Vec<_>) =
         known.origins.into_iter().partition(|one| used.iter().any(|(hash, _)| *hash == one.hash));

@@ -6,7 +6,7 @@ mod letter;
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, time::Duration};
+use std::{borrow::Cow, net::IpAddr, time::Duration};
 
 use futures::StreamExt as _;
 use lettre::{
@@ -36,9 +36,7 @@ use crate::{
     metrics::MAILS,
 };
 
-/// Capacity of the queue.
 const MAX_WAITING: usize = 1_000;
-/// Mails that are sent concurrently.
 const MAX_CONCURRENT_SENDS: usize = 4;
 /// Timeout of one attempt.
 const TRY: Duration = Duration::from_secs(20);
@@ -59,40 +57,32 @@ pub struct MailSettings {
 }
 
 impl MailSettings {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// Names the wrong variable and its fault without its value.
+    /// Checks the settings. An error names the wrong variable and its fault, without its value.
     pub fn new(url: SecretString, from: String) -> std::result::Result<Self, (&'static str, &'static str)> {
         transport(url.expose_secret(), &from)?;
         Ok(Self { url, from })
     }
 }
 
-/// Sends mail.
 pub struct Mail {
-    /// None once it is closed.
-    queue: Mutex<Option<mpsc::Sender<Letter>>>,
-    sending: Mutex<Option<JoinHandle<()>>>,
+    /// The queue and the task that sends it; none once it is closed.
+    sending: Mutex<Option<(mpsc::Sender<Letter>, JoinHandle<()>)>>,
 }
 
 impl Mail {
-    /// Starts to send.
-    ///
-    /// # Errors
-    /// Fails if the settings cannot be used.
     pub fn new(settings: MailSettings) -> Result<Self> {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)
             .map_err(|(variable, reason)| Error::internal(format!("{variable}: {reason}")))?;
         let (queue, queued) = mpsc::channel(MAX_WAITING);
         let sending = tokio::spawn(send_all(transport, from, queued));
-        Ok(Self { queue: Mutex::new(Some(queue)), sending: Mutex::new(Some(sending)) })
+        Ok(Self { sending: Mutex::new(Some((queue, sending))) })
     }
 
     /// Queues a mail. It is dropped with a log line if the queue is full or every attempt fails.
     pub fn post(&self, letter: Letter) {
-        let Some(queue) = self.queue.lock().clone() else { return };
+        let sending = self.sending.lock();
+        let Some((queue, _)) = &*sending else { return };
         if let Err(TrySendError::Full(letter) | TrySendError::Closed(letter)) = queue.try_send(letter) {
             MAILS.at("dropped").increment(1);
             tracing::error!(domain = letter.domain(), "too many letters wait; one is not sent");
@@ -101,11 +91,9 @@ impl Mail {
 
     /// Closes the queue, and waits for the mail in it up to a limit.
     pub async fn close(&self, time_limit: Duration) {
-        self.queue.lock().take();
-        let sending = self.sending.lock().take();
-        if let Some(sending) = sending
-            && timeout(time_limit, sending).await.is_err()
-        {
+        let Some((queue, sending)) = self.sending.lock().take() else { return };
+        drop(queue);
+        if timeout(time_limit, sending).await.is_err() {
             tracing::warn!("some letters were not sent");
         }
     }
@@ -163,7 +151,6 @@ fn failure_reason(error: &SmtpError) -> String {
     }
 }
 
-/// Builds the transport and the sender.
 fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox), (&'static str, &'static str)> {
     let from = parse_sender(from)
         .ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
@@ -173,10 +160,7 @@ fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox),
 
 fn parse_sender(text: &str) -> Option<Mailbox> {
     let text = text.trim();
-    if text.chars().any(char::is_control) {
-        return None;
-    }
-    text.parse().ok()
+    if text.chars().any(char::is_control) { None } else { text.parse().ok() }
 }
 
 /// Builds the transport of a URL. With `smtp` the connection starts in plain text, and then changes to TLS: always with
@@ -226,6 +210,5 @@ fn build_transport(url: &str, from: &Mailbox) -> std::result::Result<Transport, 
 }
 
 fn decode_part(part: &str) -> std::result::Result<String, &'static str> {
-    let text = percent_decode_str(part).decode_utf8().map_err(|_| FORM)?;
-    Ok(text.into_owned())
+    percent_decode_str(part).decode_utf8().map(Cow::into_owned).map_err(|_| FORM)
 }

@@ -14,9 +14,8 @@ use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
 
-use super::attempts::network;
 use crate::{
-    domain::abuse::{limit_factor, limited_networks},
+    domain::abuse::{limit_factor, limited_networks, network_of_text},
     error::{Error, Result},
     named_slots::NamedSlots,
     threads::{self, NotRun, Threads},
@@ -34,12 +33,10 @@ const MAX_OF_SUBJECT: usize = 4;
 const MAX_OF_NETWORK: usize = 8;
 /// Queued and running passwords from a /48 network of IPv6: half of the queue.
 const MAX_OF_WIDE_NETWORK: usize = 16;
-/// Seconds to wait when the queue is full.
 const RETRY_AFTER: u32 = 1;
 /// Priority, of 100, of the threads for known requesters: just below that of the threads that answer requests (50), so
 /// that a flood of refused requests does not delay a sign-in. Strangers have the lowest.
 const PRIORITY_OF_KNOWN: u8 = 45;
-/// Bytes of a salt.
 const SALT: usize = 16;
 
 /// A hash for users who do not exist. Checking it takes the same time as any other, and no password matches it.
@@ -62,7 +59,7 @@ impl Requester<'_> {
     /// address.
     fn limits(self) -> Vec<(String, usize)> {
         let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
-        for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
+        for network in self.address.map(network_of_text).iter().flat_map(|network| limited_networks(network)) {
             let limit = if limit_factor(&network) > 1 { MAX_OF_WIDE_NETWORK } else { MAX_OF_NETWORK };
             limits.push((format!("network/{network}"), limit));
         }
@@ -70,26 +67,17 @@ impl Requester<'_> {
     }
 }
 
-/// Hashes passwords.
 pub struct Passwords {
     for_known: Threads,
     for_strangers: Threads,
     slots: NamedSlots,
-    /// Number of hashes and checks.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Default for Passwords {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Passwords {
     /// Starts the threads. They end with it.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let start = |name, priority| Threads::start(name, processors / 2, priority, MAX_WAITING);
         Self {
@@ -100,11 +88,10 @@ impl Passwords {
             hashed: Arc::default(),
         }
     }
+}
 
+impl Passwords {
     /// Hashes a new password for storage, with its salt and parameters.
-    ///
-    /// # Errors
-    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it.
     pub async fn hash(&self, requester: Requester<'_>, password: &str, ids: &dyn IdSource) -> Result<String> {
         let mut salt = [0; SALT];
         ids.fill(&mut salt);
@@ -114,10 +101,6 @@ impl Passwords {
     }
 
     /// Checks a password against a stored hash.
-    ///
-    /// # Errors
-    /// `SERVICE_UNAVAILABLE` if the queue is full, `RATE_LIMITED` if the requester has too many passwords in it, or if
-    /// the hash is damaged.
     pub async fn verify(&self, requester: Requester<'_>, password: &str, hash: String) -> Result<bool> {
         let password = SecretString::from(password);
         match self.run(requester, move || verify(&password, &hash)).await? {
@@ -189,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hash_is_of_one_password_with_its_own_salt() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let hash = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
         let other = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
@@ -203,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn more_than_32_do_not_wait() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let subjects: Vec<String> = (0..100).map(|number| format!("{number}@example.com")).collect();
         let all = subjects.iter().map(|subject| {
             passwords.verify(Requester { subject, address: None, is_known: false }, PASSWORD, NO_PASSWORD.to_owned())
@@ -249,7 +232,7 @@ mod tests {
         let others = (0..6).map(|number| (format!("other{number}@example.com"), None));
         let all: Vec<(String, Option<String>)> = account.chain(network).chain(others).collect();
         let expected = ["ada@example.com", "ada@example.com", "8@example.com", "9@example.com"];
-        assert_eq!(refused(&Passwords::new(), &all).await, expected);
+        assert_eq!(refused(&Passwords::default(), &all).await, expected);
     }
 
     #[tokio::test]
@@ -258,12 +241,12 @@ mod tests {
         let others =
             (0..4).map(|number| (format!("other{number}@example.com"), Some(format!("2001:db8:2:{number}::1"))));
         let all: Vec<(String, Option<String>)> = wide.chain(others).collect();
-        assert_eq!(refused(&Passwords::new(), &all).await, ["16@example.com", "17@example.com"]);
+        assert_eq!(refused(&Passwords::default(), &all).await, ["16@example.com", "17@example.com"]);
     }
 
     #[tokio::test]
     async fn strangers_never_delay_those_who_are_known() {
-        let passwords = Passwords::new();
+        let passwords = Passwords::default();
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let subjects: Vec<String> = (0..20).map(|number| format!("{number}@example.com")).collect();

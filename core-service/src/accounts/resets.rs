@@ -19,51 +19,23 @@ use crate::{
 /// link, so only an operator reaches this limit; then the oldest link is dropped.
 const MAX_OPEN_LINKS: usize = 300;
 
-/// Delivery of a new link.
-#[derive(Clone, Copy, Debug)]
-pub enum Delivery<'a> {
-    /// The service mails it to the user's e-mail.
-    Mailed,
-    /// An operator or an administrator hands it over.
-    HandedOver {
-        /// Id of the actor.
-        creator: &'a str,
-        /// True if an unconfirmed user keeps the memberships.
-        keeps_memberships: bool,
-    },
-}
+/// Creator of a link that the service mails: nobody, and nobody vouches for the memberships of its user.
+pub const MAILED: (Option<&str>, bool) = (None, false);
 
-/// A new link: its token and its expiry.
-#[derive(Clone, PartialEq, Eq)]
-pub struct NewReset {
-    /// The last part of the link.
-    pub token: String,
-    /// Unix milliseconds.
-    pub expires_at: i64,
-}
-
-/// An open link.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundReset {
-    /// Its user.
     pub user_id: String,
     /// The version of the row of the user's links.
     pub version: i64,
-    /// Unix milliseconds.
-    pub expires_at: i64,
-    /// True if an unconfirmed user keeps the memberships when it is used.
-    pub keeps_memberships: bool,
+    pub link: Reset,
 }
 
 /// The error for a link that never existed, was used, or has expired.
-#[must_use]
 pub fn no_link() -> Error {
     Error::new(ErrorCode::LinkNotFound, "this link was used already, is over, or is not whole; ask for a new one")
 }
 
 /// True if the use of a link ends memberships of a user: nobody confirmed the e-mail, so a stranger may have created
 /// them.
-#[must_use]
 pub fn ends_memberships(people: &People, user: &User, keeps_memberships: bool) -> bool {
     !keeps_memberships && !user.is_confirmed() && people.memberships(&user.id).next().is_some()
 }
@@ -74,22 +46,19 @@ fn is_authorized(people: &People, link: &Reset) -> bool {
     link.creator.as_deref().is_none_or(|creator| creator == OPERATOR || is_administrator(creator))
 }
 
-/// Creates a link by which a user sets a new password. Earlier links stay. The changes in `beside` are written with it.
+/// Creates a link by which a user sets a new password: one that is mailed, or that its creator hands over. Earlier
+/// links stay. The changes in `beside` are written with it. Returns the token of the link and its expiry.
 pub async fn create_link(
     shared: &Shared,
     user: &User,
-    delivery: Delivery<'_>,
+    (creator, keeps_memberships): (Option<&str>, bool),
     beside: Vec<Change>,
-) -> Result<NewReset> {
-    let (creator, keeps_memberships) = match delivery {
-        Delivery::Mailed => (None, false),
-        Delivery::HandedOver { creator, keeps_memberships } => (Some(creator.to_owned()), keeps_memberships),
-    };
+) -> Result<(String, i64)> {
     let nonce = id::random("", shared.ids.as_ref());
     let now_ms = shared.clock.now_ms();
     let expires_at = now_ms + RESET_MS;
     let token = shared.keys.link_token(&format!("{}.{nonce}", user.id));
-    let new = Reset { nonce, expires_at, creator, keeps_memberships };
+    let new = Reset { nonce, expires_at, creator: creator.map(str::to_owned), keeps_memberships };
     let mut consistency = Consistency::Quorum;
     loop {
         let found = rows::resets(&shared.backend, &user.id, consistency).await?;
@@ -98,16 +67,13 @@ pub async fn create_link(
         resets.links.push(new.clone());
         resets.links.drain(..resets.links.len().saturating_sub(MAX_OPEN_LINKS));
         if rows::set_resets(&shared.backend, &user.id, before, &resets, beside.clone()).await? {
-            return Ok(NewReset { token, expires_at });
+            return Ok((token, expires_at));
         }
         consistency = Consistency::Serial;
     }
 }
 
 /// Finds the open link of a token, which holds `user.nonce`. The caller has refreshed the control state.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`, or when the store does not answer.
 pub async fn find(shared: &Shared, link: &str, consistency: Consistency) -> Result<FoundReset> {
     let (user_id, nonce) = link.split_once('.').ok_or_else(no_link)?;
     let found = rows::resets(&shared.backend, user_id, consistency).await?;
@@ -115,6 +81,6 @@ pub async fn find(shared: &Shared, link: &str, consistency: Consistency) -> Resu
     let now_ms = shared.clock.now_ms();
     let state = shared.control.state();
     let is_open = |link: &Reset| link.nonce == nonce && now_ms < link.expires_at && is_authorized(state.people(), link);
-    let Reset { expires_at, keeps_memberships, .. } = resets.links.into_iter().find(is_open).ok_or_else(no_link)?;
-    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at, keeps_memberships })
+    let link = resets.links.into_iter().find(is_open).ok_or_else(no_link)?;
+    Ok(FoundReset { user_id: user_id.to_owned(), version, link })
 }

@@ -26,7 +26,6 @@ const MAX_MS: i64 = 30 * DAY_MS;
 const IDLE_MS: i64 = 12 * HOUR_MS;
 /// Interval at which the use of a session is recorded, in milliseconds.
 const NOTE_MS: i64 = 5 * MINUTE_MS;
-/// Sessions of a user.
 const MAX_SESSIONS: usize = 20;
 /// Rounds against concurrent starts of sessions of the same user.
 const MAX_ROUNDS: usize = 20;
@@ -41,13 +40,10 @@ impl Session {
 }
 
 /// Builds an audit row for an action that the control log does not hold.
-#[must_use]
 pub fn audit_row(shared: &Shared, act: &Act) -> Change {
     audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), act)
 }
 
-/// Builds the actor for a user at an address.
-#[must_use]
 pub fn actor(user: &User, address: Option<&str>) -> Actor {
     Actor { id: user.id.clone(), address: address.map(str::to_owned), is_member: true }
 }
@@ -57,9 +53,6 @@ fn sign_in_required() -> Error {
 }
 
 /// Finds the person whose session a token names.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED`, or when the store does not answer.
 pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>) -> Result<Person> {
     if !shared.control.is_current() {
         return Err(Error::outdated());
@@ -86,10 +79,6 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     Ok(Person { user, session_id, actor, now_ms })
 }
 
-/// Refuses a session that has ended.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED`, or when the store does not answer.
 pub async fn demand_open(shared: &Shared, user_id: &str, session_id: &str) -> Result<()> {
     let found = rows::session(&shared.backend, user_id, session_id).await?;
     let now_ms = shared.clock.now_ms();
@@ -111,9 +100,6 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
 
 /// Starts a session of a user with the password of a generation. It ends those of earlier generations, and beyond
 /// twenty the least recently used ones. The network, and the device if it has a token, count as known from now on.
-///
-/// # Errors
-/// `SIGN_IN_REQUIRED` if the password has changed since, or if the store does not answer.
 pub async fn begin(
     shared: &Shared,
     user: &User,
@@ -169,10 +155,7 @@ pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> 
     let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
     let mut open: Vec<_> = found.stored.into_iter().filter(is_open).collect();
-    open.sort_by(|one, other| {
-        let order_key = |stored: &StoredSession| (-stored.session.used_at, -stored.session.created_at);
-        order_key(one).cmp(&order_key(other)).then_with(|| one.id.cmp(&other.id))
-    });
+    open.sort_by_key(|stored| (-stored.session.used_at, -stored.session.created_at, stored.id.clone()));
     Ok(open.iter().map(|stored| message(stored, person)).collect())
 }
 
@@ -182,7 +165,6 @@ pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Sess
     Ok(found.map(|(_, stored)| message(&stored, person)))
 }
 
-/// A session as its user sees it.
 fn message(stored: &StoredSession, person: &Person) -> v1::Session {
     let row = &stored.session;
     v1::Session {

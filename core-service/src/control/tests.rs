@@ -1,6 +1,6 @@
 //! A change at one replica acts on the other; and a replica that cannot learn of it serves nothing.
 
-use thesis_proto::error::ErrorCode;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::*;
 use crate::{
@@ -35,19 +35,21 @@ async fn a_change_at_one_replica_acts_on_the_other() {
     let project = other.shared.control.state().projects().next().unwrap().id.clone();
     let organization = other.shared.control.state().organizations().next().unwrap().id.clone();
     let key = other.shared.control.state().keys().find(|key| !key.live).unwrap().id.clone();
+    let operator = Actor::operator(None);
+    let plan = v1::SetOrganizationPlanRequest { id: organization.clone(), plan: "free".to_owned() };
     let follow = async || other.shared.control.catch_up().await.unwrap();
     assert_eq!((refused(&other, TEST_KEY), refused(&other, LIVE_KEY)), (None, None));
 
-    set_organization_plan(&one, &Actor::operator(None), &organization, "free").await.unwrap();
+    set_organization_plan(&one, &operator, &plan).await.unwrap();
     follow().await;
     assert_eq!(other.shared.control.state().organization(&organization).unwrap().plan, "free");
-    withdraw_project(&one, &Actor::operator(None), &project).await.unwrap();
+    withdraw_project(&one, &operator, &v1::WithdrawProjectRequest { id: project.clone() }).await.unwrap();
     follow().await;
     assert_eq!((refused(&other, TEST_KEY), refused(&other, LIVE_KEY)), (None, Some(ErrorCode::LiveAccessNotApproved)));
-    revoke_key(&one, &Actor::operator(None), &key).await.unwrap();
+    revoke_key(&one, &operator, &v1::RevokeKeyRequest { id: key }).await.unwrap();
     follow().await;
     assert_eq!(refused(&other, TEST_KEY), Some(ErrorCode::ApiKeyRevoked));
-    archive_project(&one, &Actor::operator(None), &project).await.unwrap();
+    archive_project(&one, &operator, &v1::ArchiveProjectRequest { id: project }).await.unwrap();
     follow().await;
     assert_eq!(refused(&other, LIVE_KEY), Some(ErrorCode::ProjectArchived));
 }

@@ -8,8 +8,6 @@ use crate::domain::{
     control::Organization,
 };
 
-/// A user.
-#[must_use]
 pub fn user(row: &User) -> v1::User {
     v1::User {
         id: row.id.clone(),
@@ -20,8 +18,6 @@ pub fn user(row: &User) -> v1::User {
     }
 }
 
-/// A member of an organization.
-#[must_use]
 pub fn member(row: &Member, of: Option<&User>) -> v1::Member {
     // Other members need not know who runs the installation.
     let user = of.map(|of| v1::User { administrator: false, ..user(of) });
@@ -29,13 +25,10 @@ pub fn member(row: &Member, of: Option<&User>) -> v1::Member {
 }
 
 /// An organization as its member sees it.
-#[must_use]
 pub fn membership(row: &Member, of: &Organization) -> v1::Membership {
     v1::Membership { organization: Some(super::control::organization(of)), role: row.role }
 }
 
-/// An invitation, without its link.
-#[must_use]
 pub fn invitation(row: &Invitation) -> v1::Invitation {
     v1::Invitation {
         id: row.id.clone(),
@@ -47,7 +40,6 @@ pub fn invitation(row: &Invitation) -> v1::Invitation {
 }
 
 /// An entry of the audit log, with the e-mail of the user who acted.
-#[must_use]
 pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
     v1::AuditEntry {
         id: row.id.clone(),
@@ -61,8 +53,6 @@ pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
     }
 }
 
-/// Requests of a key in an hour.
-#[must_use]
 pub fn key_usage(row: KeyUsageRow) -> v1::KeyUsage {
     v1::KeyUsage {
         hour: Some(from_millis(row.hour)),

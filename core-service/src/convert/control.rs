@@ -8,14 +8,10 @@ use crate::domain::{
     control::{ApiKey, Organization, Project, Webhook},
 };
 
-/// The environment of a key.
-#[must_use]
 pub fn environment(live: bool) -> v1::Environment {
     if live { v1::Environment::Live } else { v1::Environment::Test }
 }
 
-/// An organization as operators see it.
-#[must_use]
 pub fn organization(row: &Organization) -> v1::Organization {
     v1::Organization {
         id: row.id.clone(),
@@ -26,8 +22,6 @@ pub fn organization(row: &Organization) -> v1::Organization {
     }
 }
 
-/// A project as operators see it.
-#[must_use]
 pub fn project(row: &Project) -> v1::Project {
     v1::Project {
         id: row.id.clone(),
@@ -42,8 +36,6 @@ pub fn project(row: &Project) -> v1::Project {
     }
 }
 
-/// An address that failed to authenticate too often.
-#[must_use]
 pub fn abusive_address(row: &AbusiveAddress) -> v1::AbusiveAddress {
     v1::AbusiveAddress {
         address: row.address.clone(),
@@ -54,7 +46,6 @@ pub fn abusive_address(row: &AbusiveAddress) -> v1::AbusiveAddress {
 }
 
 /// A key as operators see it. Only lists have its last use.
-#[must_use]
 pub fn api_key(row: &ApiKey) -> v1::ApiKey {
     v1::ApiKey {
         id: row.id.clone(),
@@ -71,7 +62,6 @@ pub fn api_key(row: &ApiKey) -> v1::ApiKey {
 }
 
 /// A key as its holder sees it.
-#[must_use]
 pub fn key_info(key: &ApiKey, of: &Project, by: &Organization) -> v1::KeyInfo {
     v1::KeyInfo {
         id: key.id.clone(),
@@ -87,20 +77,14 @@ pub fn key_info(key: &ApiKey, of: &Project, by: &Organization) -> v1::KeyInfo {
     }
 }
 
-/// The filters of a webhook.
-#[must_use]
 pub fn filters(row: &Webhook) -> v1::EventFilters {
     v1::EventFilters { token: row.tokens.clone(), handle: row.handles.clone(), chain: row.chains.clone() }
 }
 
-/// The types of a webhook.
-#[must_use]
 pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {
     row.events.iter().filter_map(|number| v1::EventType::try_from(*number).ok()).collect()
 }
 
-/// A webhook, without its secret.
-#[must_use]
 pub fn webhook(row: &Webhook) -> v1::Webhook {
     v1::Webhook {
         id: row.id.clone(),

@@ -23,6 +23,11 @@ pub fn network_of(address: IpAddr) -> String {
     }
 }
 
+/// Returns the network that counts for the text of an address.
+pub fn network_of_text(address: &str) -> String {
+    address.parse().map_or_else(|_| address.to_owned(), network_of)
+}
+
 /// Returns the networks whose limits apply to a client with this network: the network itself, then the /48 network
 /// around a /64.
 pub fn limited_networks(network: &str) -> impl Iterator<Item = String> {

@@ -19,78 +19,59 @@ use crate::{
         attempts::{self, CHANGES_OF_USER},
         sessions::admit,
     },
-    convert,
     error::Result as Outcome,
     operations::{
         account::{
             accept_invitation::accept_invitation, change_password::change_password, confirm_email::confirm_email,
-            create_invitation::create_invitation, create_organization::create_organization,
-            delete_invitation::delete_invitation, get_account::get_account, get_link::get_link,
-            get_organization::get_organization, get_project_usage::get_project_usage, list_audit::list_audit,
-            list_invitations::list_invitations, list_key_usage::list_key_usage, list_keys::list_keys,
-            list_members::list_members, list_projects::list_projects, list_sessions::list_sessions,
-            remove_member::remove_member, request_live_access::request_live_access,
+            create_invitation::create_invitation, delete_invitation::delete_invitation, get_account::get_account,
+            get_link::get_link, get_organization::get_organization, get_project_usage::get_project_usage,
+            list_invitations::list_invitations, list_key_usage::list_key_usage, list_members::list_members,
+            list_sessions::list_sessions, remove_member::remove_member, request_live_access::request_live_access,
             request_password_reset::request_password_reset, reset_password::reset_password,
             revoke_session::revoke_session, send_confirmation::send_confirmation, sign_in::sign_in, sign_out::sign_out,
             sign_up::sign_up, update_member::update_member, update_organization::update_organization,
             update_project::update_project,
         },
-        admin::{self, change_project, create_key::NewKey},
+        admin::{self, create_organization::found_organization},
     },
     service::Core,
 };
 
-/// The seed of the thing that a form creates, the same each time this session sends the form. A form without a name has no
-/// seed.
-fn seed(person: &Person, once: Option<&str>, message: &impl Message) -> Option<String> {
+/// The seed of the object of a form, the same each time this session sends the form. A form without a name has no seed.
+fn form_seed(person: &Person, once: Option<String>, message: &impl Message) -> Option<String> {
     once.map(|_| format!("{}/{}", person.session_id, hex::encode(message.encode_to_vec())))
 }
 
-async fn create_project(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceCreateProjectRequest,
-) -> Outcome<v1::AccountServiceCreateProjectResponse> {
-    let v1::AccountServiceCreateProjectRequest { organization_id, name, once } = message;
-    let seed = seed(person, once.as_deref(), message);
-    let created = admin::create_project::create_project(core, &person.actor, organization_id, name, seed.as_deref());
-    Ok(v1::AccountServiceCreateProjectResponse { project: Some(convert::control::project(&created.await?)) })
-}
-
-async fn archive_project(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceArchiveProjectRequest,
-) -> Outcome<v1::AccountServiceArchiveProjectResponse> {
-    let changed = change_project::archive_project(core, &person.actor, &message.id).await?;
-    Ok(v1::AccountServiceArchiveProjectResponse { project: Some(convert::control::project(&changed)) })
-}
-
-async fn create_key(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceCreateKeyRequest,
-) -> Outcome<v1::AccountServiceCreateKeyResponse> {
-    let seed = seed(person, message.once.as_deref(), message);
-    let new = NewKey {
-        environment: message.environment(),
-        name: &message.name,
-        scopes: &message.scopes,
-        expires_at: message.expires_at.as_ref(),
-        seed: seed.as_deref(),
+/// Operations that operators have too, with the same fields in their request and response. A member's form names itself
+/// by one more field, so that it creates an object `once`.
+macro_rules! shared_operations {
+    ($($module:ident::$operation:ident: $request:ident { $($field:ident),* $(; $once:ident)? } as $shared:ident
+        -> $response:ident { $($data:ident),* };)*) => {
+        $(async fn $operation(core: &Core, person: &Person, message: &v1::$request) -> Outcome<v1::$response> {
+            let v1::$request { $($field,)* $($once)? } = message.clone();
+            let shared = v1::$shared { $($field: $field.into()),* };
+            $(let $once = form_seed(person, $once, message);)?
+            let answer = admin::$module::$operation(core, &person.actor, &shared $(, $once.as_deref())?).await?;
+            Ok(v1::$response { $($data: answer.$data),* })
+        })*
     };
-    let created = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
-    let (row, key) = created.await?;
-    Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
 }
 
-async fn revoke_key(
-    core: &Core,
-    person: &Person,
-    message: &v1::AccountServiceRevokeKeyRequest,
-) -> Outcome<v1::AccountServiceRevokeKeyResponse> {
-    let revoked = admin::revoke_key::revoke_key(core, &person.actor, &message.id).await?;
-    Ok(v1::AccountServiceRevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
+shared_operations! {
+    create_project::create_project: AccountServiceCreateProjectRequest { organization_id, name; once }
+        as CreateProjectRequest -> AccountServiceCreateProjectResponse { project };
+    change_project::archive_project: AccountServiceArchiveProjectRequest { id } as ArchiveProjectRequest
+        -> AccountServiceArchiveProjectResponse { project };
+    list_projects::list_projects: AccountServiceListProjectsRequest { organization_id } as ListProjectsRequest
+        -> AccountServiceListProjectsResponse { data };
+    create_key::create_key: AccountServiceCreateKeyRequest { project_id, environment, name, scopes, expires_at; once }
+        as CreateKeyRequest -> AccountServiceCreateKeyResponse { api_key, key };
+    list_keys::list_keys: AccountServiceListKeysRequest { project_id } as ListKeysRequest
+        -> AccountServiceListKeysResponse { data };
+    revoke_key::revoke_key: AccountServiceRevokeKeyRequest { id } as RevokeKeyRequest
+        -> AccountServiceRevokeKeyResponse { api_key };
+    list_audit_log::list_audit_log: ListAuditEntriesRequest { organization_id, limit, cursor } as ListAuditLogRequest
+        -> ListAuditEntriesResponse { data, next_cursor, has_more };
 }
 
 /// Implements the service by its operations: first those without a session, then those of a person. Those `within` a
@@ -157,7 +138,7 @@ account_service!(open {
     change_password "ChangePassword" by change_password: ChangePasswordRequest -> ChangePasswordResponse;
     list_sessions "ListSessions" by list_sessions: ListSessionsRequest -> ListSessionsResponse;
     revoke_session "RevokeSession" by revoke_session: RevokeSessionRequest -> RevokeSessionResponse;
-    create_organization "CreateOrganization" within CHANGES_OF_USER by create_organization:
+    create_organization "CreateOrganization" within CHANGES_OF_USER by found_organization:
         AccountServiceCreateOrganizationRequest -> AccountServiceCreateOrganizationResponse;
     get_organization "GetOrganization" by get_organization: GetOrganizationRequest -> GetOrganizationResponse;
     update_organization "UpdateOrganization" within CHANGES_OF_USER by update_organization:
@@ -177,10 +158,11 @@ account_service!(open {
         AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
     request_live_access "RequestLiveAccess" within CHANGES_OF_USER by request_live_access:
         RequestLiveAccessRequest -> RequestLiveAccessResponse;
-    create_key "CreateKey" within CHANGES_OF_USER by create_key: AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
+    create_key "CreateKey" within CHANGES_OF_USER by create_key:
+        AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
     list_keys "ListKeys" by list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
     revoke_key "RevokeKey" within CHANGES_OF_USER by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
     get_project_usage "GetProjectUsage" by get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
     list_key_usage "ListKeyUsage" by list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
-    list_audit_entries "ListAuditEntries" by list_audit: ListAuditEntriesRequest -> ListAuditEntriesResponse;
+    list_audit_entries "ListAuditEntries" by list_audit_log: ListAuditEntriesRequest -> ListAuditEntriesResponse;
 });

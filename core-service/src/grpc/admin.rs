@@ -1,13 +1,11 @@
 //! `AdminService`.
 
-mod caller;
 #[cfg(test)]
 mod tests;
 
-use futures::{
-    TryFutureExt as _,
-    stream::{BoxStream, try_unfold},
-};
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use thesis_proto::{
     error::ErrorCode,
     v1::{self, admin_service_server::AdminService},
@@ -16,337 +14,124 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{internal, status},
+    answer::{address, internal, service_only, session, status, unbroken},
 };
 use crate::{
-    convert,
-    domain::id_kind::unknown_to_operator,
-    error::Error,
-    operations::admin::{
-        backup::backup,
-        change_project::{approve_project, archive_project, refuse_project, withdraw_project},
-        check_log::check_log,
-        confirm_user::confirm_user,
-        create_key::{NewKey, create_key},
-        create_organization::create_organization,
-        create_project::create_project,
-        create_reset_link::create_reset_link,
-        create_user::create_user,
-        export_dataset::DatasetExport,
-        import_dataset::import_dataset,
-        ingest,
-        list_abuse::list_abuse,
-        list_audit_log::list_audit_log,
-        list_keys::list_keys,
-        list_project_webhooks::list_project_webhooks,
-        list_users::list_users,
-        replay_deliveries::DeliveryReplay,
-        revoke_key::revoke_key,
-        set_administrator::set_administrator,
-        set_organization_plan::set_organization_plan,
-    },
+    accounts::sessions::admit,
+    domain::account::Actor,
+    error::{Error, Result as Outcome},
+    operations::admin,
 };
 
-const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
-const BACKUP: &str = "AdminService/Backup";
-const BACKFILL: &str = "AdminService/Backfill";
-const EXPORT: &str = "AdminService/ExportDataset";
+impl Api {
+    /// Finds the caller: the user of the session, who must be an administrator, or an operator with the service
+    /// credential.
+    async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
+        service_only(&self.core, request)?;
+        let (token, from) = (session(request), address(&self.core, request));
+        let Some(token) = token else { return Ok(Actor::operator(from)) };
+        let who = async {
+            // The user has just lost the rights of an administrator.
+            self.core.shared.control.refresh().await?;
+            let person = admit(&self.core.shared, Some(&token), from).await?;
+            if !person.user.administrator {
+                return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
+            }
+            Ok(Actor { is_member: false, ..person.actor })
+        };
+        internal(&self.core, "AdminService", who).await.map(Response::into_inner)
+    }
 
-#[async_trait]
-impl AdminService for Api {
-    async fn create_organization(
+    /// Streams a response until the core stops.
+    fn streamed<T: 'static>(
         &self,
-        request: Request<v1::CreateOrganizationRequest>,
-    ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
-        self.change("AdminService/CreateOrganization", request, |core, actor, message| async move {
-            let row = create_organization(&core, &actor, &message.name, message.plan.as_deref()).await?;
-            Ok(v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) })
-        })
-        .await
-    }
-
-    async fn list_organizations(
-        &self,
-        request: Request<v1::ListOrganizationsRequest>,
-    ) -> Result<Response<v1::ListOrganizationsResponse>, Status> {
-        self.operator(&request).await?;
-        self.refresh("AdminService/ListOrganizations").await?;
-        let state = self.core.shared.control.state();
-        let data = state.organizations().map(|row| convert::control::organization(row)).collect();
-        Ok(Response::new(v1::ListOrganizationsResponse { data }))
-    }
-
-    async fn set_organization_plan(
-        &self,
-        request: Request<v1::SetOrganizationPlanRequest>,
-    ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
-        self.change("AdminService/SetOrganizationPlan", request, |core, actor, message| async move {
-            let row = set_organization_plan(&core, &actor, &message.id, &message.plan).await?;
-            Ok(v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) })
-        })
-        .await
-    }
-
-    async fn create_project(
-        &self,
-        request: Request<v1::CreateProjectRequest>,
-    ) -> Result<Response<v1::CreateProjectResponse>, Status> {
-        self.change("AdminService/CreateProject", request, |core, actor, message| async move {
-            let row = create_project(&core, &actor, &message.organization_id, &message.name, None).await?;
-            Ok(v1::CreateProjectResponse { project: Some(convert::control::project(&row)) })
-        })
-        .await
-    }
-
-    async fn list_projects(
-        &self,
-        request: Request<v1::ListProjectsRequest>,
-    ) -> Result<Response<v1::ListProjectsResponse>, Status> {
-        self.operator(&request).await?;
-        let of = request.into_inner().organization_id;
-        self.refresh("AdminService/ListProjects").await?;
-        let state = self.core.shared.control.state();
-        if let Some(of) = of.as_deref().filter(|of| state.organization(of).is_none()) {
-            let error = unknown_to_operator(ErrorCode::OrganizationNotFound, of).into();
-            return Err(status(&error, &self.core.gate.new_request_id(), "AdminService/ListProjects"));
-        }
-        let wanted = state.projects().filter(|row| of.as_ref().is_none_or(|of| *of == row.organization_id));
-        let data = wanted.map(|row| convert::control::project(row)).collect();
-        Ok(Response::new(v1::ListProjectsResponse { data }))
-    }
-
-    async fn approve_project(
-        &self,
-        request: Request<v1::ApproveProjectRequest>,
-    ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
-        self.change("AdminService/ApproveProject", request, |core, actor, message| async move {
-            let row = approve_project(&core, &actor, &message.id).await?;
-            Ok(v1::ApproveProjectResponse { project: Some(convert::control::project(&row)) })
-        })
-        .await
-    }
-
-    async fn withdraw_project(
-        &self,
-        request: Request<v1::WithdrawProjectRequest>,
-    ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
-        self.change("AdminService/WithdrawProject", request, |core, actor, message| async move {
-            let row = withdraw_project(&core, &actor, &message.id).await?;
-            Ok(v1::WithdrawProjectResponse { project: Some(convert::control::project(&row)) })
-        })
-        .await
-    }
-
-    async fn refuse_project(
-        &self,
-        request: Request<v1::RefuseProjectRequest>,
-    ) -> Result<Response<v1::RefuseProjectResponse>, Status> {
-        self.change("AdminService/RefuseProject", request, |core, actor, message| async move {
-            let row = refuse_project(&core, &actor, &message.id, &message.reason).await?;
-            Ok(v1::RefuseProjectResponse { project: Some(convert::control::project(&row)) })
-        })
-        .await
-    }
-
-    async fn archive_project(
-        &self,
-        request: Request<v1::ArchiveProjectRequest>,
-    ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
-        self.change("AdminService/ArchiveProject", request, |core, actor, message| async move {
-            let row = archive_project(&core, &actor, &message.id).await?;
-            Ok(v1::ArchiveProjectResponse { project: Some(convert::control::project(&row)) })
-        })
-        .await
-    }
-
-    async fn create_key(
-        &self,
-        request: Request<v1::CreateKeyRequest>,
-    ) -> Result<Response<v1::CreateKeyResponse>, Status> {
-        self.change("AdminService/CreateKey", request, |core, actor, message| async move {
-            let new = NewKey {
-                environment: message.environment(),
-                name: &message.name,
-                scopes: &message.scopes,
-                expires_at: message.expires_at.as_ref(),
-                seed: None,
-            };
-            let (row, key) = create_key(&core, &actor, &message.project_id, &new).await?;
-            Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
-        })
-        .await
-    }
-
-    async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
-        self.operator(&request).await?;
-        let of = request.into_inner().project_id;
-        let listed = list_keys(&self.core, &of).map_ok(|data| v1::ListKeysResponse { data });
-        internal(&self.core, "AdminService/ListKeys", listed).await
-    }
-
-    async fn revoke_key(
-        &self,
-        request: Request<v1::RevokeKeyRequest>,
-    ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
-        self.change("AdminService/RevokeKey", request, |core, actor, message| async move {
-            let row = revoke_key(&core, &actor, &message.id).await?;
-            Ok(v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) })
-        })
-        .await
-    }
-
-    async fn list_abuse(
-        &self,
-        request: Request<v1::ListAbuseRequest>,
-    ) -> Result<Response<v1::ListAbuseResponse>, Status> {
-        self.operator(&request).await?;
-        let message = request.into_inner();
-        let listed = list_abuse(&self.core, message.limit, message.cursor.as_deref());
-        internal(&self.core, "AdminService/ListAbuse", listed).await
-    }
-
-    async fn list_project_webhooks(
-        &self,
-        request: Request<v1::ListProjectWebhooksRequest>,
-    ) -> Result<Response<v1::ListProjectWebhooksResponse>, Status> {
-        self.operator(&request).await?;
-        let message = request.into_inner();
-        let listed = list_project_webhooks(&self.core, &message.project_id);
-        let answer = listed.map_ok(|rows| v1::ListProjectWebhooksResponse {
-            data: rows.iter().map(|row| convert::control::webhook(row)).collect(),
-        });
-        internal(&self.core, "AdminService/ListProjectWebhooks", answer).await
-    }
-
-    type ReplayWebhookDeliveriesStream = BoxStream<'static, Result<v1::ReplayWebhookDeliveriesResponse, Status>>;
-
-    async fn replay_webhook_deliveries(
-        &self,
-        request: Request<v1::ReplayWebhookDeliveriesRequest>,
-    ) -> Result<Response<Self::ReplayWebhookDeliveriesStream>, Status> {
-        self.operator(&request).await?;
-        let begun = DeliveryReplay::begin(&self.core, request.into_inner());
-        let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
-        let progress = try_unfold(replaying, |mut replaying| async move {
-            let report = replaying.next().await?;
-            Ok::<_, Error>(report.map(|report| (report, replaying)))
-        });
-        Ok(self.streamed(REPLAY, progress))
-    }
-
-    async fn get_ingest_status(
-        &self,
-        request: Request<v1::GetIngestStatusRequest>,
-    ) -> Result<Response<v1::GetIngestStatusResponse>, Status> {
-        self.operator(&request).await?;
-        let answer = ingest::status(&self.core).map_ok(|status| v1::GetIngestStatusResponse { status: Some(status) });
-        internal(&self.core, "AdminService/GetIngestStatus", answer).await
-    }
-
-    type BackfillStream = BoxStream<'static, Result<v1::BackfillResponse, Status>>;
-
-    async fn backfill(&self, request: Request<v1::BackfillRequest>) -> Result<Response<Self::BackfillStream>, Status> {
-        self.operator(&request).await?;
-        let begun = ingest::backfill(&self.core, request.into_inner());
-        let progress = internal(&self.core, BACKFILL, begun).await?.into_inner();
-        Ok(self.streamed(BACKFILL, progress))
-    }
-
-    async fn create_user(
-        &self,
-        request: Request<v1::CreateUserRequest>,
-    ) -> Result<Response<v1::CreateUserResponse>, Status> {
-        self.change("AdminService/CreateUser", request, |core, actor, message| async move {
-            create_user(&core, &actor, &message).await
-        })
-        .await
-    }
-
-    async fn list_users(
-        &self,
-        request: Request<v1::ListUsersRequest>,
-    ) -> Result<Response<v1::ListUsersResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let work = list_users(&self.core, &actor, request.get_ref());
-        internal(&self.core, "AdminService/ListUsers", work).await
-    }
-
-    async fn set_administrator(
-        &self,
-        request: Request<v1::SetAdministratorRequest>,
-    ) -> Result<Response<v1::SetAdministratorResponse>, Status> {
-        self.change("AdminService/SetAdministrator", request, |core, actor, message| async move {
-            set_administrator(&core, &actor, &message).await
-        })
-        .await
-    }
-
-    async fn create_reset_link(
-        &self,
-        request: Request<v1::CreateResetLinkRequest>,
-    ) -> Result<Response<v1::CreateResetLinkResponse>, Status> {
-        self.change("AdminService/CreateResetLink", request, |core, actor, message| async move {
-            create_reset_link(&core, &actor, &message).await
-        })
-        .await
-    }
-
-    async fn confirm_user(
-        &self,
-        request: Request<v1::ConfirmUserRequest>,
-    ) -> Result<Response<v1::ConfirmUserResponse>, Status> {
-        self.change("AdminService/ConfirmUser", request, |core, actor, message| async move {
-            confirm_user(&core, &actor, &message).await
-        })
-        .await
-    }
-
-    async fn list_audit_log(
-        &self,
-        request: Request<v1::ListAuditLogRequest>,
-    ) -> Result<Response<v1::ListAuditLogResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let work = list_audit_log(&self.core, &actor, request.get_ref());
-        internal(&self.core, "AdminService/ListAuditLog", work).await
-    }
-
-    async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {
-        self.operator(&request).await?;
-        let message = request.into_inner();
-        internal(&self.core, "AdminService/CheckLog", check_log(&self.core, &message.dataset)).await
-    }
-
-    type BackupStream = BoxStream<'static, Result<v1::BackupResponse, Status>>;
-
-    async fn backup(&self, request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
-        let actor = self.operator(&request).await?;
-        let begun = internal(&self.core, BACKUP, backup(&self.core, &actor)).await?.into_inner();
-        Ok(self.streamed(BACKUP, begun))
-    }
-
-    type ExportDatasetStream = BoxStream<'static, Result<v1::ExportDatasetResponse, Status>>;
-
-    async fn export_dataset(
-        &self,
-        request: Request<v1::ExportDatasetRequest>,
-    ) -> Result<Response<Self::ExportDatasetStream>, Status> {
-        let actor = self.operator(&request).await?;
-        let begun = DatasetExport::begin(&self.core, &actor, &request.get_ref().dataset);
-        let exporting = internal(&self.core, EXPORT, begun).await?.into_inner();
-        let parts = try_unfold(exporting, |mut exporting| async move {
-            Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))
-        });
-        Ok(self.streamed(EXPORT, parts))
-    }
-
-    async fn import_dataset(
-        &self,
-        request: Request<v1::ImportDatasetRequest>,
-    ) -> Result<Response<v1::ImportDatasetResponse>, Status> {
-        self.change("AdminService/ImportDataset", request, |core, actor, message| async move {
-            let head = import_dataset(&core, &actor, message).await?;
-            Ok(v1::ImportDatasetResponse { head })
-        })
-        .await
+        method: &'static str,
+        pieces: impl Stream<Item = Outcome<T>> + Send + 'static,
+    ) -> Response<BoxStream<'static, Result<T, Status>>> {
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let pieces = pieces.map_err(move |error| status(&error, &core.gate.new_request_id(), method));
+        Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed())
     }
 }
+
+/// Implements the service by its operations. A change continues although its caller may give up; `with None` stands for
+/// the seed that only forms have. A read and a stream end with their caller.
+macro_rules! admin_service {
+    (changes {
+        $($change_file:ident::$change:ident $(with $seed:ident)? $change_name:literal:
+            $change_request:ident -> $change_response:ident;)*
+    } reads {
+        $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
+    } streams {
+        $($stream_file:ident::$stream:ident $stream_name:literal as $pieces:ident:
+            $stream_request:ident -> $stream_response:ident;)*
+    }) => {
+        #[async_trait]
+        impl AdminService for Api {
+            $(async fn $change(
+                &self,
+                request: Request<v1::$change_request>,
+            ) -> Result<Response<v1::$change_response>, Status> {
+                let actor = self.operator(&request).await?;
+                let (core, message) = (Arc::clone(&self.core), request.into_inner());
+                let work = async move { admin::$change_file::$change(&core, &actor, &message $(, $seed)?).await };
+                unbroken(&self.core, concat!("AdminService/", $change_name), work).await
+            })*
+
+            $(async fn $read(
+                &self,
+                request: Request<v1::$read_request>,
+            ) -> Result<Response<v1::$read_response>, Status> {
+                let actor = self.operator(&request).await?;
+                let work = admin::$read_file::$read(&self.core, &actor, request.get_ref());
+                internal(&self.core, concat!("AdminService/", $read_name), work).await
+            })*
+
+            $(type $pieces = BoxStream<'static, Result<v1::$stream_response, Status>>;
+
+            async fn $stream(&self, request: Request<v1::$stream_request>) -> Result<Response<Self::$pieces>, Status> {
+                let actor = self.operator(&request).await?;
+                let method = concat!("AdminService/", $stream_name);
+                let begun = admin::$stream_file::$stream(&self.core, &actor, request.get_ref());
+                Ok(self.streamed(method, internal(&self.core, method, begun).await?.into_inner()))
+            })*
+        }
+    };
+}
+
+admin_service!(changes {
+    create_organization::create_organization "CreateOrganization":
+        CreateOrganizationRequest -> CreateOrganizationResponse;
+    set_organization_plan::set_organization_plan "SetOrganizationPlan":
+        SetOrganizationPlanRequest -> SetOrganizationPlanResponse;
+    create_project::create_project with None "CreateProject": CreateProjectRequest -> CreateProjectResponse;
+    change_project::approve_project "ApproveProject": ApproveProjectRequest -> ApproveProjectResponse;
+    change_project::withdraw_project "WithdrawProject": WithdrawProjectRequest -> WithdrawProjectResponse;
+    change_project::refuse_project "RefuseProject": RefuseProjectRequest -> RefuseProjectResponse;
+    change_project::archive_project "ArchiveProject": ArchiveProjectRequest -> ArchiveProjectResponse;
+    create_key::create_key with None "CreateKey": CreateKeyRequest -> CreateKeyResponse;
+    revoke_key::revoke_key "RevokeKey": RevokeKeyRequest -> RevokeKeyResponse;
+    create_user::create_user "CreateUser": CreateUserRequest -> CreateUserResponse;
+    set_administrator::set_administrator "SetAdministrator": SetAdministratorRequest -> SetAdministratorResponse;
+    create_reset_link::create_reset_link "CreateResetLink": CreateResetLinkRequest -> CreateResetLinkResponse;
+    confirm_user::confirm_user "ConfirmUser": ConfirmUserRequest -> ConfirmUserResponse;
+    import_dataset::import_dataset "ImportDataset": ImportDatasetRequest -> ImportDatasetResponse;
+} reads {
+    list_organizations::list_organizations "ListOrganizations": ListOrganizationsRequest -> ListOrganizationsResponse;
+    list_projects::list_projects "ListProjects": ListProjectsRequest -> ListProjectsResponse;
+    list_keys::list_keys "ListKeys": ListKeysRequest -> ListKeysResponse;
+    list_abuse::list_abuse "ListAbuse": ListAbuseRequest -> ListAbuseResponse;
+    list_project_webhooks::list_project_webhooks "ListProjectWebhooks":
+        ListProjectWebhooksRequest -> ListProjectWebhooksResponse;
+    ingest::get_ingest_status "GetIngestStatus": GetIngestStatusRequest -> GetIngestStatusResponse;
+    list_users::list_users "ListUsers": ListUsersRequest -> ListUsersResponse;
+    list_audit_log::list_audit_log "ListAuditLog": ListAuditLogRequest -> ListAuditLogResponse;
+    check_log::check_log "CheckLog": CheckLogRequest -> CheckLogResponse;
+} streams {
+    replay_deliveries::replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
+        ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse;
+    ingest::backfill "Backfill" as BackfillStream: BackfillRequest -> BackfillResponse;
+    backup::backup "Backup" as BackupStream: BackupRequest -> BackupResponse;
+    export_dataset::export_dataset "ExportDataset" as ExportDatasetStream:
+        ExportDatasetRequest -> ExportDatasetResponse;
+});

@@ -1,4 +1,5 @@
-//! Commands of operators, one file each, and the rules that they share.
+//! Operations of operators, one file each, and the rules that they share. The actor decides the rights: members call
+//! some of these operations too.
 
 pub mod backup;
 pub mod bootstrap;
@@ -16,16 +17,20 @@ pub mod ingest;
 pub mod list_abuse;
 pub mod list_audit_log;
 pub mod list_keys;
+pub mod list_organizations;
 pub mod list_project_webhooks;
+pub mod list_projects;
 pub mod list_users;
 pub mod replay_deliveries;
 pub mod revoke_key;
 pub mod set_administrator;
 pub mod set_organization_plan;
 
+use prost_types::Timestamp;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     near,
+    time::{is_time, to_millis},
 };
 
 use crate::{
@@ -48,6 +53,12 @@ pub(crate) fn invalid(param: &str, rule: &str) -> Error {
     ApiError::validation(&[FieldError::new(param, rule)]).into()
 }
 
+/// Reads a time of a request, in unix milliseconds.
+pub(super) fn time(param: &str, given: Option<&Timestamp>) -> Result<i64> {
+    let time = given.filter(|time| is_time(time)).map(to_millis);
+    time.ok_or_else(|| invalid(param, "must be a time of the years 1 to 9999"))
+}
+
 pub(super) fn name(name: &str) -> Result<String> {
     refuse([name_fault("name", name)])?;
     Ok(name.trim().to_owned())
@@ -67,9 +78,6 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
 }
 
 /// Writes to the audit log that somebody starts an action on a whole dataset.
-///
-/// # Errors
-/// Fails if the store does not answer or is full.
 async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
     let organization_id = match dataset {

@@ -19,9 +19,7 @@ use crate::{
 const PASSWORD: &str = "password";
 const RESET: &str = "reset";
 const KNOWN: &str = "known";
-/// Prefix of the id of a session.
 const SESSION: &str = "session/";
-/// Maximum number of a user's rows.
 const MAX_ROWS: usize = 1_000;
 /// Retention time of a session's row after its last write, in days.
 const SESSION_DAYS: i64 = 30;
@@ -32,10 +30,8 @@ const RESET_DAYS: i64 = 2;
 /// of the session themselves.
 pub const KNOWN_DAYS: i64 = 90;
 
-/// The first generation.
 pub const FIRST_GENERATION: i64 = 1;
 
-/// A password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Password {
     /// Its hash, with salt and parameters.
@@ -81,7 +77,6 @@ pub struct KnownOrigin {
     /// The keyed hash of the network, or of the device's token.
     #[prost(string, tag = "1")]
     pub hash: String,
-    /// True for a device.
     #[prost(bool, tag = "2")]
     pub is_device: bool,
     /// The last sign-in from there, in unix milliseconds.
@@ -92,7 +87,6 @@ pub struct KnownOrigin {
     pub is_returning: bool,
 }
 
-/// The networks and devices from which a user has signed in.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct KnownOrigins {
     /// Networks and devices: those of the last sign-in, then those that came back, each the last used first.
@@ -100,7 +94,6 @@ pub struct KnownOrigins {
     pub origins: Vec<KnownOrigin>,
 }
 
-/// A session.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Session {
     /// The generation of the password that it began with.
@@ -118,23 +111,17 @@ pub struct Session {
     /// The network address at its start.
     #[prost(string, optional, tag = "5")]
     pub address: Option<String>,
-    /// The user agent.
     #[prost(string, optional, tag = "6")]
     pub user_agent: Option<String>,
 }
 
-/// A session as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its id.
     pub id: String,
-    /// The version of its row.
     pub version: i64,
-    /// The row.
     pub session: Session,
 }
 
-/// All of a user's sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
     /// The generation of the password; 0 without one.
@@ -151,6 +138,10 @@ fn seconds(days: i64) -> Option<u32> {
 
 fn read_as<T: Message + Default>(body: Bytes) -> StoreResult<T> {
     T::decode(body).map_err(|error| StoreError::Damaged(format!("account: {error}")))
+}
+
+fn versioned<T: Message + Default>(row: Row) -> StoreResult<(i64, T)> {
+    Ok((row.version, read_as(row.body)?))
 }
 
 fn session_item(id: &str) -> String {
@@ -189,8 +180,15 @@ async fn write(
     Ok(true)
 }
 
-async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consistency) -> StoreResult<Option<Row>> {
-    backend.get(&ACCOUNT, &key![user, item], consistency).await
+/// Reads a user's row with its version.
+async fn read<T: Message + Default>(
+    backend: &SharedBackend,
+    user: &str,
+    item: &str,
+    consistency: Consistency,
+) -> StoreResult<Option<(i64, T)>> {
+    let row = backend.get(&ACCOUNT, &key![user, item], consistency).await?;
+    row.map(versioned).transpose()
 }
 
 /// Reads a user's password with its generation.
@@ -199,8 +197,7 @@ pub async fn password(
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Password)>> {
-    let row = get(backend, user, PASSWORD, consistency).await?;
-    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+    read(backend, user, PASSWORD, consistency).await
 }
 
 /// Reads a user's password with its generation, and the networks and devices that the user has signed in from.
@@ -208,8 +205,8 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
     let (password, known) = (rows.next().flatten(), rows.next().flatten());
-    let password = password.map(|row| Ok::<_, StoreError>((row.version, read_as(row.body)?))).transpose()?;
-    Ok((password, known.map(|row| read_as(row.body)).transpose()?.unwrap_or_default()))
+    let known = known.map(|row| read_as(row.body)).transpose()?;
+    Ok((password.map(versioned).transpose()?, known.unwrap_or_default()))
 }
 
 /// Replaces the password of a generation, or sets the first one. Returns whether that generation was still current.
@@ -230,7 +227,6 @@ pub async fn set_password(
 }
 
 /// The generation after another, or the first.
-#[must_use]
 pub fn next_generation(before: Option<i64>) -> i64 {
     before.map_or(FIRST_GENERATION, |before| before + 1)
 }
@@ -247,8 +243,7 @@ pub async fn resets(
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Resets)>> {
-    let row = get(backend, user, RESET, consistency).await?;
-    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+    read(backend, user, RESET, consistency).await
 }
 
 /// Replaces the links for a new password if their row still has this version, or is new. Returns whether it was
@@ -284,7 +279,7 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
         if item == PASSWORD {
             found.generation = row.version;
         } else if item == KNOWN {
-            found.known = Some((row.version, read_as(row.body)?));
+            found.known = Some(versioned(row)?);
         } else if let Some(id) = item.strip_prefix(SESSION) {
             let id = id.to_owned();
             found.stored.push(StoredSession { id, version: row.version, session: read_as(row.body)? });

@@ -9,7 +9,6 @@ use crate::{
     },
 };
 
-/// The recent attempts of a subject.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Attempts {
     /// Times in unix milliseconds, oldest first.

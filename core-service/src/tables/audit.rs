@@ -28,7 +28,6 @@ fn partitions(organization_id: Option<&str>) -> (&str, i64) {
 }
 
 /// The change that stores an entry. A repeat changes nothing.
-#[must_use]
 pub fn change(at: i64, id: &str, act: &Act) -> Change {
     let (of, bucket_ms) = partitions(act.organization_id.as_deref());
     Change {

@@ -150,7 +150,7 @@ async fn answers_and_refusals_of_known_keys_are_counted() {
     assert_eq!(counted(&core, &clock).await, [(2, 1)]);
     // Requests with a revoked key are reported too.
     let id = core.shared.control.state().keys().find(|key| !key.live).map(|key| key.id.clone()).unwrap();
-    revoke_key(&core, &Actor::operator(None), &id).await.unwrap();
+    revoke_key(&core, &Actor::operator(None), &v1::RevokeKeyRequest { id }).await.unwrap();
     api.get_me(with_key(v1::GetMeRequest {}, TEST_KEY)).await.unwrap_err();
     assert_eq!(counted(&core, &clock).await, [(3, 2)]);
 }

@@ -9,7 +9,7 @@ use super::{Failures, SharedCountKey as _};
 use crate::{
     domain::{abuse::BadMinute, window::MINUTE_MS},
     store::{SharedBackend, StoreResult},
-    tables::abuse::AbuseStore,
+    tables::abuse,
 };
 
 /// Maximum number of bad minutes of addresses that wait to be stored.
@@ -25,14 +25,14 @@ struct PendingMinute {
 
 /// The bad minutes of addresses.
 pub(super) struct BadAddresses {
-    store: AbuseStore,
+    backend: SharedBackend,
     replica: String,
     pending: Mutex<HashMap<Failures, PendingMinute>>,
 }
 
 impl BadAddresses {
     pub(super) fn new(backend: &SharedBackend, replica: String) -> Self {
-        Self { store: AbuseStore::new(Arc::clone(backend)), replica, pending: Mutex::default() }
+        Self { backend: Arc::clone(backend), replica, pending: Mutex::default() }
     }
 
     /// Notes that an address has failed too often in a minute: `failures` times at this replica, the last one at `at`,
@@ -75,7 +75,7 @@ impl BadAddresses {
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
         for (key, bad, _) in new.into_iter().take(MAX_WRITES) {
-            self.store.note(&self.replica, &key.address, &bad).await?;
+            abuse::note(&self.backend, &self.replica, &key.address, &bad).await?;
             if let Some(PendingMinute { bad: known, writes }) = self.pending.lock().get_mut(&key) {
                 known.stored = bad.failures;
                 *writes += 1;

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     domain::abuse::KEPT_MS,
     store::schema,
-    tables::abuse::AbuseStore,
+    tables::abuse::list,
     tests::harness::{ManualClock, NOON, SharedMemory, memory},
 };
 
@@ -222,7 +222,7 @@ async fn usage_survives_a_restart() {
 
 /// The listed addresses: each with its failures, and the times of the first and the last.
 async fn abuse(backend: &SharedBackend, now_ms: i64) -> Vec<(String, u64, i64, i64)> {
-    let rows = AbuseStore::new(Arc::clone(backend)).list(None, now_ms, 100).await.unwrap();
+    let rows = list(backend, None, now_ms, 100).await.unwrap();
     rows.into_iter().map(|row| (row.address, row.failures, row.first_at, row.last_at)).collect()
 }
 
@@ -309,13 +309,12 @@ async fn a_flood_from_many_addresses_is_no_flood_of_writes() {
     assert!((1_000..=1_200).contains(&written), "{written}");
     // A second write of an address waits for the first of all others.
     let backend: SharedBackend = store;
-    assert_eq!(AbuseStore::new(Arc::clone(&backend)).list(None, NOON, 5_000).await.unwrap().len(), written);
+    assert_eq!(list(&backend, None, NOON, 5_000).await.unwrap().len(), written);
     // Pages follow each other, the latest first.
-    let list = AbuseStore::new(backend);
-    let all = list.list(None, NOON, 5_000).await.unwrap();
+    let all = list(&backend, None, NOON, 5_000).await.unwrap();
     assert!(all.is_sorted_by(|newer, older| (newer.last_at, &newer.address) > (older.last_at, &older.address)));
     let after = (all[9].last_at, all[9].address.clone());
-    assert_eq!(list.list(Some(&after), NOON, 10).await.unwrap(), all[10..20]);
+    assert_eq!(list(&backend, Some(&after), NOON, 10).await.unwrap(), all[10..20]);
 }
 
 #[tokio::test]

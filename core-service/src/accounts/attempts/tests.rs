@@ -7,23 +7,27 @@ use futures::future::join_all;
 use super::*;
 use crate::tests::harness::{ManualClock, core, shared_memory};
 
+async fn reserve_of(shared: &Shared, email: &str) -> Result<ReservedAttempt> {
+    reserve(shared, &SIGN_IN_FROM_UNKNOWN, &account(shared, email)).await
+}
+
 #[tokio::test]
 async fn tries_at_once_on_two_cores_are_limited_exactly_and_come_back_with_time() {
     let clock = ManualClock::new();
     let store = shared_memory(&clock);
     let cores = [core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await];
-    let all = (0..30).map(|turn| of_account(&cores[turn % 2].shared, &SIGN_IN_FROM_UNKNOWN, "Ada@Example.com"));
+    let all = (0..30).map(|turn| reserve_of(&cores[turn % 2].shared, "Ada@Example.com"));
     let (taken, refused): (Vec<_>, Vec<_>) = join_all(all).await.into_iter().partition(Result::is_ok);
     assert_eq!((taken.len(), refused.len()), (10, 20));
     let error = refused.into_iter().find_map(Result::err).unwrap();
     assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
     clock.advance(UNDER_WAY_MS);
-    let error = of_account(&cores[0].shared, &SIGN_IN_FROM_UNKNOWN, "ada@example.com").await.unwrap_err();
+    let error = reserve_of(&cores[0].shared, "ada@example.com").await.unwrap_err();
     assert_eq!(error.api.retry_after, Some(3_590));
 
     clock.advance(HOUR_MS - UNDER_WAY_MS - 1);
     let [one, other] = &cores;
-    let again = || of_account(&other.shared, &SIGN_IN_FROM_UNKNOWN, " ada@example.COM");
+    let again = || reserve_of(&other.shared, " ada@example.COM");
     let error = again().await.unwrap_err();
     assert_eq!(error.api.retry_after, Some(1));
     give_back(&one.shared, taken.into_iter().flatten().take(1)).await;

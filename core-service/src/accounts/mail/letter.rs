@@ -38,7 +38,6 @@ pub struct Letter {
 impl Letter {
     /// Invites somebody to an organization. The mail has the name of the organization, if it is given and does not look
     /// like a link.
-    #[must_use]
     pub fn invitation(to: &str, organization_name: Option<&str>, link: &str) -> Self {
         // Members choose the name, so it stays on its line, in quotation marks.
         let plain = |name: &str| {
@@ -58,7 +57,6 @@ impl Letter {
     }
 
     /// Builds a mail with a link to choose a new password.
-    #[must_use]
     pub fn reset(to: &str, link: &str) -> Self {
         let text = format!(
             "Somebody asked for a new password for your account.\n\n\
@@ -71,7 +69,6 @@ impl Letter {
     }
 
     /// Builds a mail with a link that confirms the e-mail of a new account.
-    #[must_use]
     pub fn confirmation(to: &str, link: &str) -> Self {
         let text = format!(
             "Somebody signed up with your e-mail.\n\n\
@@ -83,7 +80,6 @@ impl Letter {
     }
 
     /// Builds a mail about an account that an operator created.
-    #[must_use]
     pub fn welcome(to: &str, link: &str) -> Self {
         let text = format!(
             "An account is ready for you.\n\n\
@@ -95,7 +91,6 @@ impl Letter {
     }
 
     /// Returns the domain of the address, the only part that may be logged.
-    #[must_use]
     pub fn domain(&self) -> &str {
         self.to.rsplit_once('@').map_or("", |(_, domain)| domain)
     }

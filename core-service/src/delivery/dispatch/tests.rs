@@ -21,7 +21,6 @@ use crate::{
     },
     key,
     keys::key_ring::SealPurpose,
-    operations::admin::change_project::{approve_project, withdraw_project},
     service::Core,
     store::{Change, SharedBackend, schema},
     tests::harness::{ManualClock, SharedMemory, core, memory, shared_memory},
@@ -120,7 +119,7 @@ impl Bench {
 
     /// Makes a live webhook of a project that is approved for live access.
     async fn live_webhook(&self, id: &str) {
-        approve_project(&self.core, &Actor::operator(None), PROJECT).await.unwrap();
+        self.approve().await;
         let webhook = Webhook { live: true, ..self.webhook(id).await };
         self.change(ControlChange::WebhookDeleted(id.to_owned())).await;
         self.change(ControlChange::Webhook(webhook)).await;

@@ -224,7 +224,7 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         }
         "ListAuditEntries" => {
             let message = v1::ListAuditEntriesRequest { organization_id, ..Default::default() };
-            ids(&list_audit(core, by, &message).await?.data, |row| row.organization_id.as_deref().unwrap())
+            ids(&list_audit_log(core, by, &message).await?.data, |row| row.organization_id.as_deref().unwrap())
         }
         other => panic!("the test does not know {other}"),
     })

@@ -4,6 +4,8 @@ mod surplus;
 
 use std::time::Duration;
 
+use thesis_proto::v1;
+
 use super::*;
 use crate::{
     domain::account::Actor,
@@ -110,9 +112,9 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     let first = core(backend.clone(), &clock, 1).await;
     let organization = first.shared.control.state().organizations().next().unwrap().id.clone();
     for number in 0..LOGS {
-        let project =
-            create_project(&first, &Actor::operator(None), &organization, &format!("p{number}"), None).await.unwrap();
-        let dataset = Dataset::Project(project.id);
+        let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: format!("p{number}") };
+        let created = create_project(&first, &Actor::operator(None), &request, None).await.unwrap();
+        let dataset = Dataset::Project(created.project.unwrap().id);
         first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }
     until(&clock, async || rows(&first).await.iter().all(|row| !row.dataset.starts_with("project/"))).await;

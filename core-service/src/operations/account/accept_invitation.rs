@@ -1,4 +1,5 @@
-//! Accepts an invitation, or the link that creates the first administrator.
+//! Accepts an invitation, or the link that creates the first administrator, for the user of the session or for a new
+//! user. It may raise a member's role and never lowers it. An invitation that proves the e-mail confirms it.
 
 #[cfg(test)]
 mod tests;
@@ -32,13 +33,6 @@ use crate::{
     tables::account::FIRST_GENERATION,
 };
 
-/// Accepts an invitation for the user of the session, or for a new user. It may raise a member's role and never lowers
-/// it. An invitation that proves the e-mail confirms it.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` if the session has another e-mail; `EMAIL_NOT_CONFIRMED` if neither the link
-/// nor the account proves the e-mail; without a session `SIGN_IN_REQUIRED` if the e-mail has a user, `SIGN_UP_CLOSED`,
-/// and 422; or if the store does not answer.
 pub async fn accept_invitation(
     core: &Core,
     person: Option<&Person>,
@@ -64,13 +58,13 @@ pub async fn accept_invitation(
     let accept = |state: &ControlState| Ok((changes(core, state, &id, &user, now_ms)?, ()));
     let change = shared.control.change(actor.does(action), accept);
     let password = message.password.as_deref().unwrap_or_default();
-    match person {
-        Some(_) => change.await?,
-        None => create_with_password(core, &user, address, password, change).await?,
-    }
     let session = match person {
-        Some(_) => None,
+        Some(_) => {
+            change.await?;
+            None
+        }
         None => {
+            create_with_password(core, &user, address, password, change).await?;
             let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
             let user_agent = message.user_agent.as_deref();
             Some(sessions::begin(shared, &user, (address, None), user_agent, FIRST_GENERATION).await?)
@@ -124,9 +118,8 @@ fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitation
     Ok(User {
         id: id::random("usr_", shared.ids.as_ref()),
         email: email.to_owned(),
-        administrator: false,
         created_at: shared.clock.now_ms(),
-        email_confirmed_at: None,
+        ..User::default()
     })
 }
 
@@ -151,8 +144,7 @@ fn changes(core: &Core, state: &ControlState, id: &str, user: &User, now_ms: i64
                 user_id: user.id.clone(),
                 role: role.into(),
                 created_at: now_ms,
-                revision: 0,
-                founder: false,
+                ..Member::default()
             })),
         }
     }

@@ -1,9 +1,7 @@
-//! Sets a new password.
+//! Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links
+//! for a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
 
-use thesis_proto::{
-    error::{ApiError, ErrorCode, FieldError},
-    v1,
-};
+use thesis_proto::{error::ErrorCode, v1};
 
 use crate::{
     accounts::{
@@ -14,16 +12,12 @@ use crate::{
         sessions,
     },
     error::{Error, Result},
+    operations::admin::invalid,
     service::Core,
     store::{Consistency, Expect},
     tables::account::{self as rows, Password},
 };
 
-/// Sets a new password if the request has the present one. All sessions of the user end, a new one starts, and links
-/// for a new password are withdrawn. Wrong present passwords count for the session, changes for the user.
-///
-/// # Errors
-/// 422, `RATE_LIMITED`, `CHANGED_MEANWHILE`, or when the store does not answer.
 pub async fn change_password(
     core: &Core,
     person: &Person,
@@ -54,7 +48,12 @@ async fn check_and_set(
     let (shared, user) = (&core.shared, &person.user);
     let address = person.actor.address.as_deref();
     let requester = Requester { subject: &user.id, address, is_known: true };
-    let before = check(core, person, requester, &message.current_password).await?;
+    let stored = rows::password(&shared.backend, &user.id, Consistency::Quorum).await?;
+    let (before, present) =
+        stored.map_or_else(|| (0, NO_PASSWORD.to_owned()), |(before, stored)| (before, stored.hash));
+    if !core.accounts.passwords.verify(requester, &message.current_password, present).await? {
+        return Err(invalid("current_password", "is not your password; type the present one"));
+    }
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships: false };
     let beside = vec![sessions::audit_row(shared, &person.actor.does("password.changed").to(&user.id))];
@@ -65,16 +64,4 @@ async fn check_and_set(
     let generation = rows::next_generation(Some(before));
     let session = sessions::begin(shared, user, (address, None), message.user_agent.as_deref(), generation).await?;
     Ok(v1::ChangePasswordResponse { session: Some(session) })
-}
-
-/// Returns the generation of the present password, if it matches.
-async fn check(core: &Core, person: &Person, requester: Requester<'_>, password: &str) -> Result<i64> {
-    let stored = rows::password(&core.shared.backend, &person.user.id, Consistency::Quorum).await?;
-    let (generation, hash) =
-        stored.map_or_else(|| (0, NO_PASSWORD.to_owned()), |(generation, stored)| (generation, stored.hash));
-    if core.accounts.passwords.verify(requester, password, hash).await? {
-        return Ok(generation);
-    }
-    Err(ApiError::validation(&[FieldError::new("current_password", "is not your password; type the present one")])
-        .into())
 }

@@ -1,4 +1,5 @@
-//! Confirms an e-mail by a link.
+//! Confirms the e-mail of the session's user by a link. The link proves that its holder reads the mail. The session
+//! proves that the same person chose the password. A second use changes nothing.
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,6 @@ use crate::{
     service::Core,
 };
 
-/// Uses a link that confirms the e-mail of the session's user. The link proves that its holder reads the mail. The
-/// session proves that the same person chose the password. A second use changes nothing.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`, `INSUFFICIENT_ROLE` if the link is for another user, or if the store does not answer.
 pub async fn confirm_email(
     core: &Core,
     person: &Person,
@@ -35,8 +31,7 @@ pub async fn confirm_email(
         }
         let after = before.confirmed(person.now_ms);
         let changes = if before.is_confirmed() { Vec::new() } else { vec![ControlChange::User(after.clone())] };
-        Ok((changes, after))
+        Ok((changes, v1::ConfirmEmailResponse { user: Some(convert::account::user(&after)) }))
     };
-    let user = shared.control.change(person.actor.does("user.email_confirmed"), confirm).await?;
-    Ok(v1::ConfirmEmailResponse { user: Some(convert::account::user(&user)) })
+    shared.control.change(person.actor.does("user.email_confirmed"), confirm).await
 }

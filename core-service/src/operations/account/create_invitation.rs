@@ -8,7 +8,8 @@ use super::update_member::role;
 use crate::{
     access::rights,
     accounts::{
-        Person, attempts,
+        Person,
+        attempts::{self, INVITATIONS_OF_ORGANIZATION, INVITATIONS_TO},
         fields::{email_fault, refuse},
         mail::Letter,
     },
@@ -66,10 +67,6 @@ fn may_mail_texts(user: &User, now_ms: i64) -> bool {
 
 /// Invites somebody to an organization for seven days. Only owners with a confirmed e-mail may. The link goes by mail;
 /// without mail it is in the response.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `EMAIL_NOT_CONFIRMED`, `ACCOUNT_LIMIT_REACHED`, `RATE_LIMITED`, or
-/// when the store does not answer.
 pub async fn create_invitation(
     core: &Core,
     person: &Person,
@@ -91,7 +88,12 @@ pub async fn create_invitation(
     };
     core.shared.control.refresh().await?;
     demand_inviter(&core.shared.control.state(), person, &message.organization_id)?;
-    let tries = attempts::of_invitation(&core.shared, &message.organization_id, email, invitation.mailed).await?;
+    let account = attempts::account(&core.shared, email);
+    let mut limits = vec![(INVITATIONS_TO, format!("{}/{account}", message.organization_id))];
+    if invitation.mailed {
+        limits.push((INVITATIONS_OF_ORGANIZATION, message.organization_id.clone()));
+    }
+    let tries = attempts::reserve_all(&core.shared, limits).await?;
     let invite = |state: &ControlState| {
         let organization = demand_inviter(state, person, &message.organization_id)?;
         let user = state.people().user(&person.user.id);

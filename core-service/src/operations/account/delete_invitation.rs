@@ -1,4 +1,4 @@
-//! Withdraws an invitation.
+//! Withdraws an invitation, so that its link stops working. Owners only.
 
 use thesis_proto::v1;
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Withdraws an invitation, so that its link stops working. Owners only.
-///
-/// # Errors
-/// `INVITATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.
 pub async fn delete_invitation(
     core: &Core,
     person: &Person,

@@ -1,4 +1,4 @@
-//! Reads the account of the session's user.
+//! Reads the session's user and their organizations, by name.
 
 use thesis_proto::v1;
 
@@ -9,7 +9,6 @@ use crate::{
     service::Core,
 };
 
-/// Reads the session's user and their organizations, by name.
 pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest) -> Result<v1::GetAccountResponse> {
     let shared = &core.shared;
     shared.control.refresh().await?;

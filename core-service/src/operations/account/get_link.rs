@@ -1,4 +1,4 @@
-//! Reads the purpose of a one-time link.
+//! Reads the purpose of a one-time link, without using it.
 
 use std::sync::Arc;
 
@@ -10,27 +10,21 @@ use crate::{
         resets::{self, no_link},
     },
     control::ControlState,
-    domain::account::Invitation,
+    domain::account::{Invitation, User},
     error::Result,
     keys::key_ring::KeyRing,
     service::Core,
     store::Consistency,
 };
 
-/// Content of a link's token.
 pub(super) enum Link {
     /// The id of an invitation, or of the set-up link.
     Invitation(String),
-    /// A link for a new password.
     Reset(String),
-    /// A link that confirms an e-mail.
     Confirmation(Confirmation),
 }
 
 /// Reads the token of a link, which may have been used.
-///
-/// # Errors
-/// `LINK_NOT_FOUND` if this service did not issue it.
 pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
     let text = keys.read_link(token).ok_or_else(no_link)?;
     if let Some(confirmation) = confirmations::parse(&text) {
@@ -40,9 +34,6 @@ pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
 }
 
 /// Finds an invitation that a user can accept now. Only the first administrator can use the set-up link.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`
 pub(super) fn open_invitation<'a>(
     state: &'a ControlState,
     id: &str,
@@ -57,14 +48,18 @@ pub(super) fn open_invitation<'a>(
     Ok(found)
 }
 
-/// Reads the purpose of a one-time link, without using it.
-///
-/// # Errors
-/// `LINK_NOT_FOUND`, or when the store does not answer.
 pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest) -> Result<v1::GetLinkResponse> {
     let shared = &core.shared;
     let link = read_link(&shared.keys, &message.token)?;
     shared.control.refresh().await?;
+    let of_user = |purpose: v1::LinkPurpose, user: &User, expires_at, ends_memberships| v1::GetLinkResponse {
+        purpose: purpose.into(),
+        email: Some(user.email.clone()),
+        expires_at: Some(from_millis(expires_at)),
+        has_account: true,
+        ends_memberships,
+        ..v1::GetLinkResponse::default()
+    };
     match link {
         Link::Invitation(id) => {
             let state = shared.control.state();
@@ -74,24 +69,12 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
             let found = resets::find(shared, &text, Consistency::Quorum).await?;
             let state = shared.control.state();
             let user = state.people().user(&found.user_id).ok_or_else(no_link)?;
-            Ok(v1::GetLinkResponse {
-                ends_memberships: resets::ends_memberships(state.people(), user, found.keeps_memberships),
-                purpose: v1::LinkPurpose::PasswordReset.into(),
-                email: Some(user.email.clone()),
-                expires_at: Some(from_millis(found.expires_at)),
-                has_account: true,
-                ..v1::GetLinkResponse::default()
-            })
+            let ends_memberships = resets::ends_memberships(state.people(), user, found.link.keeps_memberships);
+            Ok(of_user(v1::LinkPurpose::PasswordReset, user, found.link.expires_at, ends_memberships))
         }
         Link::Confirmation(link) => {
             let user = confirmations::user_of(shared, &shared.control.state(), &link)?;
-            Ok(v1::GetLinkResponse {
-                purpose: v1::LinkPurpose::Confirmation.into(),
-                email: Some(user.email),
-                expires_at: Some(from_millis(link.expires_at)),
-                has_account: true,
-                ..v1::GetLinkResponse::default()
-            })
+            Ok(of_user(v1::LinkPurpose::Confirmation, &user, link.expires_at, false))
         }
     }
 }

@@ -1,13 +1,9 @@
-//! Reads an organization.
+//! Reads an organization and the person's role in it.
 
 use thesis_proto::v1;
 
 use crate::{access::rights, accounts::Person, convert, domain::account::Role, error::Result, service::Core};
 
-/// Reads an organization and the person's role in it.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND`, or when the store does not answer.
 pub async fn get_organization(
     core: &Core,
     person: &Person,

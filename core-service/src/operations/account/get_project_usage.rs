@@ -1,4 +1,4 @@
-//! Reads the usage of a project, for people.
+//! Reads how much of its plan's limits a project has used, by environment.
 
 use thesis_proto::v1;
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Reads how much of its plan's limits a project has used, by environment.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
 pub async fn get_project_usage(
     core: &Core,
     person: &Person,

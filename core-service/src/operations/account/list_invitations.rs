@@ -1,13 +1,9 @@
-//! Lists the invitations to an organization.
+//! Lists the open invitations to an organization, newest first. Owners only.
 
 use thesis_proto::v1;
 
 use crate::{access::rights, accounts::Person, convert, domain::account::Role, error::Result, service::Core};
 
-/// Lists the open invitations to an organization, newest first. Owners only.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.
 pub async fn list_invitations(
     core: &Core,
     person: &Person,

@@ -1,9 +1,6 @@
-//! Lists the requests of a project's keys.
+//! Lists the requests of a project's keys by hour, key and class, oldest first, from 90 days back at most.
 
-use thesis_proto::{
-    time::{is_time, to_millis},
-    v1,
-};
+use thesis_proto::v1;
 
 use crate::{
     access::rights,
@@ -13,8 +10,8 @@ use crate::{
         account::Role,
         window::{DAY_MS, HOUR_MS},
     },
-    error::{Error, Result},
-    operations::admin::invalid,
+    error::Result,
+    operations::admin::{invalid, time},
     service::Core,
     tables::key_usage::{self, RETENTION_MS},
 };
@@ -22,17 +19,12 @@ use crate::{
 /// Time span of one response, in milliseconds.
 const MAX_MS: i64 = 31 * DAY_MS;
 
-fn not_a_time(param: &str) -> Error {
-    invalid(param, "must be a time of the years 1 to 9999")
-}
-
 /// Returns the first millisecond of the first requested hour and the last one of the last hour; none if no counts can
 /// exist.
 fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i64)>> {
-    let from = message.from.as_ref().filter(|time| is_time(time)).map(to_millis).ok_or_else(|| not_a_time("from"))?;
+    let from = time("from", message.from.as_ref())?;
     let to = match &message.to {
-        Some(to) if !is_time(to) => return Err(not_a_time("to")),
-        Some(to) => to_millis(to),
+        Some(to) => time("to", Some(to))?,
         // A list that starts in the future is empty.
         None => now_ms.max(from),
     };
@@ -48,10 +40,6 @@ fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i
     Ok((from <= to).then(|| (hour(from), hour(to) + HOUR_MS - 1)))
 }
 
-/// Lists the requests of a project's keys by hour, key and class, oldest first, from 90 days back at most.
-///
-/// # Errors
-/// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
 pub async fn list_key_usage(
     core: &Core,
     person: &Person,

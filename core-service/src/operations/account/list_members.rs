@@ -1,4 +1,4 @@
-//! Lists the members of an organization.
+//! Lists the members of an organization, by e-mail.
 
 use thesis_proto::v1;
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Lists the members of an organization, by e-mail.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND`, or when the store does not answer.
 pub async fn list_members(
     core: &Core,
     person: &Person,

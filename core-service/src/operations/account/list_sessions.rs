@@ -1,4 +1,4 @@
-//! Lists the user's sessions.
+//! Lists the user's sessions, the last used first.
 
 use thesis_proto::v1;
 
@@ -8,7 +8,6 @@ use crate::{
     service::Core,
 };
 
-/// Lists the user's sessions, the last used first.
 pub async fn list_sessions(
     core: &Core,
     person: &Person,

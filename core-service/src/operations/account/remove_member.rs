@@ -1,8 +1,8 @@
-//! Removes a member from an organization.
+//! Removes a member, and ends the invitations that they created. Owners remove others. Every member may leave, except
+//! the last owner.
 
 use thesis_proto::v1;
 
-use super::update_member::demand_other_owner;
 use crate::{
     access::rights,
     accounts::Person,
@@ -22,11 +22,6 @@ pub(super) fn ended_invitations(
     people.invitations_by(organization_id, user_id).map(|row| ControlChange::InvitationGone(row.id.clone()))
 }
 
-/// Removes a member, and ends the invitations that they created. Owners remove others. Every member may leave, except
-/// the last owner.
-///
-/// # Errors
-/// `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `LAST_OWNER`, or when the store does not answer.
 pub async fn remove_member(
     core: &Core,
     person: &Person,
@@ -38,7 +33,7 @@ pub async fn remove_member(
         rights::organization(state, &person.actor, &message.organization_id, min_role)?;
         let found = state.people().member(&message.organization_id, &message.user_id);
         let member = found.ok_or_else(rights::no_member)?;
-        demand_other_owner(state, member)?;
+        rights::demand_other_owner(state, member)?;
         let ended = ended_invitations(state.people(), &member.organization_id, &member.user_id);
         let changes: Vec<_> = [ControlChange::MemberGone(member_id(member))].into_iter().chain(ended).collect();
         Ok((changes, v1::RemoveMemberResponse {}))

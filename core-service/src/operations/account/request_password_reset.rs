@@ -1,4 +1,5 @@
-//! Sends a link for a new password.
+//! Sends a link for a new password to the user with an e-mail, if there is one and mail is configured. The work runs
+//! after the response, which is always the same. Earlier links stay valid.
 
 use std::sync::Arc;
 
@@ -9,18 +10,14 @@ use crate::{
         attempts::{self, RESET_FROM_ADDRESS, RESET_FROM_NETWORK, RESET_OF_ACCOUNT},
         fields::{email_fault, refuse},
         mail::Letter,
-        resets::{self, Delivery},
+        resets::{self, MAILED},
         sessions,
     },
+    domain::abuse::network_of_text,
     error::Result,
     service::Core,
 };
 
-/// Sends a link for a new password to the user with this e-mail, if there is one and mail is configured. The work runs
-/// after the response, which is always the same. Earlier links stay valid.
-///
-/// # Errors
-/// 422, `RATE_LIMITED` whether such a user exists or not, or if the store does not answer.
 pub async fn request_password_reset(
     core: &Arc<Core>,
     address: Option<&str>,
@@ -28,7 +25,9 @@ pub async fn request_password_reset(
 ) -> Result<v1::RequestPasswordResetResponse> {
     refuse([email_fault("email", &message.email)])?;
     attempts::from_address(&core.shared, &RESET_FROM_ADDRESS, address).await?;
-    attempts::of_account_from(&core.shared, &RESET_FROM_NETWORK, &message.email, address).await?;
+    let network = address.map(network_of_text).unwrap_or_default();
+    let account = format!("{}/{network}", attempts::account(&core.shared, &message.email));
+    attempts::reserve(&core.shared, &RESET_FROM_NETWORK, &account).await?;
     if attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?.is_none() {
         // The account has used up its links of this hour or day, and each of them still works.
         return Ok(v1::RequestPasswordResetResponse {});
@@ -53,8 +52,8 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
         // An administrator sees the request in the audit log, and creates a link to hand over.
         return Ok(shared.backend.apply(audit_rows).await?);
     };
-    let reset = resets::create_link(shared, &user, Delivery::Mailed, audit_rows).await?;
-    mail.post(Letter::reset(&user.email, &core.accounts.link(&reset.token)));
+    let (token, _) = resets::create_link(shared, &user, MAILED, audit_rows).await?;
+    mail.post(Letter::reset(&user.email, &core.accounts.link(&token)));
     Ok(())
 }
 

@@ -1,4 +1,6 @@
-//! Sets a new password by a link.
+//! Sets a new password by a link. All sessions of the user end, and a new one starts. It confirms the e-mail. At the
+//! first proof of the e-mail, memberships end unless the operator keeps them: the owner of the address inherits nothing
+//! from a stranger who signed up with it.
 
 use thesis_proto::v1;
 
@@ -34,9 +36,6 @@ fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = Con
 
 /// Confirms a user's e-mail after a new password by a link, and ends memberships if the link says so. It changes
 /// nothing once the e-mail is confirmed.
-///
-/// # Errors
-/// `LINK_NOT_FOUND` without such a user, or if the store does not answer.
 pub(super) async fn confirm_by_link(
     core: &Core,
     user: &User,
@@ -60,12 +59,6 @@ pub(super) async fn confirm_by_link(
     core.shared.control.change(sessions::actor(user, address).does("user.email_confirmed"), confirm).await
 }
 
-/// Uses a link for a new password. All sessions of the user end, and a new one starts. It confirms the e-mail. At the
-/// first proof of the e-mail, memberships end unless the operator keeps them: the owner of the address inherits nothing
-/// from a stranger who signed up with it.
-///
-/// # Errors
-/// 422, `LINK_NOT_FOUND`, or when the store does not answer.
 pub async fn reset_password(
     core: &Core,
     address: Option<&str>,
@@ -79,7 +72,7 @@ pub async fn reset_password(
     let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
     let requester = Requester { subject: &user.id, address, is_known: true };
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
-    let ends_memberships = !found.keeps_memberships;
+    let ends_memberships = !found.link.keeps_memberships;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships };
     let actor = sessions::actor(&user, address);
     let mut consistency = Consistency::Quorum;

@@ -1,4 +1,4 @@
-//! Ends one of the user's sessions.
+//! Ends one of the user's sessions, immediately and on all cores.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -8,10 +8,6 @@ use crate::{
     service::Core,
 };
 
-/// Ends one of the user's sessions, immediately and on all cores.
-///
-/// # Errors
-/// `SESSION_NOT_FOUND`, or when the store does not answer.
 pub async fn revoke_session(
     core: &Core,
     person: &Person,

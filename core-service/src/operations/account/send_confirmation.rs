@@ -1,4 +1,4 @@
-//! Mails another link that confirms an e-mail.
+//! Mails the user another link that confirms their e-mail. It sends nothing once the e-mail is confirmed.
 
 use thesis_proto::v1;
 
@@ -13,10 +13,6 @@ use crate::{
     service::Core,
 };
 
-/// Mails the user another link that confirms their e-mail. It sends nothing once the e-mail is confirmed.
-///
-/// # Errors
-/// `EMAIL_NOT_CONFIRMED` without mail, `RATE_LIMITED`, or if the store does not answer.
 pub async fn send_confirmation(
     core: &Core,
     person: &Person,

@@ -3,8 +3,6 @@
 //! It is an invitation without an e-mail, made at a start on the embedded store while there is no administrator. The
 //! program keeps it in the data folder, and the next start removes it.
 
-use thesis_proto::error::ErrorCode;
-
 use crate::{
     control::{ControlState, People},
     domain::{
@@ -12,7 +10,7 @@ use crate::{
         control::ControlChange,
         id,
     },
-    error::{Error, Result},
+    error::Result,
     service::Core,
 };
 
@@ -28,14 +26,11 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     let shared = &core.shared;
     let new = Invitation {
         id: id::random("inv_", shared.ids.as_ref()),
-        organization_id: None,
-        email: None,
         role: Role::Owner.into(),
         administrator: true,
         created_at: shared.clock.now_ms(),
-        expires_at: None,
         creator: Actor::service().id,
-        mailed: false,
+        ..Invitation::default()
     };
     let bootstrap = id::derive("org_", &["default"]);
     let make = |state: &ControlState| {
@@ -52,10 +47,4 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
     };
     let id = shared.control.change(Actor::service().does("invitation.created"), make).await?;
     Ok(id.map(|id| core.accounts.link(&shared.keys.link_token(&id))))
-}
-
-/// The error for removing the last administrator.
-pub(in crate::operations) fn last_administrator() -> Error {
-    let text = "this is the last administrator; make another user one first";
-    Error::new(ErrorCode::LastAdministrator, text)
 }

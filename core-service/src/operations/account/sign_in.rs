@@ -1,4 +1,4 @@
-//! Starts a session with e-mail and password.
+//! Starts a session with e-mail and password. Neither the response nor its duration reveals whether the user exists.
 
 #[cfg(test)]
 mod tests;
@@ -25,10 +25,6 @@ use crate::{
 /// Id in place of a user who does not exist.
 const NOBODY: &str = "usr_nobody";
 
-/// Starts a session with e-mail and password. Neither the response nor its duration reveals whether the user exists.
-///
-/// # Errors
-/// `SIGN_IN_FAILED`, `RATE_LIMITED`, or if the store does not answer or too many people sign in at once.
 pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInRequest) -> Result<v1::SignInResponse> {
     let outcome = try_to_sign_in(core, address, message).await;
     let label = outcome.as_ref().map_or_else(
@@ -62,7 +58,8 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
             return Err(error);
         }
     };
-    if let Err(error) = attempts::of_account(shared, &SIGN_INS_OF_ACCOUNT, &message.email).await {
+    let account = attempts::account(shared, &message.email);
+    if let Err(error) = attempts::reserve(shared, &SIGN_INS_OF_ACCOUNT, &account).await {
         // Above this limit the right password counts as a wrong one, so that soon no more passwords are hashed.
         if error.api.code != ErrorCode::RateLimited {
             attempts::give_back(shared, tries).await;

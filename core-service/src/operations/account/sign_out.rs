@@ -8,7 +8,6 @@ use crate::{
     service::Core,
 };
 
-/// Ends the session of the caller.
 pub async fn sign_out(core: &Core, person: &Person, _: &v1::SignOutRequest) -> Result<v1::SignOutResponse> {
     // A concurrent call may have ended it.
     sessions::end(&core.shared, person, &person.session_id, "session.ended").await?;

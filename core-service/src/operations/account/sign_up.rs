@@ -1,8 +1,7 @@
-//! Creates a user who owns a new organization.
+//! Creates a user who owns a new organization, starts a session, and mails a link that confirms the e-mail.
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::create_organization::founded;
 use crate::{
     accounts::{
         attempts::{self, SIGN_UP_FROM_ADDRESS},
@@ -19,6 +18,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
+    operations::admin::create_organization::founded,
     service::Core,
     store::Expect,
     tables::account::{self as rows, FIRST_GENERATION, Password},
@@ -31,15 +31,10 @@ pub(super) fn sign_up_closed() -> Error {
 }
 
 /// The error for an e-mail that already has a user.
-#[must_use]
 pub fn email_taken() -> Error {
     Error::new(ErrorCode::EmailTaken, "there is a user with this e-mail already; sign in, or ask for a new password")
 }
 
-/// Creates a user who owns a new organization, starts a session, and mails a link that confirms the e-mail.
-///
-/// # Errors
-/// `SIGN_UP_CLOSED`, 422, `RATE_LIMITED`, `EMAIL_TAKEN`, or when the store does not answer.
 pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
     if core.accounts.invited_only {
         return Err(sign_up_closed());
@@ -69,7 +64,7 @@ async fn create_account(core: &Core, address: Option<&str>, message: &v1::SignUp
     }
     let (ids, created_at) = (shared.ids.as_ref(), shared.clock.now_ms());
     let email = message.email.trim().to_owned();
-    let user = User { id: id::random("usr_", ids), email, administrator: false, created_at, email_confirmed_at: None };
+    let user = User { id: id::random("usr_", ids), email, created_at, ..User::default() };
     let (organization, member) = founded(core, &message.organization_name, &user.id);
     let build_changes = |state: &ControlState| {
         if state.people().user_by_email(&user.email).is_some() {

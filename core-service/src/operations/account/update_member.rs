@@ -1,11 +1,12 @@
-//! Changes the role of a member.
+//! Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
+//! stays one.
 
 use thesis_proto::{
-    error::{ApiError, ErrorCode, FieldError},
+    error::{ApiError, FieldError},
     v1,
 };
 
-use super::{remove_member::ended_invitations, update_organization::demand_revision};
+use super::remove_member::ended_invitations;
 use crate::{
     access::rights,
     accounts::Person,
@@ -15,30 +16,14 @@ use crate::{
         account::{Member, Role},
         control::ControlChange,
     },
-    error::{Error, Result},
+    error::Result,
     service::Core,
 };
 
-/// Parses the number of a role.
 pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
     Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
 }
 
-/// Refuses a change that would leave an organization without an owner.
-pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Result<()> {
-    if member.role() == Role::Owner && !state.people().has_other_owner(&member.organization_id, &member.user_id) {
-        let text = "an organization keeps an owner; make another member an owner first";
-        return Err(Error::new(ErrorCode::LastOwner, text));
-    }
-    Ok(())
-}
-
-/// Changes the role of a member, and ends the invitations that a former owner created. Owners only. The last owner
-/// stays one.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `CHANGED_MEANWHILE`, `LAST_OWNER`, or when the
-/// store does not answer.
 pub async fn update_member(
     core: &Core,
     person: &Person,
@@ -49,19 +34,19 @@ pub async fn update_member(
         rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
         let people = state.people();
         let before = people.member(&message.organization_id, &message.user_id).ok_or_else(rights::no_member)?;
-        demand_revision(message.revision, before.revision)?;
+        rights::demand_revision(message.revision, before.revision)?;
         let mut member = Member::clone(before);
         let mut changes = Vec::new();
         if member.role() != role {
-            demand_other_owner(state, before)?;
+            rights::demand_other_owner(state, before)?;
             member.role = role.into();
             member.revision += 1;
             changes.push(ControlChange::Member(member.clone()));
             // Only owners invite, so a new owner has created no invitation.
             changes.extend(ended_invitations(people, &member.organization_id, &member.user_id));
         }
-        Ok((changes, convert::account::member(&member, people.user(&member.user_id).map(|user| &**user))))
+        let member = convert::account::member(&member, people.user(&member.user_id).map(|user| &**user));
+        Ok((changes, v1::UpdateMemberResponse { member: Some(member) }))
     };
-    let changed = core.shared.control.change(person.actor.does("member.role_changed"), change).await?;
-    Ok(v1::UpdateMemberResponse { member: Some(changed) })
+    core.shared.control.change(person.actor.does("member.role_changed"), change).await
 }

@@ -1,4 +1,5 @@
-//! Sends a backup of the store.
+//! Sends a backup of the store, as fast as the caller takes its pieces. The audit log records it, also in the backup
+//! itself.
 
 #[cfg(test)]
 mod tests;
@@ -21,14 +22,10 @@ use crate::{
 /// old page.
 const MAX_MS: i64 = 6 * HOUR_MS;
 
-/// Starts a backup, which is read as fast as the caller takes its pieces. The audit log records it, also in the backup
-/// itself.
-///
-/// # Errors
-/// `BACKUP_IN_PROGRESS`, `BACKUP_UNSUPPORTED`, or when the store does not answer.
 pub async fn backup(
     core: &Core,
     actor: &Actor,
+    _: &v1::BackupRequest,
 ) -> Result<impl Stream<Item = Result<v1::BackupResponse>> + Send + use<>> {
     let (clock, begun_at) = (Arc::clone(&core.shared.clock), core.shared.clock.now_ms());
     let audit_rows = vec![audit_row(&core.shared, &actor.does("store.backup_begun").to("store"))];

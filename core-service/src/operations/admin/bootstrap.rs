@@ -1,4 +1,4 @@
-//! Creates the bootstrap keys at a start.
+//! Creates the bootstrap keys, their project and their organization at a start, once.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -29,10 +29,6 @@ pub struct Bootstrap {
     pub plan: Option<String>,
 }
 
-/// Creates the bootstrap keys, their project and their organization, once.
-///
-/// # Errors
-/// Fails if a key is malformed, a plan is unknown, or the store does not answer.
 pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
     let plan = known_plan(core, bootstrap.plan.as_deref().unwrap_or(BOOTSTRAP_PLAN));
     let keys = bootstrap.test_key.iter().chain(&bootstrap.live_key);
@@ -83,8 +79,7 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
                     hash,
                     scopes: scopes.clone(),
                     created_at: now,
-                    expires_at: None,
-                    revoked_at: None,
+                    ..ApiKey::default()
                 }));
             }
         }

@@ -1,11 +1,15 @@
 //! Approves, refuses, withdraws and archives a project.
 
-use thesis_proto::error::ErrorCode;
+#[cfg(test)]
+mod tests;
+
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::invalid;
 use crate::{
     access::rights,
     control::ControlState,
+    convert,
     domain::{
         account::{Actor, Role},
         control::{ControlChange, Project},
@@ -22,16 +26,13 @@ const ARCHIVED: &str = "project.archived";
 /// Length limit of the reason of a refusal, in characters.
 const MAX_REASON: usize = 500;
 
-/// Changes a project, as an action of the audit log.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, those of `change`, or when the store does not answer.
+/// Changes a project, as an action of the audit log. Archiving needs an owner, any other change a developer.
 pub async fn change_project(
     core: &Core,
     (actor, action): (&Actor, &str),
     id: &str,
     change: impl Fn(&mut Project) -> Result<()>,
-) -> Result<Project> {
+) -> Result<v1::Project> {
     let min_role = if action == ARCHIVED { Role::Owner } else { Role::Developer };
     let change = |state: &ControlState| {
         let before = rights::project(state, actor, id, min_role)?;
@@ -43,14 +44,16 @@ pub async fn change_project(
         project.revision += 1;
         Ok((vec![ControlChange::Project(project.clone())], project))
     };
-    core.shared.control.change(actor.does(action), change).await
+    let changed = core.shared.control.change(actor.does(action), change).await?;
+    Ok(convert::control::project(&changed))
 }
 
 /// Approves a project for live keys. After a withdrawal its live webhooks get only events from now on.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
+pub async fn approve_project(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::ApproveProjectRequest,
+) -> Result<v1::ApproveProjectResponse> {
     let live = Dataset::Live.to_string();
     let projected = core.datasets.refresh(&Dataset::Live).await?;
     let head = core.shared.log.head(&live, projected, Consistency::Serial).await?;
@@ -65,34 +68,39 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
         (project.live_requested_at, project.live_refusal) = (None, None);
         Ok(())
     };
-    change_project(core, (actor, "project.live_approved"), id, approve).await
+    let project = change_project(core, (actor, "project.live_approved"), &message.id, approve).await?;
+    Ok(v1::ApproveProjectResponse { project: Some(project) })
 }
 
 /// Refuses a project that requested live access. Repeating it changes nothing. The reason is kept until the next
 /// request.
-///
-/// # Errors
-/// 422, `PROJECT_NOT_FOUND`, `CHANGED_MEANWHILE` if the request is no longer open, or if the store does not answer.
-pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) -> Result<Project> {
+pub async fn refuse_project(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::RefuseProjectRequest,
+) -> Result<v1::RefuseProjectResponse> {
+    let reason = &message.reason;
     if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
         return Err(invalid("reason", &format!("must have 1 to {MAX_REASON} characters")));
     }
     let refuse = |project: &mut Project| {
-        if project.live_requested_at.is_none() && project.live_refusal.as_deref() != Some(reason) {
+        if project.live_requested_at.is_none() && project.live_refusal.as_ref() != Some(reason) {
             let text = "this project does not ask for live access; look at it again";
             return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
         }
-        (project.live_requested_at, project.live_refusal) = (None, Some(reason.to_owned()));
+        (project.live_requested_at, project.live_refusal) = (None, Some(reason.clone()));
         Ok(())
     };
-    change_project(core, (actor, "project.live_refused"), id, refuse).await
+    let project = change_project(core, (actor, "project.live_refused"), &message.id, refuse).await?;
+    Ok(v1::RefuseProjectResponse { project: Some(project) })
 }
 
 /// Withdraws live access, which cancels every pending live delivery.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
+pub async fn withdraw_project(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::WithdrawProjectRequest,
+) -> Result<v1::WithdrawProjectResponse> {
     let now = core.shared.clock.now_ms();
     let withdraw = |project: &mut Project| {
         // No live delivery is created while the project is not approved.
@@ -101,21 +109,21 @@ pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Pr
         }
         Ok(())
     };
-    change_project(core, (actor, "project.live_withdrawn"), id, withdraw).await
+    let project = change_project(core, (actor, "project.live_withdrawn"), &message.id, withdraw).await?;
+    Ok(v1::WithdrawProjectResponse { project: Some(project) })
 }
 
 /// Archives a project, so that its keys stop working.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn archive_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
+pub async fn archive_project(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::ArchiveProjectRequest,
+) -> Result<v1::ArchiveProjectResponse> {
     let archive = |project: &mut Project| {
         project.archived = true;
         project.live_requested_at = None;
         Ok(())
     };
-    change_project(core, (actor, ARCHIVED), id, archive).await
+    let project = change_project(core, (actor, ARCHIVED), &message.id, archive).await?;
+    Ok(v1::ArchiveProjectResponse { project: Some(project) })
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,7 @@
-//! Checks a log.
+//! Reads a whole log and counts its entries, gaps and duplicates. It keeps only one page in memory.
+
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
 use thesis_proto::v1;
@@ -7,7 +10,7 @@ use super::invalid;
 use crate::{
     control::CONTROL_LOG,
     convert::entry::event_type,
-    domain::dataset::Dataset,
+    domain::{account::Actor, dataset::Dataset},
     error::Result,
     log::projection::ROWS,
     service::Core,
@@ -18,11 +21,8 @@ use crate::{
 /// Entries of one read while a log is checked.
 const PAGE: usize = 1_000;
 
-/// Reads a whole log and counts its entries, gaps and duplicates. It keeps only one page in memory.
-///
-/// # Errors
-/// Fails with 422 for an unknown dataset, or if the store does not answer.
-pub async fn check_log(core: &Core, dataset: &str) -> Result<v1::CheckLogResponse> {
+pub async fn check_log(core: &Core, _: &Actor, message: &v1::CheckLogRequest) -> Result<v1::CheckLogResponse> {
+    let dataset = message.dataset.as_str();
     let is_control = dataset == CONTROL_LOG;
     if !is_control && Dataset::parse(dataset).is_none() {
         return Err(invalid("dataset", "must be live, sandbox, project/<id> or control"));
@@ -63,6 +63,3 @@ async fn duplicates(core: &Core, dataset: &str, entries: Vec<(u64, Bytes)>) -> S
     let elsewhere = events.iter().zip(positions).filter(|((seq, _), position)| position.is_some_and(|at| at != *seq));
     Ok(elsewhere.count() as u64)
 }
-
-#[cfg(test)]
-mod tests;

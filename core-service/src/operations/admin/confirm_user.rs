@@ -1,4 +1,4 @@
-//! Confirms the e-mail of a user without a link.
+//! Confirms the e-mail of a user without a link. The operator vouches for the person. Repeating it changes nothing.
 
 use thesis_proto::v1;
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Confirms the e-mail of a user. The operator vouches for the person. Repeating it changes nothing.
-///
-/// # Errors
-/// `USER_NOT_FOUND`, or when the store does not answer.
 pub async fn confirm_user(
     core: &Core,
     actor: &Actor,
@@ -25,8 +21,7 @@ pub async fn confirm_user(
         let before = state.people().user_by_email(&message.email).ok_or_else(no_user)?;
         let after = before.confirmed(now_ms);
         let changes = if before.is_confirmed() { Vec::new() } else { vec![ControlChange::User(after.clone())] };
-        Ok((changes, after))
+        Ok((changes, v1::ConfirmUserResponse { user: Some(convert::account::user(&after)) }))
     };
-    let user = core.shared.control.change(actor.does("user.confirmed"), confirm).await?;
-    Ok(v1::ConfirmUserResponse { user: Some(convert::account::user(&user)) })
+    core.shared.control.change(actor.does("user.confirmed"), confirm).await
 }

@@ -1,4 +1,5 @@
-//! Creates an API key.
+//! Creates an API key. Only the response has its raw form, and for ten minutes the further responses to its seed:
+//! nobody stores it.
 
 use std::collections::HashSet;
 
@@ -15,6 +16,7 @@ use crate::{
     access::rights,
     accounts::fields::{name_fault, refuse},
     control::ControlState,
+    convert,
     domain::{
         account::{Actor, MAX_KEYS, Role},
         control::{ApiKey, ControlChange},
@@ -26,22 +28,7 @@ use crate::{
     service::Core,
 };
 
-/// A key to be made.
-#[derive(Clone, Copy, Debug)]
-pub struct NewKey<'a> {
-    /// Live or test.
-    pub environment: v1::Environment,
-    /// For people to read.
-    pub name: &'a str,
-    /// Names of its scopes; the default ones if empty.
-    pub scopes: &'a [String],
-    /// Expiry, if it has one.
-    pub expires_at: Option<&'a Timestamp>,
-    /// The key is created once for each seed; at random without one.
-    pub seed: Option<&'a str>,
-}
-
-/// Longest time after its creation in which a key with a seed is given again.
+/// Age up to which a key with a seed is given again, in milliseconds.
 const GIVEN_AGAIN_MS: i64 = 10 * 60_000;
 
 fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
@@ -59,22 +46,22 @@ fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     Some(FieldError::new("scopes", rule))
 }
 
-/// Creates a key. Only this answer has its raw form, and for ten minutes further answers to its seed: nobody stores it.
-///
-/// # Errors
-/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, `ACCOUNT_LIMIT_REACHED`, `IDEMPOTENCY_KEY_REUSED`
-/// for the seed of a key that is older or revoked, or when the store does not answer.
-pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewKey<'_>) -> Result<(ApiKey, String)> {
+pub async fn create_key(
+    core: &Core,
+    actor: &Actor,
+    new: &v1::CreateKeyRequest,
+    seed: Option<&str>,
+) -> Result<v1::CreateKeyResponse> {
     let created_at = core.shared.clock.now_ms();
-    let live = match new.environment {
+    let live = match new.environment() {
         v1::Environment::Live => Ok(true),
         v1::Environment::Test => Ok(false),
         v1::Environment::Unspecified => Err(FieldError::new("environment", "must be test or live")),
     };
     let is_over = |at: &Timestamp| !is_time(at) || actor.is_member && to_millis(at) <= created_at;
-    let end = new.expires_at.filter(|at| is_over(at));
+    let end = new.expires_at.as_ref().filter(|at| is_over(at));
     let end = end.map(|_| FieldError::new("expires_at", "must be a time to come, of year 9999 at most"));
-    let faults = [live.as_ref().err().cloned(), name_fault("name", new.name), end];
+    let faults = [live.as_ref().err().cloned(), name_fault("name", &new.name), end];
     refuse(faults.into_iter().chain(new.scopes.iter().map(|scope| scope_fault(core, scope))))?;
     let scopes = if new.scopes.is_empty() {
         Scope::ALL.iter().filter(|scope| scope.by_default()).map(|scope| scope.as_str().to_owned()).collect()
@@ -84,21 +71,21 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
     };
     let live = live.unwrap_or_default();
     let ring = &core.shared.keys;
-    let raw = new.seed.map_or_else(|| ring.new_api_key(live), |seed| ring.seeded_api_key(live, seed));
+    let raw = seed.map_or_else(|| ring.new_api_key(live), |seed| ring.seeded_api_key(live, seed));
     let key = ApiKey {
-        id: id::seeded("key_", new.seed, core.shared.ids.as_ref()),
-        project_id: project_id.to_owned(),
+        id: id::seeded("key_", seed, core.shared.ids.as_ref()),
+        project_id: new.project_id.clone(),
         live,
         name: new.name.trim().to_owned(),
         prefix: display_prefix(&raw),
         hash: ring.key_hash(&raw).to_vec(),
         scopes,
         created_at,
-        expires_at: new.expires_at.map(to_millis),
+        expires_at: new.expires_at.as_ref().map(to_millis),
         revoked_at: None,
     };
     let make = |state: &ControlState| {
-        let project = rights::project(state, actor, project_id, Role::Developer)?;
+        let project = rights::project(state, actor, &new.project_id, Role::Developer)?;
         if actor.is_member {
             rights::demand_in_use(project)?;
         }
@@ -109,13 +96,15 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
             }
             return Ok((Vec::new(), ApiKey::clone(created)));
         }
-        let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
+        let used =
+            state.keys().filter(|other| other.project_id == new.project_id && other.revoked_at.is_none()).count();
         if actor.is_member && used >= MAX_KEYS {
             return Err(limit_reached(&format!("a project has at most {MAX_KEYS} keys; revoke one")));
         }
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };
-    Ok((core.shared.control.change(actor.does("key.created"), make).await?, raw))
+    let row = core.shared.control.change(actor.does("key.created"), make).await?;
+    Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key: raw })
 }
 
 #[cfg(test)]
@@ -133,19 +122,26 @@ mod tests {
         let keys = || core.shared.control.state().keys().filter(|key| key.name == "laptop").count();
         let project = core.shared.control.state().projects().next().unwrap().id.clone();
         let create = async |seed: Option<&'static str>| {
-            let new = NewKey { environment: Environment::Test, name: "laptop", scopes: &[], expires_at: None, seed };
-            create_key(&core, &actor, &project, &new).await
+            let new = v1::CreateKeyRequest {
+                project_id: project.clone(),
+                environment: Environment::Test.into(),
+                name: "laptop".to_owned(),
+                ..v1::CreateKeyRequest::default()
+            };
+            create_key(&core, &actor, &new, seed).await
         };
         let first = create(Some("form")).await.unwrap();
         clock.advance(GIVEN_AGAIN_MS);
         assert_eq!(create(Some("form")).await.unwrap(), first);
-        assert_eq!(core.shared.keys.key_hash(&first.1).as_slice(), first.0.hash);
+        let id = &first.api_key.as_ref().unwrap().id;
+        let hash = core.shared.control.state().key(id).unwrap().hash.clone();
+        assert_eq!(core.shared.keys.key_hash(&first.key).as_slice(), hash);
         assert_eq!(keys(), 1);
         clock.advance(1);
         let refused = create(Some("form")).await.unwrap_err();
         assert_eq!(refused.api.code, ErrorCode::IdempotencyKeyReused);
         for seed in [Some("other"), None, None] {
-            assert_ne!(create(seed).await.unwrap().1, first.1);
+            assert_ne!(create(seed).await.unwrap().key, first.key);
         }
         assert_eq!(keys(), 4);
     }

@@ -1,4 +1,4 @@
-//! Invites a user.
+//! Invites a user, who needs no organization. It withdraws an earlier invitation of this kind.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -18,10 +18,6 @@ use crate::{
     service::Core,
 };
 
-/// Invites a user, who needs no organization. It withdraws an earlier invitation of this kind.
-///
-/// # Errors
-/// 422, `EMAIL_TAKEN`, or when the store does not answer.
 pub async fn create_user(
     core: &Core,
     actor: &Actor,

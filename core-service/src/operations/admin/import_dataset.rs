@@ -1,6 +1,5 @@
-//! Imports a part of an exported log.
-
-use std::sync::Arc;
+//! Copies a part of an exported log into a dataset. Returns the last sequence number of the dataset. The audit log
+//! records the first part, and a part without entries, by which a caller resumes an import.
 
 use thesis_proto::v1;
 
@@ -13,12 +12,11 @@ use crate::{
     tables::log::ImportMark,
 };
 
-/// Copies a part of an exported log into a dataset. Returns the last sequence number of the dataset. The audit log
-/// records the first part, and a part without entries, by which a caller resumes an import.
-///
-/// # Errors
-/// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn import_dataset(core: &Arc<Core>, actor: &Actor, request: v1::ImportDatasetRequest) -> Result<u64> {
+pub async fn import_dataset(
+    core: &Core,
+    actor: &Actor,
+    request: &v1::ImportDatasetRequest,
+) -> Result<v1::ImportDatasetResponse> {
     let dataset = known_dataset(core, &request.dataset).await?;
     let sha256 = request.sha256.as_ref().try_into().map_err(|_| invalid("sha256", "must have 32 bytes"))?;
     let mut entries = Vec::with_capacity(request.entries.len());
@@ -49,5 +47,5 @@ pub async fn import_dataset(core: &Arc<Core>, actor: &Actor, request: v1::Import
     if is_last {
         tracing::info!(%dataset, entries = request.head, "an import has come to its end");
     }
-    core.datasets.refresh(&dataset).await
+    Ok(v1::ImportDatasetResponse { head: core.datasets.refresh(&dataset).await? })
 }

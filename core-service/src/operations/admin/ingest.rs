@@ -1,52 +1,40 @@
 //! Reads the state of the upstream feed, and backfills changes since a time.
 
-use std::sync::Arc;
-
-use futures::{
-    StreamExt as _,
-    stream::{self, BoxStream},
-};
+use futures::{Stream, stream};
 use thesis_proto::{
-    time::{from_millis, is_time, to_millis},
+    time::{from_millis, to_millis},
     v1::{self, backfill_request::Scope, looked_up_page::Scope as Pages},
 };
 
-use super::invalid;
-use crate::{error::Result, service::Core};
+use super::{invalid, time};
+use crate::{domain::account::Actor, error::Result, service::Core};
 
-/// The progress of a backfill, until its last message says that it is done.
-pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
-
-/// Reads the state of the upstream feed.
-///
-/// # Errors
-/// Fails if the core that follows the upstream, or the store, does not answer.
-pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
-    if let Some(upstream) = &core.upstream {
-        return Ok(upstream.publish_status().await);
-    }
-    Ok(v1::IngestStatus {
-        state: v1::IngestState::Off.into(),
-        breaker: v1::Breaker::Closed.into(),
-        look_ups: Some(v1::LookUps::default()),
-        ..v1::IngestStatus::default()
-    })
+pub async fn get_ingest_status(
+    core: &Core,
+    _: &Actor,
+    _: &v1::GetIngestStatusRequest,
+) -> Result<v1::GetIngestStatusResponse> {
+    let status = match &core.upstream {
+        Some(upstream) => upstream.publish_status().await,
+        None => v1::IngestStatus {
+            state: v1::IngestState::Off.into(),
+            breaker: v1::Breaker::Closed.into(),
+            look_ups: Some(v1::LookUps::default()),
+            ..v1::IngestStatus::default()
+        },
+    };
+    Ok(v1::GetIngestStatusResponse { status: Some(status) })
 }
 
-/// Starts a backfill of upstream changes. The work happens while the caller reads its progress.
-///
-/// # Errors
-/// Fails with 422, also if no upstream is configured, or if the upstream or the store does not answer.
-pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<Progress> {
-    let Some(since) = request.since.as_ref().filter(|since| is_time(since)) else {
-        return Err(invalid("since", "must be a time of the years 1 to 9999"));
-    };
-    let field = match request.scope {
-        Some(Scope::Token(_)) => "token",
-        Some(Scope::Profile(_)) => "profile",
-        None | Some(Scope::All(_)) => "all",
-    };
-    let scope = match request.scope {
+/// Starts a backfill of upstream changes. The work happens while the caller reads its progress, until the last message
+/// says that it is done.
+pub async fn backfill(
+    core: &Core,
+    _: &Actor,
+    request: &v1::BackfillRequest,
+) -> Result<impl Stream<Item = Result<v1::BackfillResponse>> + Send + use<>> {
+    let since_ms = time("since", request.since.as_ref())?;
+    let (field, scope) = match request.scope.clone() {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
         }
@@ -54,16 +42,16 @@ pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<
         None | Some(Scope::All(false)) => {
             return Err(invalid("all", "must be true unless a token or profile is named"));
         }
-        Some(Scope::Token(token)) => Pages::Token(token),
-        Some(Scope::Profile(id)) => Pages::Profile(id),
-        Some(Scope::All(true)) => Pages::All(true),
+        Some(Scope::Token(token)) => ("token", Pages::Token(token)),
+        Some(Scope::Profile(id)) => ("profile", Pages::Profile(id)),
+        Some(Scope::All(true)) => ("all", Pages::All(true)),
     };
     let Some(upstream) = core.upstream.clone() else {
         return Err(invalid(field, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));
     };
-    let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
+    let page = v1::LookedUpPage { scope: Some(scope), since_ms, cursor: None };
     let begun = (upstream, page, v1::BackfillResponse::default());
-    let progress = stream::unfold(begun, async |(upstream, mut page, mut response)| {
+    Ok(stream::unfold(begun, async |(upstream, mut page, mut response)| {
         if response.done {
             return None;
         }
@@ -75,6 +63,5 @@ pub async fn backfill(core: &Arc<Core>, request: v1::BackfillRequest) -> Result<
         response.reached = reached.map(from_millis);
         response.done = page.cursor.is_none();
         Some((Ok(response), (upstream, page, response)))
-    });
-    Ok(progress.boxed())
+    }))
 }

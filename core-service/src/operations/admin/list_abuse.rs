@@ -1,39 +1,34 @@
-//! Lists addresses with too many failed authentications.
-
-use std::sync::Arc;
+//! Lists addresses with too many failed authentications, the latest first.
 
 use thesis_proto::v1;
 
 use super::invalid;
 use crate::{
     convert,
-    domain::list_cursor::{TimePosition, list_name},
+    domain::{
+        account::Actor,
+        list_cursor::{TimePosition, list_name},
+    },
     error::{Error, Result},
     service::Core,
-    tables::abuse::AbuseStore,
+    tables::abuse,
 };
 
 /// Addresses of one page.
 const ABUSE_LIMIT: i32 = 1_000;
 
-/// Lists addresses with too many failed authentications, the latest first.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, or when the store does not answer.
-pub async fn list_abuse(core: &Core, limit: Option<i32>, cursor: Option<&str>) -> Result<v1::ListAbuseResponse> {
-    let limit = usize::try_from(limit.unwrap_or(ABUSE_LIMIT)).unwrap_or_default();
-    if limit == 0 || limit > usize::try_from(ABUSE_LIMIT).unwrap_or_default() {
+pub async fn list_abuse(core: &Core, _: &Actor, message: &v1::ListAbuseRequest) -> Result<v1::ListAbuseResponse> {
+    let limit = message.limit.unwrap_or(ABUSE_LIMIT);
+    if !(1..=ABUSE_LIMIT).contains(&limit) {
         return Err(invalid("limit", &format!("must be from 1 to {ABUSE_LIMIT}")));
     }
+    let limit = usize::try_from(limit).unwrap_or_default();
     let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["abuse"]));
-    let after = match cursor {
-        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
-        None => None,
-    };
+    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
+    let after = message.cursor.as_deref().map(read).transpose()?;
     let after = after.map(|position| (position.created_at, position.id));
-    let mut rows = AbuseStore::new(Arc::clone(&core.shared.backend))
-        .list(after.as_ref(), core.shared.clock.now_ms(), limit + 1)
-        .await?;
+    let now_ms = core.shared.clock.now_ms();
+    let mut rows = abuse::list(&core.shared.backend, after.as_ref(), now_ms, limit + 1).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {

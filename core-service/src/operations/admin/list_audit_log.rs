@@ -1,13 +1,14 @@
-//! Lists the audit log.
+//! Lists the audit log of an organization, or the entries without one, newest first. Owners see an administrator as
+//! such, without the person.
 
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::v1;
 
 use super::invalid;
 use crate::{
+    access::rights,
     convert,
     domain::{
-        account::{Actor, AuditRow, OPERATOR},
-        id_kind::unknown_to_operator,
+        account::{Actor, AuditRow, OPERATOR, Role},
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
@@ -20,46 +21,24 @@ const MAX_LIMIT: i32 = 100;
 /// Entries of a page if the request has no limit.
 const DEFAULT_LIMIT: i32 = 25;
 
-/// Lists the audit log of an organization, or the entries without one, newest first.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INVALID_CURSOR`, or when the store does not answer.
 pub async fn list_audit_log(
     core: &Core,
-    _actor: &Actor,
+    actor: &Actor,
     message: &v1::ListAuditLogRequest,
 ) -> Result<v1::ListAuditLogResponse> {
     core.shared.control.refresh().await?;
-    let of = message.organization_id.as_deref();
-    if let Some(id) = of {
-        let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
-        core.shared.control.state().organization(id).ok_or_else(unknown)?;
+    let organization_id = message.organization_id.as_deref();
+    if let Some(id) = organization_id {
+        rights::organization(&core.shared.control.state(), actor, id, Role::Owner)?;
     }
-    read_page(core, of, false, message.limit, message.cursor.as_deref()).await
-}
-
-/// Reads a page of the audit log of an organization, or of the entries without one. Owners see an administrator as
-/// such, without the person.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, or when the store does not answer.
-pub(in crate::operations) async fn read_page(
-    core: &Core,
-    organization_id: Option<&str>,
-    is_for_owners: bool,
-    limit: Option<i32>,
-    cursor: Option<&str>,
-) -> Result<v1::ListAuditLogResponse> {
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let limit = message.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(invalid("limit", &format!("must be from 1 to {MAX_LIMIT}")));
     }
     let limit = usize::try_from(limit).unwrap_or_default();
     let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["audit", organization_id.unwrap_or_default()]));
-    let after = match cursor {
-        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
-        None => None,
-    };
+    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
+    let after = message.cursor.as_deref().map(read).transpose()?;
     // An action whose core crashed is listed too.
     core.shared.control.project().await?;
     let after = after.map(|position| (position.created_at, position.id));
@@ -67,7 +46,7 @@ pub(in crate::operations) async fn read_page(
     let mut rows = audit::list(&core.shared.backend, organization_id, after, now_ms, limit + 1).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
-    if is_for_owners {
+    if actor.is_member {
         for AuditRow { act, .. } in rows.iter_mut().filter(|row| row.act.by_administrator || row.act.actor == OPERATOR)
         {
             act.address = None;

@@ -1,26 +1,24 @@
-//! Lists the webhooks of a project.
+//! Lists the webhooks of a project, of both environments, newest first.
 
-use std::sync::Arc;
-
-use thesis_proto::error::ErrorCode;
+use thesis_proto::v1;
 
 use crate::{
-    domain::{control::Webhook, id_kind::unknown_to_operator},
+    access::rights,
+    convert,
+    domain::account::{Actor, Role},
     error::Result,
     service::Core,
 };
 
-/// Lists the webhooks of a project, of both environments, newest first.
-///
-/// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn list_project_webhooks(core: &Core, project_id: &str) -> Result<Vec<Arc<Webhook>>> {
+pub async fn list_project_webhooks(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::ListProjectWebhooksRequest,
+) -> Result<v1::ListProjectWebhooksResponse> {
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();
-    state.project(project_id).ok_or_else(|| unknown_to_operator(ErrorCode::ProjectNotFound, project_id))?;
-    let mut rows: Vec<Arc<Webhook>> =
-        state.webhooks(project_id, false).chain(state.webhooks(project_id, true)).cloned().collect();
-    drop(state);
+    let id = &rights::project(&state, actor, &message.project_id, Role::Viewer)?.id;
+    let mut rows: Vec<_> = state.webhooks(id, false).chain(state.webhooks(id, true)).collect();
     rows.sort_unstable_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-    Ok(rows)
+    Ok(v1::ListProjectWebhooksResponse { data: rows.into_iter().map(|row| convert::control::webhook(row)).collect() })
 }

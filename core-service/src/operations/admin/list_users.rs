@@ -1,10 +1,9 @@
-//! Lists all users.
+//! Lists all users by e-mail.
 
 use thesis_proto::v1;
 
 use crate::{convert, domain::account::Actor, error::Result, service::Core};
 
-/// Lists all users by e-mail.
 pub async fn list_users(core: &Core, _: &Actor, _: &v1::ListUsersRequest) -> Result<v1::ListUsersResponse> {
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();

@@ -2,22 +2,20 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use thesis_proto::{
-    error::ErrorCode,
-    time::{is_time, to_millis},
-    v1,
-};
+use futures::{Stream, stream::try_unfold};
+use thesis_proto::{error::ErrorCode, v1};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
-use super::invalid;
+use super::{invalid, time};
 use crate::{
     delivery::rule::DeliveryRule,
     domain::{
+        account::Actor,
         delivery::{Delivery, Status},
         id,
         id_kind::unknown_to_operator,
     },
-    error::Result,
+    error::{Error, Result},
     operations::replay_delivery,
     service::Core,
     tables::deliveries::LogPosition,
@@ -34,8 +32,20 @@ const TRIES: u32 = 3;
 /// Interval between two attempts of one replay.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A running replay of a webhook's deliveries.
-pub struct DeliveryReplay {
+/// Replays the finished deliveries of a webhook, newest first, while the caller reads the progress.
+pub async fn replay_webhook_deliveries(
+    core: &Arc<Core>,
+    _: &Actor,
+    message: &v1::ReplayWebhookDeliveriesRequest,
+) -> Result<impl Stream<Item = Result<v1::ReplayWebhookDeliveriesResponse>> + Send + use<>> {
+    let replay = DeliveryReplay::begin(core, message).await?;
+    Ok(try_unfold(
+        replay,
+        |mut replay| async move { Ok::<_, Error>(replay.next().await?.map(|report| (report, replay))) },
+    ))
+}
+
+struct DeliveryReplay {
     core: Arc<Core>,
     webhook_id: String,
     /// Only deliveries created since then, in unix milliseconds.
@@ -49,19 +59,12 @@ pub struct DeliveryReplay {
     /// Deliveries that were read and not yet examined.
     rows: VecDeque<Delivery>,
     pace: Interval,
-    looked_at: i64,
-    replayed: i64,
-    done: bool,
+    progress: v1::ReplayWebhookDeliveriesResponse,
 }
 
 impl DeliveryReplay {
-    /// Starts a replay; [`Self::next`] does the work.
-    ///
-    /// # Errors
-    /// 422, `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-    pub async fn begin(core: &Arc<Core>, request: v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
-        let since = request.since.as_ref().filter(|time| is_time(time)).map(to_millis);
-        let since = since.ok_or_else(|| invalid("since", "must be a time of the years 1 to 9999"))?;
+    async fn begin(core: &Arc<Core>, request: &v1::ReplayWebhookDeliveriesRequest) -> Result<Self> {
+        let since = time("since", request.since.as_ref())?;
         let status = match v1::DeliveryStatus::try_from(request.status) {
             Ok(v1::DeliveryStatus::Unspecified) => None,
             Ok(v1::DeliveryStatus::Delivered) => Some(i32::from(Status::Delivered)),
@@ -74,42 +77,36 @@ impl DeliveryReplay {
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             core: Arc::clone(core),
-            webhook_id: request.webhook_id,
+            webhook_id: request.webhook_id.clone(),
             since,
             status,
             run: id::random("run_", core.shared.ids.as_ref()),
             after: None,
             rows: VecDeque::new(),
             pace,
-            looked_at: 0,
-            replayed: 0,
-            done: false,
+            progress: v1::ReplayWebhookDeliveriesResponse::default(),
         })
     }
 
     /// Works for about a second and returns the progress; none after the last report.
-    ///
-    /// # Errors
-    /// `WEBHOOK_NOT_FOUND` if the webhook was deleted, the errors of a replay, or if the store does not answer.
-    pub async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
-        if self.done {
+    async fn next(&mut self) -> Result<Option<v1::ReplayWebhookDeliveriesResponse>> {
+        if self.progress.done {
             return Ok(None);
         }
         let report_at = Instant::now() + PROGRESS_INTERVAL;
         while Instant::now() < report_at {
             let Some(delivery) = self.row().await? else {
-                self.done = true;
+                self.progress.done = true;
                 break;
             };
-            self.looked_at += 1;
+            self.progress.looked_at += 1;
             if self.is_wanted(&delivery) {
                 self.pace.tick().await;
                 self.core.run_to_end(replay(Arc::clone(&self.core), delivery, self.run.clone())).await?;
-                self.replayed += 1;
+                self.progress.replayed += 1;
             }
         }
-        let (looked_at, replayed, done) = (self.looked_at, self.replayed, self.done);
-        Ok(Some(v1::ReplayWebhookDeliveriesResponse { looked_at, replayed, done }))
+        Ok(Some(self.progress))
     }
 
     /// Reads the next delivery of the log, with its effective status; none after the oldest requested one.

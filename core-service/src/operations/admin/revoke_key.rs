@@ -1,10 +1,11 @@
-//! Revokes an API key.
+//! Revokes an API key, immediately and on all cores. Repeating it changes nothing.
 
-use std::sync::Arc;
+use thesis_proto::v1;
 
 use crate::{
     access::rights,
     control::ControlState,
+    convert,
     domain::{
         account::{Actor, Role},
         control::{ApiKey, ControlChange},
@@ -13,20 +14,14 @@ use crate::{
     service::Core,
 };
 
-/// Revokes a key, immediately and on all cores. Repeating it changes nothing.
-///
-/// # Errors
-/// `KEY_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.
-pub async fn revoke_key(core: &Core, actor: &Actor, id: &str) -> Result<Arc<ApiKey>> {
+pub async fn revoke_key(core: &Core, actor: &Actor, message: &v1::RevokeKeyRequest) -> Result<v1::RevokeKeyResponse> {
     let now = core.shared.clock.now_ms();
     let revoke = |state: &ControlState| {
-        let key = rights::key(state, actor, id, Role::Developer)?;
-        if key.revoked_at.is_some() {
-            return Ok((Vec::new(), Arc::clone(key)));
-        }
-        let mut revoked = ApiKey::clone(key);
-        revoked.revoked_at = Some(now);
-        Ok((vec![ControlChange::ApiKey(revoked.clone())], Arc::new(revoked)))
+        let before = rights::key(state, actor, &message.id, Role::Developer)?;
+        let revoked = ApiKey { revoked_at: before.revoked_at.or(Some(now)), ..ApiKey::clone(before) };
+        let api_key = Some(convert::control::api_key(&revoked));
+        let changes = if revoked == **before { Vec::new() } else { vec![ControlChange::ApiKey(revoked)] };
+        Ok((changes, v1::RevokeKeyResponse { api_key }))
     };
     core.shared.control.change(actor.does("key.revoked"), revoke).await
 }

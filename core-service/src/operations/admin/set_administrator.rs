@@ -1,4 +1,5 @@
-//! Grants or withdraws the rights of an administrator.
+//! Grants or withdraws the rights of an administrator. Repeating it changes nothing. Open invitations by a former
+//! administrator admit no new users any more.
 
 #[cfg(test)]
 mod tests;
@@ -13,27 +14,15 @@ use crate::{
         control::ControlChange,
     },
     error::{Error, Result},
-    operations::account::set_up::{last_administrator, withdrawn},
+    operations::account::set_up::withdrawn,
     service::Core,
 };
 
-/// The error for a user who does not exist.
 pub(super) fn no_user() -> Error {
     let list = "list them with `trade-thesis admin user list`, or let them in with `trade-thesis admin user create`";
     Error::new(ErrorCode::UserNotFound, format!("there is no user with this e-mail; {list}"))
 }
 
-fn user_not_confirmed() -> Error {
-    let text = "this user's e-mail is not confirmed; let them open the link in the letter that confirms it, or confirm it \
-                with `trade-thesis admin user confirm`";
-    Error::new(ErrorCode::EmailNotConfirmed, text)
-}
-
-/// Grants a user the rights of an administrator, or withdraws them. Repeating it changes nothing. Open invitations by a
-/// former administrator admit no new users any more.
-///
-/// # Errors
-/// `USER_NOT_FOUND`, `EMAIL_NOT_CONFIRMED`, `LAST_ADMINISTRATOR`, or when the store does not answer.
 pub async fn set_administrator(
     core: &Core,
     actor: &Actor,
@@ -44,11 +33,14 @@ pub async fn set_administrator(
         let people = state.people();
         let before = people.user_by_email(&message.email).ok_or_else(no_user)?;
         if administrator && !before.is_confirmed() {
-            return Err(user_not_confirmed());
+            let text = "this user's e-mail is not confirmed; let them open the link in the letter that confirms it, or \
+                        confirm it with `trade-thesis admin user confirm`";
+            return Err(Error::new(ErrorCode::EmailNotConfirmed, text));
         }
         let after = User { administrator, ..User::clone(before) };
         if !administrator && before.administrator && people.administrators() == 1 {
-            return Err(last_administrator());
+            let text = "this is the last administrator; make another user one first";
+            return Err(Error::new(ErrorCode::LastAdministrator, text));
         }
         let mut changes = Vec::new();
         if **before != after {
@@ -61,9 +53,8 @@ pub async fn set_administrator(
                 people.invitations().filter(|row| row.organization_id.is_none() && row.creator == after.id);
             changes.extend(invitations.map(|row| ControlChange::InvitationGone(row.id.clone())));
         }
-        Ok((changes, after))
+        Ok((changes, v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }))
     };
     let action = if administrator { "user.administrator_made" } else { "user.administrator_unmade" };
-    let user = core.shared.control.change(actor.does(action), set).await?;
-    Ok(v1::SetAdministratorResponse { user: Some(convert::account::user(&user)) })
+    core.shared.control.change(actor.does(action), set).await
 }

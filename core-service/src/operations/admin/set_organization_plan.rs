@@ -1,31 +1,32 @@
 //! Puts an organization on another plan.
 
-use thesis_proto::error::ErrorCode;
+use thesis_proto::v1;
 
 use super::known_plan;
 use crate::{
+    access::rights,
     control::ControlState,
+    convert,
     domain::{
-        account::Actor,
+        account::{Actor, Role},
         control::{ControlChange, Organization},
-        id_kind::unknown_to_operator,
     },
     error::Result,
     service::Core,
 };
 
-/// Puts an organization on another plan.
-///
-/// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, or when the store does not answer.
-pub async fn set_organization_plan(core: &Core, actor: &Actor, id: &str, plan: &str) -> Result<Organization> {
-    let plan = known_plan(core, plan)?;
+pub async fn set_organization_plan(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::SetOrganizationPlanRequest,
+) -> Result<v1::SetOrganizationPlanResponse> {
+    let plan = known_plan(core, &message.plan)?;
     let change = |state: &ControlState| {
-        let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
-        let mut organization = Organization::clone(state.organization(id).ok_or_else(unknown)?);
-        organization.plan.clone_from(&plan);
-        organization.revision += 1;
-        Ok((vec![ControlChange::Organization(organization.clone())], organization))
+        let before = rights::organization(state, actor, &message.id, Role::Owner)?;
+        let revision = before.revision + 1;
+        let row = Organization { plan: plan.clone(), revision, ..Organization::clone(before) };
+        let organization = Some(convert::control::organization(&row));
+        Ok((vec![ControlChange::Organization(row)], v1::SetOrganizationPlanResponse { organization }))
     };
     core.shared.control.change(actor.does("organization.plan_changed"), change).await
 }

@@ -16,6 +16,7 @@ use crate::{
     },
     grpc::{self, Exposure, Serving},
     log::writer::thesis_event_id,
+    operations::admin::create_project::create_project,
     search::SearchIndex,
     service::Core,
     store::{SharedBackend, schema},
@@ -276,11 +277,9 @@ async fn a_change_of_the_control_log_is_received() {
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
     linked(&[&one, &other]).await;
     let before = other.core.shared.control.state().projects().count();
-    let organization = one.core.shared.control.state().organizations().next().unwrap().id.clone();
-    let operator = Actor::operator(None);
-    crate::operations::admin::create_project::create_project(&one.core, &operator, &organization, "heard", None)
-        .await
-        .unwrap();
+    let organization_id = one.core.shared.control.state().organizations().next().unwrap().id.clone();
+    let request = v1::CreateProjectRequest { organization_id, name: "heard".to_owned() };
+    create_project(&one.core, &Actor::operator(None), &request, None).await.unwrap();
     let mut changes = other.core.shared.control.changes();
     let received = async {
         while other.core.shared.control.state().projects().count() == before {

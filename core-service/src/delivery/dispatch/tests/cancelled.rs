@@ -2,8 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use thesis_proto::v1;
+
 use super::*;
-use crate::control::CONTROL_LOG;
+use crate::{
+    control::CONTROL_LOG,
+    operations::admin::change_project::{approve_project, withdraw_project},
+};
+
+impl Bench {
+    /// Approves the project for live access.
+    pub(super) async fn approve(&self) {
+        let message = v1::ApproveProjectRequest { id: PROJECT.to_owned() };
+        approve_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+
+    /// Withdraws the live access of the project.
+    pub(super) async fn withdraw(&self) {
+        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned() };
+        withdraw_project(&self.core, &Actor::operator(None), &message).await.unwrap();
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_core_that_cannot_read_control_cancels_nothing() {
@@ -13,12 +32,12 @@ async fn a_core_that_cannot_read_control_cancels_nothing() {
     let mut bench = Bench::on(backend, Arc::clone(&clock)).await;
     let other = core(beside.clone(), &clock, 2).await;
     bench.live_webhook("wh_live").await;
-    withdraw_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.withdraw().await;
     other.shared.control.refresh().await.unwrap();
 
     // The other core learns neither of the approval nor of the new webhook.
     beside.refuse_reads(Some(CONTROL_LOG));
-    approve_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.approve().await;
     bench.webhook("wh_new").await;
     bench.clock.advance(10);
     let posted = [("wh_live", bench.post_in(Dataset::Live).await), ("wh_new", bench.post().await)];

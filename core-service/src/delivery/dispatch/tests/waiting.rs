@@ -135,7 +135,7 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
     );
 
     bench.clock.advance(10);
-    withdraw_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.withdraw().await;
     for event in all {
         assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
     }
@@ -146,11 +146,11 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
     // An event without live access makes no delivery.
     bench.clock.advance(10);
     let unseen = bench.post_in(Dataset::Live).await;
-    approve_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.approve().await;
     // Approving an approved project does nothing to waiting deliveries.
     bench.clock.advance(10);
     let later = bench.post_in(Dataset::Live).await;
-    approve_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.approve().await;
     let claimed = claims.recv().await.unwrap();
     assert_eq!(claimed.delivery.event_id, later);
     bench.report(&claimed, 204).await;
@@ -169,12 +169,12 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
 #[tokio::test(start_paused = true)]
 async fn withdrawn_live_access_leaves_test_deliveries_alone() {
     let mut bench = Bench::new().await;
-    approve_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.approve().await;
     bench.webhook("wh_1").await;
     let (_place, mut claims) = bench.core.dispatcher.join(1);
     let event = bench.post().await;
     bench.report(&claims.recv().await.unwrap(), 500).await;
-    withdraw_project(&bench.core, &Actor::operator(None), PROJECT).await.unwrap();
+    bench.withdraw().await;
     assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
     bench.clock.advance(60_000);
     assert_eq!(claims.recv().await.unwrap().delivery.event_id, event);

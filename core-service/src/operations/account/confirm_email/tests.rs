@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     accounts::{
-        resets::{self, Delivery},
+        resets::{self, MAILED},
         sessions,
     },
     control::CONTROL_LOG,
@@ -15,11 +15,13 @@ use crate::{
     },
     operations::{
         account::{
-            create_invitation::create_invitation, create_organization::create_organization, get_link::get_link,
-            remove_member::remove_member, request_live_access::request_live_access, reset_password::reset_password,
+            create_invitation::create_invitation, get_link::get_link, remove_member::remove_member,
+            request_live_access::request_live_access, reset_password::reset_password,
             send_confirmation::send_confirmation, sign_in::sign_in, sign_up::sign_up, update_member::update_member,
         },
-        admin::{create_project::create_project, list_audit_log::list_audit_log},
+        admin::{
+            create_organization::found_organization, create_project::create_project, list_audit_log::list_audit_log,
+        },
     },
     tests::harness::{ManualClock, SharedMemory, core, shared_memory},
 };
@@ -27,7 +29,7 @@ use crate::{
 const PASSWORD: &str = "correct horse battery";
 const NEW: &str = "another battery";
 /// A link of an operator who does not vouch for memberships.
-const HANDED_OVER: Delivery<'static> = Delivery::HandedOver { creator: OPERATOR, keeps_memberships: false };
+const HANDED_OVER: (Option<&str>, bool) = (Some(OPERATOR), false);
 
 fn code<T>(outcome: Result<T>) -> Option<ErrorCode> {
     outcome.err().map(|error| error.api.code)
@@ -79,14 +81,14 @@ fn open_invitations(core: &Core) -> usize {
 }
 
 /// A request that uses a new link for a password.
-async fn new_reset(core: &Core, person: &Person, delivery: Delivery<'_>) -> v1::ResetPasswordRequest {
-    let token = resets::create_link(&core.shared, &person.user, delivery, Vec::new()).await.unwrap().token;
+async fn new_reset(core: &Core, person: &Person, creator: (Option<&str>, bool)) -> v1::ResetPasswordRequest {
+    let token = resets::create_link(&core.shared, &person.user, creator, Vec::new()).await.unwrap().0;
     v1::ResetPasswordRequest { token, password: NEW.to_owned(), user_agent: None }
 }
 
 /// Resets a password by a new link.
-async fn reset(core: &Core, person: &Person, delivery: Delivery<'_>) -> v1::GetLinkResponse {
-    let request = new_reset(core, person, delivery).await;
+async fn reset(core: &Core, person: &Person, creator: (Option<&str>, bool)) -> v1::GetLinkResponse {
+    let request = new_reset(core, person, creator).await;
     let link = get_link(core, None, &v1::GetLinkRequest { token: request.token.clone() }).await.unwrap();
     let session = reset_password(core, None, &request).await.unwrap().session.unwrap();
     assert!(session.user.unwrap().email_confirmed_at.is_some());
@@ -107,7 +109,7 @@ async fn a_link_confirms_its_own_e_mail_for_a_day() {
     for wrong in [
         confirmations::token(&core.shared, &other),
         confirmations::token(&core.shared, &unknown),
-        new_reset(&core, &ada, Delivery::Mailed).await.token,
+        new_reset(&core, &ada, MAILED).await.token,
         token.replacen("usr_", "usr_0", 1),
         String::new(),
     ] {
@@ -138,7 +140,8 @@ async fn who_is_not_confirmed_neither_invites_nor_asks_for_live_access() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
     let (ada, organization) = signed_up(&core, "ada@example.com").await;
-    let project = create_project(&core, &ada.actor, &organization, "Hive", None).await.unwrap();
+    let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: "Hive".to_owned() };
+    let project = create_project(&core, &ada.actor, &request, None).await.unwrap().project.unwrap();
     let live = v1::RequestLiveAccessRequest { project_id: project.id };
     assert_eq!(code(invite(&core, &ada, &organization, "bob@example.com").await), Some(ErrorCode::EmailNotConfirmed));
     assert_eq!(code(request_live_access(&core, &ada, &live).await), Some(ErrorCode::EmailNotConfirmed));
@@ -158,8 +161,8 @@ async fn the_holder_of_an_address_takes_over_nothing_that_a_stranger_set_up() {
     let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
     let (squatter, organization) = signed_up(&one, "ada@example.com").await;
     let founded = v1::AccountServiceCreateOrganizationRequest { name: "Another".to_owned() };
-    create_organization(&one, &squatter, &founded).await.unwrap();
-    let link = reset(&other, &squatter, Delivery::Mailed).await;
+    found_organization(&one, &squatter, &founded).await.unwrap();
+    let link = reset(&other, &squatter, MAILED).await;
     assert!(link.ends_memberships);
     let memberships = |person: &Person| {
         other.shared.control.state().people().memberships(&person.user.id).map(|row| row.role()).collect::<Vec<_>>()
@@ -174,11 +177,11 @@ async fn the_holder_of_an_address_takes_over_nothing_that_a_stranger_set_up() {
     // The user of a confirmed e-mail keeps everything.
     let (bob, _) = signed_up(&other, "bob@example.com").await;
     confirm(&other, &bob).await.unwrap();
-    assert!(!reset(&other, &bob, Delivery::Mailed).await.ends_memberships);
+    assert!(!reset(&other, &bob, MAILED).await.ends_memberships);
     assert_eq!(memberships(&bob), [Role::Owner]);
     // An operator who hands a link over decides about the memberships.
     let (eve, _) = signed_up(&other, "eve@example.com").await;
-    let keeping = Delivery::HandedOver { creator: OPERATOR, keeps_memberships: true };
+    let keeping = (Some(OPERATOR), true);
     assert!(!reset(&other, &eve, keeping).await.ends_memberships);
     assert_eq!(memberships(&eve), [Role::Owner]);
     let (kim, _) = signed_up(&other, "kim@example.com").await;
@@ -192,7 +195,7 @@ async fn a_sign_in_finishes_a_takeover_that_a_crash_broke_off() {
     let store = SharedMemory::new(&clock);
     let core = core(store.clone(), &clock, 1).await;
     let (squatter, _) = signed_up(&core, "ada@example.com").await;
-    let request = new_reset(&core, &squatter, Delivery::Mailed).await;
+    let request = new_reset(&core, &squatter, MAILED).await;
     // The password is set, and the change of the control log fails.
     store.refuse(Some(CONTROL_LOG.to_owned()));
     assert!(reset_password(&core, None, &request).await.is_err());

@@ -21,7 +21,7 @@ async fn an_approval_does_not_read_the_live_log_from_its_beginning() {
     core.stop.cancel();
     let project = core.shared.control.state().projects().next().unwrap().id.clone();
     let before = backend.calls(&schema::EVENT_LOG);
-    approve_project(&core, &Actor::operator(None), &project).await.unwrap();
+    approve_project(&core, &Actor::operator(None), &v1::ApproveProjectRequest { id: project }).await.unwrap();
     let calls = backend.calls(&schema::EVENT_LOG) - before;
     assert!(calls < 100, "{calls} calls for an approval");
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     accounts::{
         confirmations,
-        resets::{self, Delivery},
+        resets::{self, MAILED},
     },
     domain::account::User,
     grpc::Api,
@@ -130,13 +130,13 @@ pub(in crate::tests::faults) async fn take_over(world: &mut World) {
     ready(world).await;
     while !owner(world).await.is_confirmed() {
         let core = world.core().await;
-        let link = resets::create_link(&core.shared, &user, Delivery::Mailed, Vec::new()).await;
+        let link = resets::create_link(&core.shared, &user, MAILED, Vec::new()).await;
         drop(core);
-        let Ok(link) = link else {
+        let Ok((token, _)) = link else {
             tokio::time::sleep(Duration::from_secs(1)).await;
             continue;
         };
-        let (token, password) = (link.token, NEW.to_owned());
+        let password = NEW.to_owned();
         let reset = v1::ResetPasswordRequest { token, password, user_agent: None };
         world.ask_once(async |api| api.reset_password(person(reset, None)).await).await;
         if signed_in(world, OWNER, NEW).await.is_ok() {
