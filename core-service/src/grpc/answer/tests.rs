@@ -152,6 +152,12 @@ async fn start() -> (Arc<Core>, Routes) {
     (core, routes)
 }
 
+async fn project_of(core: &Core, organization: &str) -> String {
+    let message = v1::CreateProjectRequest { organization_id: organization.to_owned(), name: "Hive".to_owned() };
+    let created = create_project(core, &Actor::operator(None), &message, None).await.unwrap();
+    created.project.unwrap().id
+}
+
 #[tokio::test]
 async fn members_call_what_their_role_allows_and_nobody_else_anything() {
     let (core, routes) = start().await;
@@ -162,11 +168,11 @@ async fn members_call_what_their_role_allows_and_nobody_else_anything() {
     let organization = people[0].organization_id.clone();
     join(&core, &organization, &people[1..]).await;
     let operator = Actor::operator(None);
-    let id = create_project(&core, &operator, &organization, "Hive", None).await.unwrap().id;
+    let id = project_of(&core, &organization).await;
 
     let mut project = Known { id, is_approved: false, is_archived: false };
     judge(&routes, &people, &project).await;
-    approve_project(&core, &operator, &project.id).await.unwrap();
+    approve_project(&core, &operator, &v1::ApproveProjectRequest { id: project.id.clone() }).await.unwrap();
     project.is_approved = true;
     judge(&routes, &people, &project).await;
     // Another role acts at once.
@@ -174,10 +180,10 @@ async fn members_call_what_their_role_allows_and_nobody_else_anything() {
     people[2].role = Some(Role::Developer);
     join(&core, &organization, &people[1..]).await;
     judge(&routes, &people, &project).await;
-    withdraw_project(&core, &operator, &project.id).await.unwrap();
+    withdraw_project(&core, &operator, &v1::WithdrawProjectRequest { id: project.id.clone() }).await.unwrap();
     project.is_approved = false;
     judge(&routes, &people, &project).await;
-    archive_project(&core, &operator, &project.id).await.unwrap();
+    archive_project(&core, &operator, &v1::ArchiveProjectRequest { id: project.id.clone() }).await.unwrap();
     project.is_archived = true;
     judge(&routes, &people, &project).await;
 }
@@ -187,8 +193,8 @@ async fn a_session_counts_beside_the_service_credential_alone() {
     let (core, routes) = start().await;
     let owner = somebody(&core, 0, Some(Role::Owner)).await;
     let stranger = somebody(&core, 1, None).await;
-    let created = create_project(&core, &Actor::operator(None), &owner.organization_id, "Hive", None).await.unwrap();
-    let project = created.id.as_str();
+    let project = project_of(&core, &owner.organization_id).await;
+    let project = project.as_str();
     let code =
         async |operation, headers: &[(&str, &str)]| refusal(&routes, operation, headers).await.map(|error| error.code);
     for operation in operations() {
