@@ -6,27 +6,19 @@ mod answer;
 mod deadline;
 mod delivery;
 mod entrance;
-mod event;
 mod exposure;
-mod fields;
 mod gate;
 mod guard;
 mod ingest;
 mod measured;
-mod meta;
 mod peer;
-mod profile;
 mod reflection;
-mod search;
+mod routes;
 mod stream;
 mod subscribe;
-mod test_data;
 #[cfg(test)]
 mod tests;
-mod thesis;
-mod token;
 mod traced;
-mod webhook;
 
 use std::{
     sync::{Arc, OnceLock},

@@ -9,14 +9,15 @@ use thesis_proto::{
     v1,
 };
 
-use super::theses::with_references;
+use super::{fields::Fields, theses::with_references};
 use crate::{
     access::gate::Call,
     convert,
     domain::{
-        dataset::{Dataset, View},
+        dataset::Dataset,
         entry::Kind,
-        handle, id,
+        handle::{self, is_test_handle, is_test_symbol},
+        id,
         row::{NewThesis, Profile, Thesis, Token},
     },
     error::{Error, Result},
@@ -24,33 +25,45 @@ use crate::{
     service::Core,
 };
 
-/// A test thesis to create, with checked shape.
-#[derive(Clone, Debug)]
-pub struct NewTestThesis {
-    /// With or without `@`.
-    pub handle: String,
-    /// With or without `$`.
-    pub token: String,
-    /// The text.
-    pub text: String,
-}
-
-/// Creates a test thesis, named after the seed. It refers to profiles and tokens of the sandbox. Other names become the
-/// project's own, up to the plan's number of test theses. Afterwards the project's oldest theses beyond that number are
-/// deleted.
+/// Creates a test thesis. It refers to profiles and tokens of the sandbox. Other names become the project's own, up to
+/// the plan's number of test theses. Afterwards the project's oldest theses beyond that number are deleted.
 ///
 /// # Errors
-/// Fails if a handle or token is new and the project has no room for it, or if the store does not answer.
+/// 422, also if a handle or token is new and the project has no room for it; or if the store does not answer.
 pub async fn create_test_thesis(
     core: &Core,
     call: &Call,
-    new: &NewTestThesis,
+    message: v1::CreateTestThesisRequest,
+) -> Result<v1::CreateTestThesisResponse> {
+    let mut fields = Fields::default();
+    let handle = fields.required("handle", message.handle.as_deref(), 1..=41);
+    let token = fields.required("token", message.token.as_deref(), 1..=140);
+    let text = fields.required("text", message.text.as_deref(), 1..=2000);
+    if !is_test_handle(handle) {
+        fields.reject("handle", "must be letters, digits, `_`, `.`, `-` after an optional `@`");
+    }
+    if !is_test_symbol(token) {
+        fields.reject("token", "must be letters, digits, `_`, `.`, `-` after an optional `$`");
+    }
+    fields.finish()?;
+    call.charge().await?;
+    let perform = async |seed: &str| {
+        let result = create(core, call, [handle, token, text], seed).await?;
+        Ok(v1::CreateTestThesisResponse { result: Some(result) })
+    };
+    core.idempotency.once(call, &message, perform).await
+}
+
+/// Creates a thesis of an author on a token, named after the seed.
+async fn create(
+    core: &Core,
+    call: &Call,
+    [handle, token, text]: [&str; 3],
     seed: &str,
 ) -> Result<v1::TestThesisResult> {
-    let view = &call.caller.view;
     let dataset = Dataset::Project(call.caller.project.id.clone());
-    let (profile_home, profile) = profile(core, call, view, &dataset, &new.handle).await?;
-    let (token_home, token) = token(core, call, view, &dataset, &new.token).await?;
+    let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
+    let (token_home, token) = self::token(core, call, &dataset, token).await?;
     let id = id::derive("th_", &["test", seed]);
     if profile_home.is_none() || token_home.is_none() {
         check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
@@ -60,7 +73,7 @@ pub async fn create_test_thesis(
         profile_id: profile.id.clone(),
         token_id: token.id.clone(),
         chain: token.chain.clone(),
-        text: new.text.clone(),
+        text: text.to_owned(),
         created_at: call.now_ms,
         updated_at: call.now_ms,
         sandbox_profile: profile_home == Some(Dataset::Sandbox),
@@ -110,15 +123,10 @@ async fn check_new_names(
 }
 
 /// Finds the profile with a handle and its dataset; none if the profile is new.
-async fn profile(
-    core: &Core,
-    call: &Call,
-    view: &View,
-    dataset: &Dataset,
-    given: &str,
-) -> Result<(Option<Dataset>, Profile)> {
-    if let Some(id) = core.shared.theses.profile_id_by_handle(view, given).await?
-        && let Some((home, profile)) = core.shared.theses.profile(view, &id).await?
+async fn profile(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Profile)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
+    if let Some(id) = theses.profile_id_by_handle(view, given).await?
+        && let Some((home, profile)) = theses.profile(view, &id).await?
     {
         return Ok((Some(home), Profile::clone(&profile)));
     }
@@ -133,17 +141,12 @@ async fn profile(
 }
 
 /// Finds the token with a symbol and its dataset; none if the token is new.
-async fn token(
-    core: &Core,
-    call: &Call,
-    view: &View,
-    dataset: &Dataset,
-    given: &str,
-) -> Result<(Option<Dataset>, Token)> {
+async fn token(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Token)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
     let symbol = symbol_form(given);
-    let known = core.shared.theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
+    let known = theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
     if let Some(id) = known.first()
-        && let Some((home, token)) = core.shared.theses.token(view, id).await?
+        && let Some((home, token)) = theses.token(view, id).await?
     {
         return Ok((Some(home), Token::clone(&token)));
     }

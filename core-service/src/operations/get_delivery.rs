@@ -1,11 +1,10 @@
 //! Reads one delivery.
 
-use bytes::Bytes;
-use thesis_proto::error::ErrorCode;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::{get_webhook::own_webhook, missing::missing};
 use crate::{
-    access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
+    access::gate::Call, convert, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
 };
 
 /// Finds a delivery of the caller's project and environment.
@@ -25,8 +24,14 @@ pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<D
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, or when the store does not answer.
-pub async fn get_delivery(core: &Core, call: &Call, id: &str) -> Result<(Delivery, Bytes)> {
-    let delivery = own_delivery(core, call, id).await?;
-    let body = core.dispatcher.body_of(&delivery).await?;
-    Ok((delivery, body))
+pub async fn get_delivery(
+    core: &Core,
+    call: &Call,
+    message: v1::GetDeliveryRequest,
+) -> Result<v1::GetDeliveryResponse> {
+    call.charge().await?;
+    let row = own_delivery(core, call, &message.id).await?;
+    let payload = core.dispatcher.body_of(&row).await?;
+    let delivery = Some(convert::delivery::delivery(&row));
+    Ok(v1::GetDeliveryResponse { delivery, payload, replay_of: row.replay_of })
 }

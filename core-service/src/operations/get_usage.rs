@@ -25,11 +25,15 @@ fn signed(count: impl TryInto<i64>) -> i64 {
 }
 
 /// Reads the usage of the caller's project, in the environment of the key.
-pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
+///
+/// # Errors
+/// Fails if the store does not answer.
+pub async fn get_usage(core: &Core, call: &Call, _message: v1::GetUsageRequest) -> Result<v1::GetUsageResponse> {
+    call.charge().await?;
     let caller = &call.caller;
     let of =
         UsageSubject { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
-    usage(core, of, caller.key.live, call.now_ms).await
+    Ok(v1::GetUsageResponse { usage: Some(usage(core, of, caller.key.live, call.now_ms).await?) })
 }
 
 /// Reads how much of its monthly quota, rate limits, streams and webhooks a project has used.

@@ -1,10 +1,11 @@
 //! Sends a delivery again.
 
-use thesis_proto::error::ErrorCode;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::get_delivery::own_delivery;
 use crate::{
     access::gate::Call,
+    convert,
     domain::{
         delivery::{Delivery, Status, delivery_id},
         id,
@@ -14,12 +15,22 @@ use crate::{
     service::Core,
 };
 
-/// Sends a delivery of the caller's project and environment again, as a new one named after the seed.
+/// Sends a delivery of the caller's project and environment again, as a new one.
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
-pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &str) -> Result<Delivery> {
-    let counted = own_delivery(core, call, delivery).await?;
+pub async fn replay_delivery(
+    core: &Core,
+    call: &Call,
+    message: v1::ReplayDeliveryRequest,
+) -> Result<v1::ReplayDeliveryResponse> {
+    call.demand_send()?;
+    call.charge().await?;
+    core.idempotency.once(call, &message, async |seed: &str| replay_own(core, call, &message.id, seed).await).await
+}
+
+async fn replay_own(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::ReplayDeliveryResponse> {
+    let counted = own_delivery(core, call, id).await?;
     if !counted.is_over() {
         let message = "the delivery is still under way: replay it once it is delivered or failed";
         return Err(Error::new(ErrorCode::DeliveryInProgress, message));
@@ -27,10 +38,11 @@ pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &st
     call.take_send()?;
     // A repeated request completes the first attempt, with the time of the first.
     let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
-    replay(core, &counted, now_ms, seed).await
+    let delivery = replay(core, &counted, now_ms, seed).await?;
+    Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
 }
 
-/// Sends a delivery again, for any caller.
+/// Sends a delivery again, for any caller, as a new one named after the seed.
 ///
 /// # Errors
 /// Fails if its event cannot be read, or if the store does not answer.

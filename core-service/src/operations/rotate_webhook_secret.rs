@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use thesis_proto::v1;
+
 use super::{
     create_webhook::{SECRET_PREFIX, signing_secret},
     get_webhook::own_webhook,
@@ -9,18 +11,29 @@ use super::{
 use crate::{
     access::gate::Call,
     control::ControlState,
+    convert,
     domain::control::{ControlChange, Webhook},
     error::Result,
     keys::key_ring::SealPurpose,
     service::Core,
 };
 
-/// Gives a webhook of the caller's project and environment a new signing secret, named after the seed. Only this
-/// response has it. The old secret also signs for 24 hours; an older one no longer does.
+/// Gives a webhook of the caller's project and environment a new signing secret. Only this response and those of
+/// repeated requests have it. The old secret also signs for 24 hours; an older one no longer does.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &str) -> Result<(Arc<Webhook>, String)> {
+pub async fn rotate_webhook_secret(
+    core: &Core,
+    call: &Call,
+    message: v1::RotateWebhookSecretRequest,
+) -> Result<v1::RotateWebhookSecretResponse> {
+    call.charge().await?;
+    core.idempotency.once(call, &message, async |seed: &str| rotate(core, call, &message.id, seed).await).await
+}
+
+/// Rotates the secret of a webhook to one that is named after the seed.
+async fn rotate(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::RotateWebhookSecretResponse> {
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
     let purpose = SealPurpose::WebhookSecret(id);
     let sealed = core.shared.keys.seal(purpose, secret.as_bytes());
@@ -43,5 +56,5 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
     };
     let webhook = core.shared.control.change(call.actor().does("webhook.secret_rotated"), rotate).await?;
     let secret = signing_secret(core, &webhook)?;
-    Ok((webhook, secret))
+    Ok(v1::RotateWebhookSecretResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
 }

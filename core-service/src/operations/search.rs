@@ -1,9 +1,10 @@
 //! Searches theses, profiles and tokens. The index finds them, the store has their present state.
 
 use futures::future::try_join_all;
-use thesis_proto::v1;
+use thesis_proto::v1::{self, SearchType};
 
 use super::{
+    fields::Fields,
     resolve,
     theses::{still_there, with_references},
     token_counts::counted,
@@ -11,53 +12,77 @@ use super::{
 use crate::{
     access::gate::Call,
     convert,
-    domain::dataset::Dataset,
-    error::Result,
+    domain::{dataset::Dataset, reference::TokenReference},
+    error::{Error, Result},
     search::{
-        Cancellation, ParsedSearch, SearchFilter,
+        Cancellation, ParsedSearch, SearchFilter, parse,
         run::{run_in_turn, wait_until_complete, with_timeout},
     },
     service::Core,
 };
 
-/// A search, with checked shape.
-#[derive(Clone, Debug)]
-pub struct SearchQuery {
-    /// The text in the client's spelling.
-    pub text: String,
-    /// The parsed text.
-    pub looked: ParsedSearch,
-    /// Search theses.
-    pub theses: bool,
-    /// Search profiles.
-    pub profiles: bool,
-    /// Search tokens.
-    pub tokens: bool,
-    /// The chain of theses and tokens.
-    pub chain: Option<String>,
-    /// The token of theses, and the tokens themselves: a reference.
-    pub token: Option<String>,
-    /// The author of theses, and the profile itself.
-    pub handle: Option<String>,
-    /// Bound of theses; inclusive, unix milliseconds.
-    pub created_after: Option<i64>,
-    /// Bound of theses; inclusive, unix milliseconds.
-    pub created_before: Option<i64>,
+/// A checked request.
+struct SearchQuery {
+    parsed: ParsedSearch,
+    theses: bool,
+    profiles: bool,
+    tokens: bool,
+    /// The token of theses, and the tokens themselves.
+    token: Option<TokenReference>,
+    /// Bounds of theses; inclusive, unix milliseconds.
+    window: (Option<i64>, Option<i64>),
     /// Sorts theses by time instead of by score.
-    pub newest: bool,
+    newest: bool,
     /// Rows of each kind.
-    pub limit: usize,
+    limit: usize,
+}
+
+impl SearchQuery {
+    fn read(message: &v1::SearchRequest) -> Result<Self> {
+        let mut fields = Fields::default();
+        fields.length("q", &message.q, 1..=512);
+        let parsed = parse(&message.q);
+        if let Err(malformed) = &parsed {
+            fields.reject("q", malformed.0);
+        }
+        let known = |number: &i32| SearchType::try_from(*number).is_ok_and(|kind| kind != SearchType::Unspecified);
+        if !message.types.iter().all(known) {
+            fields.reject("types", "must be a list of theses, profiles and tokens");
+        }
+        let wanted = |kind: SearchType| message.types.is_empty() || message.types.contains(&kind.into());
+        fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+        fields.optional_length("token", message.token.as_deref(), 1..=200);
+        fields.optional_length("handle", message.handle.as_deref(), 1..=200);
+        if v1::SearchSort::try_from(message.sort).is_err() {
+            fields.reject("sort", "must be relevance or created_at_desc");
+        }
+        let limit = fields.limit("limit", message.limit, 1..=50, 10);
+        let window = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
+        fields.finish()?;
+        Ok(Self {
+            parsed: parsed.map_err(Error::internal)?,
+            theses: wanted(SearchType::Theses),
+            profiles: wanted(SearchType::Profiles),
+            tokens: wanted(SearchType::Tokens),
+            token: message.token.clone().map(|text| TokenReference::new(text, message.chain.clone())),
+            window,
+            newest: message.sort() == v1::SearchSort::CreatedAtDesc,
+            limit,
+        })
+    }
 }
 
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`; 422 on `token` or for a search that is too broad; `RATE_LIMITED` while too many searches of the
-/// organization run; `SERVICE_UNAVAILABLE` for a search that takes too long, or while the index is built after a start;
-/// or if the store or the index does not answer.
-pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
+/// 422, also on `token` or for a search that is too broad; `HISTORY_LIMIT`; `RATE_LIMITED` while too many searches of
+/// the organization run; `SERVICE_UNAVAILABLE` for a search that takes too long, or while the index is built after a
+/// start; or if the store or the index does not answer.
+pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<v1::SearchResponse> {
+    let query = SearchQuery::read(&message)?;
+    call.charge().await?;
     let view = &call.caller.view;
-    let narrow = narrow(core, call, &query).await?;
+    let narrow = narrow(core, call, &message, &query).await?;
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
@@ -67,39 +92,41 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
         Ok(())
     })
     .await?;
-    let SearchQuery { text, looked, limit, newest, .. } = query;
+    let limit = query.limit;
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
             // Twice the limit, since some rows may be deleted by now.
-            let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
-            let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
-            let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
+            let most = of(query.theses, 2 * limit);
+            let theses = index.theses(&searched, &query.parsed, &narrow, query.newest, most)?;
+            let profiles = index.profiles(&searched, &query.parsed, &narrow, of(query.profiles, limit))?;
+            let tokens = index.tokens(&searched, &query.parsed, &narrow, of(query.tokens, limit))?;
             Ok((theses, profiles, tokens))
         })
         .await?;
-    Ok(v1::SearchResult {
-        query: text,
+    let result = v1::SearchResult {
+        query: message.q,
         theses: shown_theses(core, theses, limit).await?,
         profiles: shown_profiles(core, call, &profiles).await?,
         tokens: shown_tokens(core, call, &tokens).await?,
         livemode: view.livemode(),
-    })
+    };
+    Ok(v1::SearchResponse { result: Some(result) })
 }
 
-async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchFilter> {
-    let (shared, view) = (&core.shared, &call.caller.view);
-    let floor = call.history_floor(query.created_after)?;
+async fn narrow(core: &Core, call: &Call, message: &v1::SearchRequest, query: &SearchQuery) -> Result<SearchFilter> {
+    let (shared, view, (after, before)) = (&core.shared, &call.caller.view, query.window);
+    let floor = call.history_floor(after)?;
     // No row has an empty id, so a search restricted to an unknown profile finds nothing.
-    let profile = match &query.handle {
+    let profile = match &message.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,
     };
-    let tokens = resolve::filtered_tokens(shared, view, query.token.as_deref(), query.chain.as_deref()).await?;
-    let to = query.created_before.unwrap_or(i64::MAX);
-    Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to, cancellation: Cancellation::default() })
+    let tokens = resolve::filtered_tokens(shared, view, query.token.as_ref()).await?;
+    let (chain, to) = (message.chain.clone(), before.unwrap_or(i64::MAX));
+    Ok(SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() })
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {

@@ -57,7 +57,7 @@ fn connection(session: &str, stream: u64) -> String {
 }
 
 /// Creates a ticket, named after the seed.
-pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
+pub async fn create_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
     let text = core.shared.keys.stream_ticket(seed);
     let ticket = Ticket { key_id: call.caller.key_id(), created_at: call.now_ms, ..Ticket::default() };
     let hash = core.shared.keys.ticket_hash(&text);

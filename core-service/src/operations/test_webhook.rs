@@ -6,10 +6,13 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{get_webhook::get_webhook, replay_delivery::create_delivery};
+use super::{get_webhook::read_webhook, replay_delivery::create_delivery};
 use crate::{
     access::gate::Call,
-    convert::row::{profile_ref, token_ref},
+    convert::{
+        self,
+        row::{profile_ref, token_ref},
+    },
     domain::{
         delivery::{Delivery, Status, delivery_id},
         id,
@@ -23,12 +26,23 @@ use crate::{
 const TEXT: &str = "A test event, sent because you asked for it. It is in no log.";
 
 /// Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
-/// filters and status. Event and delivery are named after the seed.
+/// filters and status.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, `RATE_LIMITED`, or when the store does not answer.
-pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Result<Delivery> {
-    let webhook = get_webhook(core, &call.caller, id).await?;
+pub async fn test_webhook(
+    core: &Core,
+    call: &Call,
+    message: v1::TestWebhookRequest,
+) -> Result<v1::TestWebhookResponse> {
+    call.demand_send()?;
+    call.charge().await?;
+    core.idempotency.once(call, &message, async |seed: &str| test(core, call, &message.id, seed).await).await
+}
+
+/// Sends an event. The event and its delivery are named after the seed.
+async fn test(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::TestWebhookResponse> {
+    let webhook = read_webhook(core, &call.caller, id).await?;
     call.take_send()?;
     // A repeated request completes the first attempt, with the time of the first.
     let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
@@ -62,5 +76,6 @@ pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Res
         is_test: true,
         ..Delivery::default()
     };
-    create_delivery(core, delivery).await
+    let delivery = create_delivery(core, delivery).await?;
+    Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
 }

@@ -9,13 +9,11 @@ use thesis_proto::{
     v1::{self, look_up_request::Thing},
 };
 
-use super::{
-    refresh,
-    resolve::{self, ProfileReference},
-};
+use super::{fields::Fields, refresh, resolve};
 use crate::{
     access::gate::Call,
     domain::{
+        reference::{ProfileReference, TokenReference},
         row::{Thesis, Token},
         window::{Floor, MINUTE_MS},
     },
@@ -30,43 +28,73 @@ const RESYNC_MS: i64 = 15 * MINUTE_MS;
 /// Index rows of one read.
 const PAGE: usize = 100;
 
-/// The claim to verify; its shape was checked.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// The author.
-    pub author: ProfileReference,
-    /// The token, in the spelling of the caller.
-    pub token: String,
-    /// The chain, which narrows a symbol.
-    pub chain: Option<String>,
+/// The claim to verify.
+struct Claim {
+    author: ProfileReference,
+    token: TokenReference,
     /// Window start, inclusive.
-    pub from: i64,
+    from: i64,
     /// Window end, inclusive.
-    pub to: i64,
+    to: i64,
     /// Text that the thesis must contain.
-    pub contains: Option<String>,
+    contains: Option<String>,
+}
+
+impl Claim {
+    fn read(message: v1::VerifyThesisRequest, now_ms: i64) -> Result<Self> {
+        let mut fields = Fields::default();
+        fields.optional_length("handle", message.handle.as_deref(), 1..=64);
+        fields.optional_length("profile_id", message.profile_id.as_deref(), 1..=64);
+        if message.handle.is_some() == message.profile_id.is_some() {
+            fields.reject("handle", "give exactly one of handle and profile_id");
+        }
+        fields.required("token", message.token.as_deref(), 1..=140);
+        fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+        fields.optional_length("contains", message.contains.as_deref(), 0..=500);
+        if message.created_after.is_none() {
+            fields.reject("created_after", "is required");
+        }
+        let (from, to) = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
+        let from = from.unwrap_or_default();
+        if to.is_none() && from > now_ms {
+            fields.reject("created_after", "must not be later than now, where the window ends unless told");
+        }
+        fields.finish()?;
+        let author = match message.handle {
+            Some(handle) => ProfileReference::Handle(handle),
+            None => ProfileReference::AnyId(message.profile_id.unwrap_or_default()),
+        };
+        let token = TokenReference::new(message.token.unwrap_or_default(), message.chain);
+        Ok(Self { author, token, from, to: to.unwrap_or(now_ms), contains: message.contains })
+    }
 }
 
 /// Verifies a claim.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1::ThesisVerification> {
+/// 422, `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
+pub async fn verify_thesis(
+    core: &Core,
+    call: &Call,
+    message: v1::VerifyThesisRequest,
+) -> Result<v1::VerifyThesisResponse> {
     use v1::VerificationReason as Reason;
 
+    let claim = Claim::read(message, call.now_ms)?;
+    call.charge().await?;
     let floor = call.history_floor(Some(claim.from))?;
     let fresh =
         |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
-    let (mut answer, mut outcome, mut token) = verify_rows(core, call, claim, floor).await?;
+    let (mut answer, mut outcome, mut token) = verify_rows(core, call, &claim, floor).await?;
     let mut served_from = v1::ServedFrom::Cache;
     let mut again = outcome == Reason::ProfileNotFound && refresh::request_profile(core, call, &claim.author).await?;
-    again |= token.is_none() && refresh::request_token(core, call, &claim.token, claim.chain.as_deref()).await?;
+    again |= token.is_none() && refresh::request_token(core, call, &claim.token).await?;
     if again {
-        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
+        (answer, outcome, token) = verify_rows(core, call, &claim, floor).await?;
     }
-    if !fresh(outcome) && resync(core, call, claim, token.as_deref()).await? {
+    if !fresh(outcome) && resync(core, call, &claim, token.as_deref()).await? {
         served_from = v1::ServedFrom::LiveSync;
-        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
+        (answer, outcome, token) = verify_rows(core, call, &claim, floor).await?;
     }
     answer.freshness = Some(v1::VerificationFreshness {
         checked_at: Some(from_millis(call.now_ms)),
@@ -75,7 +103,7 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
     });
     answer.verified = outcome == Reason::Verified;
     answer.reason = outcome.into();
-    Ok(answer)
+    Ok(v1::VerifyThesisResponse { verification: Some(answer) })
 }
 
 /// Verifies a claim against the stored rows. Returns the answer without its reason, the reason, and the token.
@@ -94,7 +122,7 @@ async fn verify_rows(
         ..v1::ThesisVerification::default()
     };
     let profile = resolve::profile_id(&core.shared, &call.caller.view, &claim.author).await?;
-    let token = match resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await {
+    let token = match resolve::token(core, call, &claim.token).await {
         Ok(found) => found.map(|(_, token)| token),
         // A missing profile has precedence over an ambiguous token.
         Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
@@ -123,7 +151,7 @@ async fn resync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) 
         if upstream.feed().await.0 {
             return Ok(false);
         }
-        if token.is_none() && refresh::names_chain_and_address(&claim.token) {
+        if token.is_none() && claim.token.chain_and_address().is_some() {
             // A lookup has just found that the upstream has no such token.
             return Ok(true);
         }

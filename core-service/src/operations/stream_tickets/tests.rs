@@ -21,8 +21,8 @@ async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
     let call = call(&core);
-    let ticket = create_stream_ticket(&core, &call, "seed").await.unwrap();
-    let again = create_stream_ticket(&core, &call, "seed").await.unwrap();
+    let ticket = create_ticket(&core, &call, "seed").await.unwrap();
+    let again = create_ticket(&core, &call, "seed").await.unwrap();
     assert_eq!(ticket.ticket, again.ticket, "a repeat names the same ticket");
     let text = ticket.ticket;
     assert!(find(&core, "tkt_unknown").await.is_none());
@@ -32,7 +32,7 @@ async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
     clock.advance(1);
     assert!(find(&core, &text).await.is_none());
     drop(found);
-    let text = create_stream_ticket(&core, &self::call(&core), "other seed").await.unwrap().ticket;
+    let text = create_ticket(&core, &self::call(&core), "other seed").await.unwrap().ticket;
     let (found, same) = (find(&core, &text).await, find(&core, &text).await);
     let hash = core.shared.keys.ticket_hash(&text);
     assert!(use_ticket(&core, found.unwrap(), "s", 1).await.unwrap());
@@ -51,7 +51,7 @@ async fn a_reopening_at_another_core_ends_the_old_connection() {
     let clock = ManualClock::new();
     let store = shared_memory(&clock);
     let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
-    let text = create_stream_ticket(&one, &call(&one), "seed").await.unwrap().ticket;
+    let text = create_ticket(&one, &call(&one), "seed").await.unwrap().ticket;
     let found = find(&one, &text).await.unwrap();
     let (_session, mut ends) = one.open_streams.begin("s1");
     let slot = one.slots.take_slot("prj_1", 9).await.unwrap();

@@ -1,0 +1,293 @@
+//! Ingests observations of the upstream. Data outside the contract is dropped here.
+
+use std::ops::RangeInclusive;
+
+use futures::future::join_all;
+use prost_types::Timestamp;
+use thesis_proto::{
+    time::to_millis,
+    v1::{self, observation::Observed},
+};
+use url::Url;
+
+use super::fields::Fields;
+use crate::{
+    domain::{
+        dataset::Dataset,
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
+        row::Wallet,
+        window::DAY_MS,
+    },
+    error::Result,
+    service::Core,
+};
+
+/// Observations of one call.
+const MAX_OBSERVATIONS: usize = 1_000;
+/// Wallets of one profile.
+const MAX_WALLETS: usize = 100;
+/// Length of ids and handles in characters.
+const NAME: RangeInclusive<usize> = 1..=64;
+/// Length of a chain or network in characters.
+const CHAIN: RangeInclusive<usize> = 1..=32;
+/// Length of an address in characters.
+const ADDRESS: RangeInclusive<usize> = 1..=140;
+/// Length of a text in characters.
+const TEXT: RangeInclusive<usize> = 1..=10_000;
+/// Length of URLs, and of texts that people write about themselves, in characters.
+const LONG: RangeInclusive<usize> = 0..=2_048;
+/// The largest number that every JSON parser reads exactly.
+const MAX_COUNT: i64 = (1 << 53) - 1;
+/// A date may be this far in the future, in milliseconds. Clocks differ, but a later date would stay first in lists.
+const AHEAD_MS: i64 = DAY_MS;
+
+/// The rule against two theses with the same id.
+const CONTRADICTS: &str = "must be what it was when the thesis was first seen";
+
+/// Checks the fields of one observation. Their names contain its position in the request.
+struct Reader<'a> {
+    fields: &'a mut Fields,
+    at: String,
+    now_ms: i64,
+}
+
+impl Reader<'_> {
+    fn reject(&mut self, name: &str, rule: impl Into<String>) {
+        self.fields.reject(&format!("{}.{name}", self.at), rule);
+    }
+
+    /// Checks a text of several lines.
+    fn text(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
+        self.fields.length(&format!("{}.{name}", self.at), text, allowed);
+    }
+
+    /// Checks a text of one line.
+    fn line(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
+        if text.contains(['\n', '\r', '\t']) {
+            self.reject(name, "must not contain control characters");
+        } else {
+            self.text(name, text, allowed);
+        }
+    }
+
+    /// Checks a name without spaces, which may start with `sign`.
+    fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
+        if text.chars().any(char::is_whitespace) {
+            self.reject(name, "must not contain spaces");
+        } else if sign.is_some_and(|sign| text.strip_prefix(sign).is_some_and(str::is_empty)) {
+            self.reject(name, "must have something behind its sign");
+        } else {
+            self.line(name, text, allowed);
+        }
+    }
+
+    fn optional_line(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.line(name, text, LONG);
+        }
+    }
+
+    fn url(&mut self, name: &str, text: Option<&str>) {
+        let Some(text) = text else { return };
+        if !LONG.contains(&text.chars().count()) {
+            self.reject(name, format!("must have at most {} characters", LONG.end()));
+        } else if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+            || text.chars().any(|c| c.is_control() || c.is_whitespace())
+        {
+            self.reject(name, "must be an http or https URL");
+        }
+    }
+
+    fn optional_time(&mut self, name: &str, time: Option<&Timestamp>) -> Option<i64> {
+        let time = time?;
+        let at = to_millis(time);
+        if !(0..1_000_000_000).contains(&time.nanos) || !(0..=self.now_ms + AHEAD_MS).contains(&at) {
+            self.reject(name, "must be a time from 1970 to a day ahead");
+        }
+        Some(at)
+    }
+
+    fn time(&mut self, name: &str, time: Option<&Timestamp>) -> i64 {
+        if time.is_none() {
+            self.reject(name, "is required");
+        }
+        self.optional_time(name, time).unwrap_or_default()
+    }
+
+    fn count(&mut self, name: &str, count: Option<i64>) -> Option<i64> {
+        if count.is_some_and(|count| !(0..=MAX_COUNT).contains(&count)) {
+            self.reject(name, format!("must be from 0 to {MAX_COUNT}"));
+        }
+        count
+    }
+
+    /// Checks a profile. `name` is the prefix of its fields.
+    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ObservedProfile {
+        let Some(seen) = seen else {
+            self.reject(name, "is required");
+            return ObservedProfile::default();
+        };
+        let of = |field: &str| format!("{name}.{field}");
+        self.word(&of("upstream_user_id"), &seen.upstream_user_id, None, NAME);
+        self.word(&of("handle"), &seen.handle, Some('@'), NAME);
+        self.optional_line(&of("display_name"), seen.display_name.as_deref());
+        if let Some(bio) = &seen.bio {
+            self.text(&of("bio"), bio, LONG);
+        }
+        self.url(&of("avatar_url"), seen.avatar_url.as_deref());
+        self.url(&of("profile_url"), seen.profile_url.as_deref());
+        if seen.wallets.len() > MAX_WALLETS {
+            self.reject(&of("wallets"), format!("must be at most {MAX_WALLETS}"));
+        }
+        let wallets = seen.wallets.into_iter().take(MAX_WALLETS).enumerate().map(|(index, wallet)| {
+            let of = |field: &str| format!("{name}.wallets[{index}].{field}");
+            self.word(&of("address"), &wallet.address, None, ADDRESS);
+            self.word(&of("network"), &wallet.network, None, CHAIN);
+            let observed_at = self.time(&of("observed_at"), wallet.observed_at.as_ref());
+            Wallet { address: wallet.address, network: wallet.network, observed_at }
+        });
+        let wallets = Some(wallets.collect());
+        ObservedProfile {
+            upstream_id: seen.upstream_user_id,
+            handle: seen.handle,
+            display_name: seen.display_name,
+            avatar_url: seen.avatar_url,
+            profile_url: seen.profile_url,
+            bio: seen.bio,
+            verified: seen.verified,
+            created_at: self.optional_time(&of("created_at"), seen.created_at.as_ref()),
+            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
+            wallets,
+            revision: seen.revision,
+        }
+    }
+
+    /// Checks a token. `name` is the prefix of its fields.
+    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> ObservedToken {
+        let Some(seen) = seen else {
+            self.reject(name, "is required");
+            return ObservedToken::default();
+        };
+        let of = |field: &str| format!("{name}.{field}");
+        self.word(&of("chain"), &seen.chain, None, CHAIN);
+        if seen.chain.contains(':') {
+            self.reject(&of("chain"), "must not contain `:`");
+        }
+        self.word(&of("address"), &seen.address, None, ADDRESS);
+        // Real symbols have spaces.
+        self.line(&of("symbol"), &seen.symbol, NAME);
+        if matches!(seen.symbol.trim(), "" | "$") {
+            self.reject(&of("symbol"), "must have something behind its sign");
+        }
+        if seen.chain_id.is_some_and(|id| !(0..=MAX_COUNT).contains(&id)) {
+            self.reject(&of("chain_id"), format!("must be from 0 to {MAX_COUNT}"));
+        }
+        self.optional_line(&of("name"), seen.name.as_deref());
+        self.url(&of("logo_url"), seen.logo_url.as_deref());
+        self.url(&of("platform_url"), seen.platform_url.as_deref());
+        ObservedToken {
+            chain: seen.chain,
+            address: seen.address,
+            symbol: seen.symbol,
+            name: seen.name,
+            chain_id: seen.chain_id,
+            logo_url: seen.logo_url,
+            platform_url: seen.platform_url,
+            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
+            revision: seen.revision,
+        }
+    }
+
+    fn thesis(&mut self, seen: v1::ThesisObservation) -> ObservedThesis {
+        self.word("thesis.upstream_id", &seen.upstream_id, None, NAME);
+        self.text("thesis.text", &seen.text, TEXT);
+        let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
+        let updated_at = self.optional_time("thesis.updated_at", seen.updated_at.as_ref()).unwrap_or(created_at);
+        if updated_at < created_at {
+            self.reject("thesis.updated_at", "must not be before created_at");
+        }
+        ObservedThesis {
+            upstream_id: seen.upstream_id,
+            profile: self.profile("thesis.profile", seen.profile),
+            token: self.token("thesis.token", seen.token),
+            text: seen.text,
+            likes: self.count("thesis.likes", seen.likes),
+            replies: self.count("thesis.replies", seen.replies),
+            created_at,
+            updated_at,
+        }
+    }
+
+    fn observation(&mut self, message: v1::Observation) -> Observation {
+        let observed_at = self.time("observed_at", message.observed_at.as_ref());
+        let seen = match message.observed {
+            Some(Observed::Thesis(seen)) => ObservedThing::Thesis(Box::new(self.thesis(seen))),
+            Some(Observed::Engagement(seen)) => {
+                self.word("engagement.upstream_id", &seen.upstream_id, None, NAME);
+                ObservedThing::Engagement(ObservedEngagement {
+                    upstream_id: seen.upstream_id,
+                    likes: self.count("engagement.likes", seen.likes),
+                    replies: self.count("engagement.replies", seen.replies),
+                })
+            }
+            Some(Observed::Deletion(seen)) => {
+                self.word("deletion.upstream_id", &seen.upstream_id, None, NAME);
+                ObservedThing::Deletion(seen.upstream_id)
+            }
+            Some(Observed::Profile(seen)) => ObservedThing::Profile(Box::new(self.profile("profile", Some(seen)))),
+            Some(Observed::Token(seen)) => ObservedThing::Token(Box::new(self.token("token", Some(seen)))),
+            None => {
+                self.reject("observed", "is required");
+                ObservedThing::Deletion(String::new())
+            }
+        };
+        Observation { observed_at, revision: message.revision, seen }
+    }
+}
+
+fn read(message: v1::IngestRequest, now_ms: i64) -> Result<(Dataset, Vec<Observation>)> {
+    let mut fields = Fields::default();
+    let dataset = Dataset::parse(&message.dataset);
+    if dataset.is_none() {
+        fields.reject("dataset", "must be live, sandbox or project/<id>");
+    }
+    if message.observations.len() > MAX_OBSERVATIONS {
+        fields.reject("observations", format!("must be at most {MAX_OBSERVATIONS}"));
+        fields.finish()?;
+        return Ok((Dataset::Sandbox, Vec::new()));
+    }
+    let mut observations = Vec::with_capacity(message.observations.len());
+    for (index, observation) in message.observations.into_iter().enumerate() {
+        let mut reader = Reader { fields: &mut fields, at: format!("observations[{index}]"), now_ms };
+        observations.push(reader.observation(observation));
+    }
+    fields.finish()?;
+    Ok((dataset.unwrap_or(Dataset::Sandbox), observations))
+}
+
+/// Ingests observations at this core, which may or may not own the log.
+///
+/// # Errors
+/// 422, or when the store does not answer.
+pub async fn ingest(core: &Core, message: v1::IngestRequest) -> Result<v1::IngestResponse> {
+    let (dataset, observations) = read(message, core.shared.clock.now_ms())?;
+    // The writer receives and writes them in this order.
+    let written = observations.into_iter().map(|observation| core.datasets.observe_here(&dataset, observation));
+    let written = tokio::task::unconstrained(join_all(written)).await;
+    let mut results = Vec::with_capacity(written.len());
+    let mut refused = Fields::default();
+    for (index, written) in written.into_iter().enumerate() {
+        let written = written?;
+        if let Some(field) = written.refused {
+            refused.reject(&format!("observations[{index}].{field}"), CONTRADICTS);
+        }
+        results.push(v1::IngestResult {
+            id: written.id,
+            event_id: written.event_id.filter(|_| written.applied),
+            applied: written.applied,
+        });
+    }
+    // The other observations of the call are written; a client may send them again.
+    refused.finish()?;
+    Ok(v1::IngestResponse { results })
+}
