@@ -39,22 +39,10 @@ pub(super) fn upstream_token(token: &Token) -> v1::BackfillToken {
     v1::BackfillToken { chain: token.chain.clone(), address: token.address.clone() }
 }
 
-/// The lookups that may find a profile, in the order in which a reference is resolved.
-fn lookups_for(reference: &ProfileReference) -> Vec<Thing> {
-    let [id, upstream_id, handle] = reference.readings();
-    // A text with several readings is no upstream id if it begins like an id or a handle of this service.
-    let is_upstream = |text: &&str| id.is_none() || !text.starts_with("fp_") && !text.starts_with('@');
-    let profile = upstream_id.filter(is_upstream).map(|id| Thing::Profile(id.to_owned()));
-    profile.into_iter().chain(handle.map(|handle| Thing::Handle(handle.to_owned()))).collect()
-}
-
-/// Requests the profile that a reference names. Returns true if the lookup found it.
-///
-/// # Errors
-/// `UPSTREAM_UNAVAILABLE`.
-pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
+/// Looks things up at the upstream until one is found. Returns true if one was.
+async fn request(core: &Core, call: &Call, things: impl IntoIterator<Item = Thing>) -> Result<bool> {
     let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
-    for thing in lookups_for(reference) {
+    for thing in things {
         match upstream.lookup(thing).await {
             LookupOutcome::Found(_) => return Ok(true),
             LookupOutcome::Missing => {}
@@ -64,23 +52,32 @@ pub(super) async fn request_profile(core: &Core, call: &Call, reference: &Profil
     Ok(false)
 }
 
+/// Requests the profile that a reference names, in the order in which a reference is resolved. Returns true if a lookup
+/// found it.
+///
+/// # Errors
+/// `UPSTREAM_UNAVAILABLE`.
+pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
+    let [id, upstream_id, handle] = reference.readings();
+    // A text with several readings is no upstream id if it begins like an id or a handle of this service.
+    let is_upstream = |text: &&str| id.is_none() || !text.starts_with("fp_") && !text.starts_with('@');
+    let profile = upstream_id.filter(is_upstream).map(|id| Thing::Profile(id.to_owned()));
+    let handle = handle.map(|handle| Thing::Handle(handle.to_owned()));
+    request(core, call, [profile, handle].into_iter().flatten()).await
+}
+
 /// Requests the token that a reference names by chain and address: the upstream finds tokens by these alone. Returns
 /// true if the lookup found it.
 ///
 /// # Errors
 /// `UPSTREAM_UNAVAILABLE`.
 pub(super) async fn request_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<bool> {
-    let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
-    let Some((chain, address)) = reference.chain_and_address().filter(|(chain, _)| reference.allows(chain)) else {
-        return Ok(false);
-    };
+    let named = reference.chain_and_address().filter(|(chain, _)| reference.allows(chain));
     // Keeps the caller's spelling: the upstream may not accept another one.
-    let token = v1::BackfillToken { chain: chain.to_owned(), address: address.trim().to_owned() };
-    match upstream.lookup(Thing::Token(token)).await {
-        LookupOutcome::Found(_) => Ok(true),
-        LookupOutcome::Missing => Ok(false),
-        LookupOutcome::Unavailable { after_s } => Err(upstream_unavailable(after_s)),
-    }
+    let token = named.map(|(chain, address)| {
+        Thing::Token(v1::BackfillToken { chain: chain.to_owned(), address: address.trim().to_owned() })
+    });
+    request(core, call, token).await
 }
 
 /// Reads the profile that a reference names after its lookup at the upstream.

@@ -98,11 +98,11 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
+            let parsed = &query.parsed;
             // Twice the limit, since some rows may be deleted by now.
-            let most = of(query.theses, 2 * limit);
-            let theses = index.theses(&searched, &query.parsed, &narrow, query.newest, most)?;
-            let profiles = index.profiles(&searched, &query.parsed, &narrow, of(query.profiles, limit))?;
-            let tokens = index.tokens(&searched, &query.parsed, &narrow, of(query.tokens, limit))?;
+            let theses = index.theses(&searched, parsed, &narrow, query.newest, of(query.theses, 2 * limit))?;
+            let profiles = index.profiles(&searched, parsed, &narrow, of(query.profiles, limit))?;
+            let tokens = index.tokens(&searched, parsed, &narrow, of(query.tokens, limit))?;
             Ok((theses, profiles, tokens))
         })
         .await?;

@@ -9,7 +9,11 @@ use thesis_proto::{
     v1::{self, look_up_request::Thing},
 };
 
-use super::{fields::Fields, refresh, resolve};
+use super::{
+    fields::Fields,
+    refresh, resolve,
+    theses::{Slices, by_time},
+};
 use crate::{
     access::gate::Call,
     domain::{
@@ -20,7 +24,7 @@ use crate::{
     error::Result,
     ingest::upstream::LookupOutcome,
     service::Core,
-    tables::{index_scope::IndexScope, theses::IndexSlice},
+    tables::index_scope::IndexScope,
 };
 
 /// A negative answer needs the upstream until this long after the end of the window, in milliseconds.
@@ -201,8 +205,7 @@ async fn check_claim(
     let alive = newest_theses(core, call, claim, floor, &posted).await?;
     let gone = newest_theses(core, call, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
-    checks.thesis_exists =
-        checks.time_window || has_any(core, call, &posted).await? || has_any(core, call, &deleted).await?;
+    checks.thesis_exists = checks.time_window || has_any(core, call, vec![posted, deleted]).await?;
     checks.not_deleted = alive.seen.is_some();
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
@@ -235,46 +238,27 @@ async fn newest_theses(
     let wanted = claim.contains.as_deref().map(default_case_fold_str);
     // Without a text to find, the newest row is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
-    let mut found = NewestTheses::default();
-    for dataset in call.caller.view.datasets() {
-        let mut here = NewestTheses::default();
-        let mut slice = IndexSlice { from: floor.bound_for(dataset), to: claim.to, after: None, descending: true };
-        // Rows come newest first, so the first match is the newest of the dataset.
-        while here.matching.is_none() {
-            let rows = core.shared.theses.slice(dataset, scope, &slice, page).await?;
-            let Some(last) = rows.last() else { break };
-            slice.after = Some((last.created_at, last.id.clone()));
-            let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
-            for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
-                let matches = wanted.as_ref().is_none_or(|wanted| default_case_fold_str(&thesis.text).contains(wanted));
-                if matches && here.matching.is_none() {
-                    here.matching = Some(Arc::clone(&thesis));
-                }
-                here.seen.get_or_insert(thesis);
+    let slices = Slices { scopes: vec![scope.clone()], floor, to: claim.to, descending: true };
+    let (mut found, mut after) = (NewestTheses::default(), None);
+    // Rows come newest first, so the first match is the newest.
+    while found.matching.is_none() {
+        let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
+        after = rows.last().map(|last| (last.created_at, last.id.clone()));
+        let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
+        for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
+            if wanted.as_ref().is_none_or(|wanted| default_case_fold_str(&thesis.text).contains(wanted)) {
+                found.matching.get_or_insert_with(|| Arc::clone(&thesis));
             }
-            if rows.len() < page {
-                break;
-            }
+            found.seen.get_or_insert(thesis);
         }
-        keep_newer(&mut found.seen, here.seen);
-        keep_newer(&mut found.matching, here.matching);
+        if rows.len() < page {
+            break;
+        }
     }
     Ok(found)
 }
 
-fn keep_newer(slot: &mut Option<Arc<Thesis>>, other: Option<Arc<Thesis>>) {
-    let order_key = |thesis: &Option<Arc<Thesis>>| thesis.as_ref().map(|thesis| (thesis.created_at, thesis.id.clone()));
-    if order_key(&other) > order_key(slot) {
-        *slot = other;
-    }
-}
-
-async fn has_any(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
-    let slice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
-    for dataset in call.caller.view.datasets() {
-        if !core.shared.theses.slice(dataset, scope, &slice, 1).await?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+async fn has_any(core: &Core, call: &Call, scopes: Vec<IndexScope>) -> Result<bool> {
+    let slices = Slices { scopes, floor: Floor::NONE, to: i64::MAX / 2, descending: true };
+    Ok(!by_time(core, &call.caller.view, &slices, None, 1).await?.is_empty())
 }
