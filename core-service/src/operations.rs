@@ -1,4 +1,5 @@
-//! The operations, one file each.
+//! The operations, one file each. An operation checks the fields of its message, charges the call, acts and answers. It
+//! fails with `VALIDATION_FAILED` for bad fields, and if the store does not answer; its header names its other errors.
 
 pub mod account;
 pub mod admin;

@@ -1,14 +1,10 @@
-//! Creates a ticket that opens a stream without a key.
+//! Creates a ticket that opens a stream without a key, with the rights of the caller's key.
 
 use thesis_proto::v1;
 
 use super::stream_tickets::create_ticket;
 use crate::{access::gate::Call, error::Result, service::Core};
 
-/// Creates a ticket with the rights of the caller's key.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn create_stream_ticket(
     core: &Core,
     call: &Call,

@@ -1,4 +1,6 @@
-//! Creates a test thesis that only its project sees, with its event.
+//! Creates a test thesis that only its project sees, with its event. It refers to profiles and tokens of the sandbox.
+//! Other names become the project's own, up to the plan's number of test theses. Afterwards the project's oldest theses
+//! beyond that number are deleted.
 
 use std::sync::Arc;
 
@@ -25,11 +27,6 @@ use crate::{
     service::Core,
 };
 
-/// Creates a test thesis. It refers to profiles and tokens of the sandbox. Other names become the project's own, up to
-/// the plan's number of test theses. Afterwards the project's oldest theses beyond that number are deleted.
-///
-/// # Errors
-/// 422, also if a handle or token is new and the project has no room for it; or if the store does not answer.
 pub async fn create_test_thesis(
     core: &Core,
     call: &Call,

@@ -1,4 +1,5 @@
-//! Creates a webhook.
+//! Creates a webhook. Only this response and those of repeated requests have its signing secret. Fails with
+//! `WEBHOOK_URL_FORBIDDEN` or `WEBHOOK_LIMIT_REACHED`.
 
 use std::sync::Arc;
 
@@ -47,10 +48,6 @@ pub(super) fn distinct(numbers: &[i32]) -> Vec<i32> {
     events
 }
 
-/// Creates a webhook. Only this response and those of repeated requests have its signing secret.
-///
-/// # Errors
-/// 422, `WEBHOOK_URL_FORBIDDEN`, `WEBHOOK_LIMIT_REACHED`, or when the store does not answer.
 pub async fn create_webhook(
     core: &Core,
     call: &Call,

@@ -1,14 +1,10 @@
-//! Deletes a webhook.
+//! Deletes a webhook of the caller's project and environment. Fails with `WEBHOOK_NOT_FOUND`.
 
 use thesis_proto::v1;
 
 use super::get_webhook::own_webhook;
 use crate::{access::gate::Call, control::ControlState, domain::control::ControlChange, error::Result, service::Core};
 
-/// Deletes a webhook of the caller's project and environment.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn delete_webhook(
     core: &Core,
     call: &Call,

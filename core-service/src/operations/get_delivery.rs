@@ -1,4 +1,5 @@
-//! Reads one delivery.
+//! Reads a delivery of the caller's project and environment, with the JSON body that its attempts send. Fails with
+//! `DELIVERY_NOT_FOUND`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -20,10 +21,6 @@ pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<D
     Ok(DeliveryRule::of(&state, webhook, call.now_ms).counted(delivery))
 }
 
-/// Reads a delivery of the caller's project and environment, with the JSON body that its attempts send.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, or when the store does not answer.
 pub async fn get_delivery(
     core: &Core,
     call: &Call,

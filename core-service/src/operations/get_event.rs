@@ -1,4 +1,4 @@
-//! Reads one event.
+//! Reads one event that the caller sees, within its history window. Fails with `EVENT_NOT_FOUND` or `HISTORY_LIMIT`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -11,10 +11,6 @@ use crate::{
     tables::{events::position_of, log::decode},
 };
 
-/// Reads one event that the caller sees, within its history window.
-///
-/// # Errors
-/// `EVENT_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -> Result<v1::GetEventResponse> {
     call.charge().await?;
     let id = &message.id;

@@ -1,10 +1,9 @@
-//! Reads the caller's key.
+//! Reads the caller's key, with its project and organization.
 
 use thesis_proto::v1;
 
 use crate::{access::gate::Call, convert, error::Result, service::Core};
 
-/// Reads the caller's key, with its project and organization.
 pub async fn get_me(_core: &Core, call: &Call, _message: v1::GetMeRequest) -> Result<v1::GetMeResponse> {
     call.charge().await?;
     let caller = &call.caller;

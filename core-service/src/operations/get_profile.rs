@@ -1,4 +1,5 @@
-//! Reads a profile.
+//! Reads a profile, with its wallet if the Wallets API is enabled and the key may read wallets. Fails with
+//! `PROFILE_NOT_FOUND` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::v1;
 
@@ -31,10 +32,6 @@ fn reference(message: v1::GetProfileRequest) -> Result<ProfileReference> {
     given.pop().ok_or_else(|| Error::internal("a reference that was there is gone"))
 }
 
-/// Reads a profile, with its wallet if the Wallets API is enabled and the key may read wallets.
-///
-/// # Errors
-/// 422, `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_profile(core: &Core, call: &Call, message: v1::GetProfileRequest) -> Result<v1::GetProfileResponse> {
     let reference = reference(message)?;
     call.charge().await?;

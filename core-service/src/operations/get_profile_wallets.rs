@@ -1,14 +1,10 @@
-//! Reads the wallets of a profile.
+//! Reads the wallets of a profile. Fails with `PROFILE_NOT_FOUND` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::{time::from_millis, v1};
 
 use super::{fields::Fields, refresh};
 use crate::{access::gate::Call, convert, domain::reference::ProfileReference, error::Result, service::Core};
 
-/// Reads the wallets of a profile.
-///
-/// # Errors
-/// 422, `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_profile_wallets(
     core: &Core,
     call: &Call,

@@ -1,4 +1,4 @@
-//! Reads one thesis.
+//! Reads one thesis that the caller sees, within its history window. Fails with `THESIS_NOT_FOUND` or `HISTORY_LIMIT`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -9,10 +9,6 @@ use crate::{
     service::Core,
 };
 
-/// Reads one thesis that the caller sees, within its history window.
-///
-/// # Errors
-/// `THESIS_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn get_thesis(core: &Core, call: &Call, message: v1::GetThesisRequest) -> Result<v1::GetThesisResponse> {
     call.charge().await?;
     let id = &message.id;

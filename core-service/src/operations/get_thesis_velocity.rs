@@ -1,4 +1,4 @@
-//! Reads how fast theses on a token arrive.
+//! Reads how fast theses on a token arrive. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -11,10 +11,6 @@ use crate::{
     service::Core,
 };
 
-/// Reads how fast theses on a token arrive.
-///
-/// # Errors
-/// 422, `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_thesis_velocity(
     core: &Core,
     call: &Call,

@@ -1,14 +1,10 @@
-//! Reads a token.
+//! Reads a token with its counts. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::v1;
 
 use super::{fields::Fields, refresh, token_counts::counted};
 use crate::{access::gate::Call, error::Result, service::Core};
 
-/// Reads a token's metadata and counts.
-///
-/// # Errors
-/// 422, `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -> Result<v1::GetTokenResponse> {
     let mut fields = Fields::default();
     let reference = fields.token(message.r#ref, message.chain);

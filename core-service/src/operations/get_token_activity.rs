@@ -1,4 +1,5 @@
-//! Reads the activity on a token in the last 24 hours.
+//! Reads the activity on a token in the last 24 hours. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or
+//! `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -24,10 +25,6 @@ fn bucket(hour: &HourCounts) -> v1::TimelineBucket {
     }
 }
 
-/// Reads the activity on a token in the last 24 hours.
-///
-/// # Errors
-/// 422, `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token_activity(
     core: &Core,
     call: &Call,

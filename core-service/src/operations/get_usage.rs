@@ -1,4 +1,4 @@
-//! Reads the usage of a project.
+//! Reads the usage of the caller's project, in the environment of the key.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -24,10 +24,6 @@ fn signed(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-/// Reads the usage of the caller's project, in the environment of the key.
-///
-/// # Errors
-/// Fails if the store does not answer.
 pub async fn get_usage(core: &Core, call: &Call, _message: v1::GetUsageRequest) -> Result<v1::GetUsageResponse> {
     call.charge().await?;
     let caller = &call.caller;

@@ -1,4 +1,4 @@
-//! Reads a webhook.
+//! Reads a webhook of the caller's project and environment. Fails with `WEBHOOK_NOT_FOUND`.
 
 use std::sync::Arc;
 
@@ -32,10 +32,6 @@ pub(super) async fn read_webhook(core: &Core, caller: &Caller, id: &str) -> Resu
     own_webhook(&core.shared.control.state(), caller, id).cloned()
 }
 
-/// Reads a webhook of the caller's project and environment.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn get_webhook(core: &Core, call: &Call, message: v1::GetWebhookRequest) -> Result<v1::GetWebhookResponse> {
     call.charge().await?;
     let webhook = read_webhook(core, &call.caller, &message.id).await?;

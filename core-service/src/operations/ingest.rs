@@ -1,4 +1,5 @@
-//! Ingests observations of the upstream. Data outside the contract is dropped here.
+//! Ingests observations of the upstream at this core, which may or may not own the log. Data outside the contract is
+//! dropped here.
 
 use std::ops::RangeInclusive;
 
@@ -265,10 +266,6 @@ fn read(message: v1::IngestRequest, now_ms: i64) -> Result<(Dataset, Vec<Observa
     Ok((dataset.unwrap_or(Dataset::Sandbox), observations))
 }
 
-/// Ingests observations at this core, which may or may not own the log.
-///
-/// # Errors
-/// 422, or when the store does not answer.
 pub async fn ingest(core: &Core, message: v1::IngestRequest) -> Result<v1::IngestResponse> {
     let (dataset, observations) = read(message, core.shared.clock.now_ms())?;
     // The writer receives and writes them in this order.

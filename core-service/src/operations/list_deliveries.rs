@@ -1,4 +1,5 @@
-//! Lists the deliveries of a webhook.
+//! Lists the deliveries of a webhook, newest first. A page scans a bounded number of them, so it may be short. Fails
+//! with `WEBHOOK_NOT_FOUND` or `INVALID_CURSOR`.
 
 use thesis_proto::v1;
 
@@ -16,10 +17,6 @@ use crate::{
 /// Rows of a delivery log that one page scans.
 const LOOKED_AT: usize = 500;
 
-/// Lists the deliveries of a webhook, newest first. A page scans a bounded number of them, so it may be short.
-///
-/// # Errors
-/// 422, `WEBHOOK_NOT_FOUND`, `INVALID_CURSOR`, or when the store does not answer.
 pub async fn list_deliveries(
     core: &Core,
     call: &Call,

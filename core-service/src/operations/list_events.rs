@@ -1,4 +1,4 @@
-//! Lists past events, newest first.
+//! Lists past events, newest first. Fails with `INVALID_CURSOR` or `HISTORY_LIMIT`.
 
 use prost::Message as _;
 use thesis_proto::v1;
@@ -34,10 +34,6 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
     Ok(low)
 }
 
-/// Lists events.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsRequest) -> Result<v1::ListEventsResponse> {
     let mut fields = Fields::default();
     let filter = fields.filter(&message.types, message.filters.as_ref(), "");

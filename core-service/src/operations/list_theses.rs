@@ -1,4 +1,4 @@
-//! Lists theses.
+//! Lists theses. Fails with `INVALID_CURSOR` or `HISTORY_LIMIT`.
 
 use thesis_proto::v1::{self, ThesisSort};
 
@@ -21,10 +21,6 @@ use crate::{
     tables::index_scope::IndexScope,
 };
 
-/// Lists theses.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesRequest) -> Result<v1::ListThesesResponse> {
     let mut fields = Fields::default();
     fields.optional_length("profile", message.profile.as_deref(), 1..=200);

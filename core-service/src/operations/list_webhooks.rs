@@ -1,4 +1,4 @@
-//! Lists webhooks.
+//! Lists the webhooks of the caller's project and environment, newest first. Fails with `INVALID_CURSOR`.
 
 use std::sync::Arc;
 
@@ -16,10 +16,6 @@ use crate::{
     service::Core,
 };
 
-/// Lists the webhooks of the caller's project and environment, newest first.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, or when the store does not answer.
 pub async fn list_webhooks(
     core: &Core,
     call: &Call,

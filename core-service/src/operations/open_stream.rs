@@ -1,4 +1,6 @@
-//! Opens a stream: reserves its slot, and finds where a subscription starts.
+//! Opens a stream, adds a subscription to one, or both: reserves the slot, and finds where the subscription starts.
+//! Fails with `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or `INVALID_API_KEY` if another connection has just used the
+//! ticket.
 
 use std::sync::Arc;
 
@@ -25,11 +27,6 @@ use crate::{
 
 mod missed;
 
-/// Opens a stream, adds a subscription, or both.
-///
-/// # Errors
-/// 422, `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, `INVALID_API_KEY` if another connection has just used the ticket, or
-/// when the store does not answer.
 pub async fn open_stream(
     core: &Arc<Core>,
     call: &Call,

@@ -1,4 +1,5 @@
-//! Sends a delivery again.
+//! Sends a delivery of the caller's project and environment again, as a new one. Fails with `DELIVERY_NOT_FOUND`,
+//! `DELIVERY_IN_PROGRESS` or `RATE_LIMITED`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -15,10 +16,6 @@ use crate::{
     service::Core,
 };
 
-/// Sends a delivery of the caller's project and environment again, as a new one.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
 pub async fn replay_delivery(
     core: &Core,
     call: &Call,

@@ -1,4 +1,6 @@
-//! Gives a webhook a new signing secret.
+//! Gives a webhook of the caller's project and environment a new signing secret. Only this response and those of
+//! repeated requests have it. The old secret also signs for 24 hours; an older one no longer does. Fails with
+//! `WEBHOOK_NOT_FOUND`.
 
 use std::sync::Arc;
 
@@ -18,11 +20,6 @@ use crate::{
     service::Core,
 };
 
-/// Gives a webhook of the caller's project and environment a new signing secret. Only this response and those of
-/// repeated requests have it. The old secret also signs for 24 hours; an older one no longer does.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn rotate_webhook_secret(
     core: &Core,
     call: &Call,

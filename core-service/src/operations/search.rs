@@ -1,4 +1,7 @@
-//! Searches theses, profiles and tokens. The index finds them, the store has their present state.
+//! Searches theses, profiles and tokens. The index finds them, the store has their present state. Fails with
+//! `HISTORY_LIMIT`; with `RATE_LIMITED` while too many searches of the organization run; with `VALIDATION_FAILED` also
+//! for a search that is too broad; with `SERVICE_UNAVAILABLE` for one that takes too long, or while the index is built
+//! after a start.
 
 use futures::future::try_join_all;
 use thesis_proto::v1::{self, SearchType};
@@ -72,12 +75,6 @@ impl SearchQuery {
     }
 }
 
-/// Searches.
-///
-/// # Errors
-/// 422, also on `token` or for a search that is too broad; `HISTORY_LIMIT`; `RATE_LIMITED` while too many searches of
-/// the organization run; `SERVICE_UNAVAILABLE` for a search that takes too long, or while the index is built after a
-/// start; or if the store or the index does not answer.
 pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<v1::SearchResponse> {
     let query = SearchQuery::read(&message)?;
     call.charge().await?;

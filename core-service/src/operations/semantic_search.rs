@@ -1,4 +1,4 @@
-//! Semantic search, which this version does not have.
+//! Semantic search, which this version does not have. The gate has already refused the operation.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -9,10 +9,6 @@ use crate::{
     service::Core,
 };
 
-/// Fails. The gate has already refused the operation.
-///
-/// # Errors
-/// `FEATURE_DISABLED`
 pub async fn semantic_search(
     _core: &Core,
     _call: &Call,

@@ -1,4 +1,5 @@
-//! Sends a test event to a webhook.
+//! Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
+//! filters and status. Fails with `WEBHOOK_NOT_FOUND` or `RATE_LIMITED`.
 
 use thesis_proto::{
     json::event_json,
@@ -25,11 +26,6 @@ use crate::{
 /// Text of the thesis in every test event.
 const TEXT: &str = "A test event, sent because you asked for it. It is in no log.";
 
-/// Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
-/// filters and status.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, `RATE_LIMITED`, or when the store does not answer.
 pub async fn test_webhook(
     core: &Core,
     call: &Call,

@@ -1,4 +1,5 @@
-//! Changes a webhook.
+//! Changes a webhook of the caller's project and environment. Enabling a webhook that was disabled for its failures
+//! resets their count. Fails with `WEBHOOK_NOT_FOUND` or `WEBHOOK_URL_FORBIDDEN`.
 
 use std::sync::Arc;
 
@@ -88,11 +89,6 @@ fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, now_ms: i64) -> 
     changed
 }
 
-/// Changes a webhook of the caller's project and environment. Enabling a webhook that was disabled for its failures
-/// resets their count.
-///
-/// # Errors
-/// 422, `WEBHOOK_NOT_FOUND`, `WEBHOOK_URL_FORBIDDEN`, or when the store does not answer.
 pub async fn update_webhook(
     core: &Core,
     call: &Call,

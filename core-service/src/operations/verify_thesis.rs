@@ -1,4 +1,5 @@
-//! Verifies that an identity posted a thesis on a token within a window. It does not judge the text.
+//! Verifies that an identity posted a thesis on a token within a window. It does not judge the text. Fails with
+//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
 
 use std::sync::Arc;
 
@@ -73,10 +74,6 @@ impl Claim {
     }
 }
 
-/// Verifies a claim.
-///
-/// # Errors
-/// 422, `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn verify_thesis(
     core: &Core,
     call: &Call,
