@@ -118,7 +118,7 @@ impl StreamService for Api {
             let found = reached(core, find_ticket(core, text)).await;
             ticket = found.map_err(|error| status(&error, &meta.request_id, Operation::Open.name()))?;
             // No key has this id: an unknown ticket is reported and counted like a wrong key.
-            meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
+            meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |found| found.ticket.key_id.clone()));
         }
         let is_indirect = meta.key_id.is_some();
         let call = admit(core, Operation::Open, meta).await;

@@ -50,7 +50,7 @@ pub async fn open_stream(
             key_id: call.caller.key_id().into(),
             expires_at: call.caller.key.expires_at,
             slot: core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await?,
-            ticket: ticket.as_ref().map(|ticket| ticket.hash().to_owned()),
+            ticket: ticket.as_ref().map(|ticket| ticket.hash.clone()),
         }),
     };
     let begun = match message.kind() {

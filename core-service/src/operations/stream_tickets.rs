@@ -32,23 +32,11 @@ const MAX_CONCURRENT_WRITES: usize = 16;
 
 /// A valid ticket.
 pub struct FoundTicket {
-    hash: String,
-    version: i64,
-    ticket: Ticket,
-}
-
-impl FoundTicket {
-    /// The key whose rights it carries.
-    #[must_use]
-    pub fn key_id(&self) -> &str {
-        &self.ticket.key_id
-    }
-
     /// The hash under which it is stored.
-    #[must_use]
-    pub fn hash(&self) -> &str {
-        &self.hash
-    }
+    pub hash: String,
+    version: i64,
+    /// The ticket with the key whose rights it carries.
+    pub ticket: Ticket,
 }
 
 /// Id of a connection: a stream of a session.

@@ -28,7 +28,7 @@ async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
     assert!(find(&core, "tkt_unknown").await.is_none());
     clock.advance(FIRST_USE_MS);
     let found = find(&core, &text).await.unwrap();
-    assert_eq!(found.key_id(), call.caller.key.id);
+    assert_eq!(found.ticket.key_id, call.caller.key.id);
     clock.advance(1);
     assert!(find(&core, &text).await.is_none());
     drop(found);
@@ -55,7 +55,7 @@ async fn a_reopening_at_another_core_ends_the_old_connection() {
     let found = find(&one, &text).await.unwrap();
     let (_session, mut ends) = one.open_streams.begin("s1");
     let slot = one.slots.take_slot("prj_1", 9).await.unwrap();
-    let (key_id, ticket) = (found.key_id().into(), Some(found.hash().to_owned()));
+    let (key_id, ticket) = (found.ticket.key_id.as_str().into(), Some(found.hash.clone()));
     assert!(one.open_streams.add("s1", 5, HeldStream { key_id, expires_at: None, slot, ticket }).is_ok());
     assert!(use_ticket(&one, found, "s1", 5).await.unwrap());
     let found = find(&other, &text).await.unwrap();
