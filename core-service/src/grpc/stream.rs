@@ -137,9 +137,9 @@ impl StreamService for Api {
         let ends = UnboundedReceiverStream::new(ends).ready_chunks(MAX_ENDS);
         let ends = ends.map(|ends| Ok(v1::EndingsResponse { ends }));
         let hello = once(async { Ok(v1::EndingsResponse::default()) });
-        let stop = self.core.stop.clone();
+        let stopped = self.core.stop.clone().cancelled_owned();
         // The session lasts as long as the call. A stopping core has already ended every stream.
-        let session = hello.chain(ends).take_until(async move { stop.cancelled().await }).map(move |message| {
+        let session = hello.chain(ends).take_until(stopped).map(move |message| {
             let _session = &guard;
             message
         });
@@ -170,8 +170,7 @@ impl StreamService for Api {
                 None => pending().boxed(),
             });
         }
-        let stop = self.core.stop.clone();
-        Ok(Response::new(select_all(tails).take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(Response::new(select_all(tails).take_until(self.core.stop.clone().cancelled_owned()).boxed()))
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
