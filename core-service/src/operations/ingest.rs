@@ -57,58 +57,77 @@ impl Reader<'_> {
         self.fields.reject(&format!("{}.{name}", self.at), rule);
     }
 
+    /// The reader of a message within this one.
+    fn within(&mut self, name: &str) -> Reader<'_> {
+        Reader { at: format!("{}.{name}", self.at), fields: &mut *self.fields, now_ms: self.now_ms }
+    }
+
+    fn required<M, T: Default>(
+        &mut self,
+        name: &str,
+        message: Option<M>,
+        read: impl FnOnce(&mut Reader<'_>, M) -> T,
+    ) -> T {
+        let Some(message) = message else {
+            self.reject(name, "is required");
+            return T::default();
+        };
+        read(&mut self.within(name), message)
+    }
+
     /// Checks a text of several lines.
-    fn text(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
-        self.fields.length(&format!("{}.{name}", self.at), text, allowed);
+    fn text(&mut self, name: &str, text: String, allowed: RangeInclusive<usize>) -> String {
+        self.fields.length(&format!("{}.{name}", self.at), &text, allowed);
+        text
     }
 
     /// Checks a text of one line.
-    fn line(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
+    fn line(&mut self, name: &str, text: String, allowed: RangeInclusive<usize>) -> String {
         if text.contains(['\n', '\r', '\t']) {
             self.reject(name, "must not contain control characters");
-        } else {
-            self.text(name, text, allowed);
+            return text;
         }
+        self.text(name, text, allowed)
     }
 
     /// Checks a name without spaces, which may start with `sign`.
-    fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
+    fn word(&mut self, name: &str, text: String, sign: Option<char>, allowed: RangeInclusive<usize>) -> String {
         if text.chars().any(char::is_whitespace) {
             self.reject(name, "must not contain spaces");
         } else if sign.is_some_and(|sign| text.strip_prefix(sign).is_some_and(str::is_empty)) {
             self.reject(name, "must have something behind its sign");
         } else {
-            self.line(name, text, allowed);
+            return self.line(name, text, allowed);
         }
+        text
     }
 
-    fn optional_line(&mut self, name: &str, text: Option<&str>) {
-        if let Some(text) = text {
-            self.line(name, text, LONG);
-        }
+    fn optional_line(&mut self, name: &str, text: Option<String>) -> Option<String> {
+        text.map(|text| self.line(name, text, LONG))
     }
 
-    fn url(&mut self, name: &str, text: Option<&str>) {
-        let Some(text) = text else { return };
+    fn url(&mut self, name: &str, text: Option<String>) -> Option<String> {
+        let text = text?;
         if !LONG.contains(&text.chars().count()) {
             self.reject(name, format!("must have at most {} characters", LONG.end()));
-        } else if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        } else if !Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
             || text.chars().any(|c| c.is_control() || c.is_whitespace())
         {
             self.reject(name, "must be an http or https URL");
         }
+        Some(text)
     }
 
-    fn optional_time(&mut self, name: &str, time: Option<&Timestamp>) -> Option<i64> {
+    fn optional_time(&mut self, name: &str, time: Option<Timestamp>) -> Option<i64> {
         let time = time?;
-        let at = to_millis(time);
+        let at = to_millis(&time);
         if !(0..1_000_000_000).contains(&time.nanos) || !(0..=self.now_ms + AHEAD_MS).contains(&at) {
             self.reject(name, "must be a time from 1970 to a day ahead");
         }
         Some(at)
     }
 
-    fn time(&mut self, name: &str, time: Option<&Timestamp>) -> i64 {
+    fn time(&mut self, name: &str, time: Option<Timestamp>) -> i64 {
         if time.is_none() {
             self.reject(name, "is required");
         }
@@ -122,121 +141,99 @@ impl Reader<'_> {
         count
     }
 
-    /// Checks a profile. `name` is the prefix of its fields.
-    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ObservedProfile {
-        let Some(seen) = seen else {
-            self.reject(name, "is required");
-            return ObservedProfile::default();
-        };
-        let of = |field: &str| format!("{name}.{field}");
-        self.word(&of("upstream_user_id"), &seen.upstream_user_id, None, NAME);
-        self.word(&of("handle"), &seen.handle, Some('@'), NAME);
-        self.optional_line(&of("display_name"), seen.display_name.as_deref());
-        if let Some(bio) = &seen.bio {
-            self.text(&of("bio"), bio, LONG);
-        }
-        self.url(&of("avatar_url"), seen.avatar_url.as_deref());
-        self.url(&of("profile_url"), seen.profile_url.as_deref());
-        if seen.wallets.len() > MAX_WALLETS {
-            self.reject(&of("wallets"), format!("must be at most {MAX_WALLETS}"));
-        }
-        let wallets = seen.wallets.into_iter().take(MAX_WALLETS).enumerate().map(|(index, wallet)| {
-            let of = |field: &str| format!("{name}.wallets[{index}].{field}");
-            self.word(&of("address"), &wallet.address, None, ADDRESS);
-            self.word(&of("network"), &wallet.network, None, CHAIN);
-            let observed_at = self.time(&of("observed_at"), wallet.observed_at.as_ref());
-            Wallet { address: wallet.address, network: wallet.network, observed_at }
-        });
-        let wallets = Some(wallets.collect());
+    fn profile(&mut self, seen: v1::ProfileObservation) -> ObservedProfile {
         ObservedProfile {
-            upstream_id: seen.upstream_user_id,
-            handle: seen.handle,
-            display_name: seen.display_name,
-            avatar_url: seen.avatar_url,
-            profile_url: seen.profile_url,
-            bio: seen.bio,
+            upstream_id: self.word("upstream_user_id", seen.upstream_user_id, None, NAME),
+            handle: self.word("handle", seen.handle, Some('@'), NAME),
+            display_name: self.optional_line("display_name", seen.display_name),
+            bio: seen.bio.map(|bio| self.text("bio", bio, LONG)),
+            avatar_url: self.url("avatar_url", seen.avatar_url),
+            profile_url: self.url("profile_url", seen.profile_url),
+            wallets: Some(self.wallets(seen.wallets)),
             verified: seen.verified,
-            created_at: self.optional_time(&of("created_at"), seen.created_at.as_ref()),
-            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
-            wallets,
+            created_at: self.optional_time("created_at", seen.created_at),
+            source_updated_at: self.optional_time("source_updated_at", seen.source_updated_at),
             revision: seen.revision,
         }
     }
 
-    /// Checks a token. `name` is the prefix of its fields.
-    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> ObservedToken {
-        let Some(seen) = seen else {
-            self.reject(name, "is required");
-            return ObservedToken::default();
-        };
-        let of = |field: &str| format!("{name}.{field}");
-        self.word(&of("chain"), &seen.chain, None, CHAIN);
-        if seen.chain.contains(':') {
-            self.reject(&of("chain"), "must not contain `:`");
+    fn wallets(&mut self, seen: Vec<v1::ObservedWallet>) -> Vec<Wallet> {
+        if seen.len() > MAX_WALLETS {
+            self.reject("wallets", format!("must be at most {MAX_WALLETS}"));
         }
-        self.word(&of("address"), &seen.address, None, ADDRESS);
+        let wallets = seen.into_iter().take(MAX_WALLETS).enumerate().map(|(index, wallet)| {
+            let mut reader = self.within(&format!("wallets[{index}]"));
+            Wallet {
+                address: reader.word("address", wallet.address, None, ADDRESS),
+                network: reader.word("network", wallet.network, None, CHAIN),
+                observed_at: reader.time("observed_at", wallet.observed_at),
+            }
+        });
+        wallets.collect()
+    }
+
+    fn token(&mut self, seen: v1::TokenObservation) -> ObservedToken {
+        let chain = self.word("chain", seen.chain, None, CHAIN);
+        if chain.contains(':') {
+            self.reject("chain", "must not contain `:`");
+        }
+        let address = self.word("address", seen.address, None, ADDRESS);
         // Real symbols have spaces.
-        self.line(&of("symbol"), &seen.symbol, NAME);
-        if matches!(seen.symbol.trim(), "" | "$") {
-            self.reject(&of("symbol"), "must have something behind its sign");
+        let symbol = self.line("symbol", seen.symbol, NAME);
+        if matches!(symbol.trim(), "" | "$") {
+            self.reject("symbol", "must have something behind its sign");
         }
-        if seen.chain_id.is_some_and(|id| !(0..=MAX_COUNT).contains(&id)) {
-            self.reject(&of("chain_id"), format!("must be from 0 to {MAX_COUNT}"));
-        }
-        self.optional_line(&of("name"), seen.name.as_deref());
-        self.url(&of("logo_url"), seen.logo_url.as_deref());
-        self.url(&of("platform_url"), seen.platform_url.as_deref());
         ObservedToken {
-            chain: seen.chain,
-            address: seen.address,
-            symbol: seen.symbol,
-            name: seen.name,
-            chain_id: seen.chain_id,
-            logo_url: seen.logo_url,
-            platform_url: seen.platform_url,
-            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
+            chain,
+            address,
+            symbol,
+            chain_id: self.count("chain_id", seen.chain_id),
+            name: self.optional_line("name", seen.name),
+            logo_url: self.url("logo_url", seen.logo_url),
+            platform_url: self.url("platform_url", seen.platform_url),
+            source_updated_at: self.optional_time("source_updated_at", seen.source_updated_at),
             revision: seen.revision,
         }
     }
 
     fn thesis(&mut self, seen: v1::ThesisObservation) -> ObservedThesis {
-        self.word("thesis.upstream_id", &seen.upstream_id, None, NAME);
-        self.text("thesis.text", &seen.text, TEXT);
-        let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
-        let updated_at = self.optional_time("thesis.updated_at", seen.updated_at.as_ref()).unwrap_or(created_at);
+        let upstream_id = self.word("upstream_id", seen.upstream_id, None, NAME);
+        let text = self.text("text", seen.text, TEXT);
+        let created_at = self.time("created_at", seen.created_at);
+        let updated_at = self.optional_time("updated_at", seen.updated_at).unwrap_or(created_at);
         if updated_at < created_at {
-            self.reject("thesis.updated_at", "must not be before created_at");
+            self.reject("updated_at", "must not be before created_at");
         }
         ObservedThesis {
-            upstream_id: seen.upstream_id,
-            profile: self.profile("thesis.profile", seen.profile),
-            token: self.token("thesis.token", seen.token),
-            text: seen.text,
-            likes: self.count("thesis.likes", seen.likes),
-            replies: self.count("thesis.replies", seen.replies),
+            upstream_id,
+            profile: self.required("profile", seen.profile, |reader, seen| reader.profile(seen)),
+            token: self.required("token", seen.token, |reader, seen| reader.token(seen)),
+            text,
+            likes: self.count("likes", seen.likes),
+            replies: self.count("replies", seen.replies),
             created_at,
             updated_at,
         }
     }
 
+    fn engagement(&mut self, seen: v1::EngagementObservation) -> ObservedEngagement {
+        ObservedEngagement {
+            upstream_id: self.word("upstream_id", seen.upstream_id, None, NAME),
+            likes: self.count("likes", seen.likes),
+            replies: self.count("replies", seen.replies),
+        }
+    }
+
     fn observation(&mut self, message: v1::Observation) -> Observation {
-        let observed_at = self.time("observed_at", message.observed_at.as_ref());
+        let observed_at = self.time("observed_at", message.observed_at);
         let seen = match message.observed {
-            Some(Observed::Thesis(seen)) => ObservedThing::Thesis(Box::new(self.thesis(seen))),
-            Some(Observed::Engagement(seen)) => {
-                self.word("engagement.upstream_id", &seen.upstream_id, None, NAME);
-                ObservedThing::Engagement(ObservedEngagement {
-                    upstream_id: seen.upstream_id,
-                    likes: self.count("engagement.likes", seen.likes),
-                    replies: self.count("engagement.replies", seen.replies),
-                })
-            }
+            Some(Observed::Thesis(seen)) => ObservedThing::Thesis(Box::new(self.within("thesis").thesis(seen))),
+            Some(Observed::Engagement(seen)) => ObservedThing::Engagement(self.within("engagement").engagement(seen)),
             Some(Observed::Deletion(seen)) => {
-                self.word("deletion.upstream_id", &seen.upstream_id, None, NAME);
-                ObservedThing::Deletion(seen.upstream_id)
+                ObservedThing::Deletion(self.within("deletion").word("upstream_id", seen.upstream_id, None, NAME))
             }
-            Some(Observed::Profile(seen)) => ObservedThing::Profile(Box::new(self.profile("profile", Some(seen)))),
-            Some(Observed::Token(seen)) => ObservedThing::Token(Box::new(self.token("token", Some(seen)))),
+            Some(Observed::Profile(seen)) => ObservedThing::Profile(Box::new(self.within("profile").profile(seen))),
+            Some(Observed::Token(seen)) => ObservedThing::Token(Box::new(self.within("token").token(seen))),
             None => {
                 self.reject("observed", "is required");
                 ObservedThing::Deletion(String::new())
