@@ -1,4 +1,4 @@
-//! The gRPC surface. It only converts messages and calls operations.
+//! The gRPC surface: the routes to the operations, streams, internal services, and the layers around every call.
 
 mod account;
 mod admin;

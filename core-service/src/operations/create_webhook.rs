@@ -120,10 +120,7 @@ async fn create(
     Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
 }
 
-/// Decrypts the signing secret of a webhook, for signing and for the response to its creation.
-///
-/// # Errors
-/// Fails if it was encrypted with another secret key.
+/// Decrypts the signing secret of a webhook. Fails if it was encrypted with another secret key.
 pub fn signing_secret(core: &Core, webhook: &Webhook) -> Result<String> {
     let plain = core.shared.keys.open(SealPurpose::WebhookSecret(&webhook.id), &webhook.secret);
     let secret = plain.and_then(|plain| String::from_utf8(plain).ok());

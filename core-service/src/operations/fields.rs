@@ -118,10 +118,7 @@ impl Fields {
         })
     }
 
-    /// Ends the checks.
-    ///
-    /// # Errors
-    /// Fails with `VALIDATION_FAILED`, which names all bad fields.
+    /// Ends the checks. Fails with `VALIDATION_FAILED`, which names all bad fields.
     pub fn finish(self) -> Result<()> {
         if self.errors.is_empty() { Ok(()) } else { Err(ApiError::validation(&self.errors).into()) }
     }

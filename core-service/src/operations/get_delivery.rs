@@ -9,9 +9,6 @@ use crate::{
 };
 
 /// Finds a delivery of the caller's project and environment.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, or when the store does not answer.
 pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<Delivery> {
     let missing = || missing(ErrorCode::DeliveryNotFound, id);
     core.shared.control.refresh().await?;

@@ -15,18 +15,12 @@ use crate::{
 };
 
 /// Finds a webhook of the caller's project and environment.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`
 pub(super) fn own_webhook<'a>(state: &'a ControlState, caller: &Caller, id: &str) -> Result<&'a Arc<Webhook>> {
     let is_own = |webhook: &&Arc<Webhook>| webhook.project_id == caller.project.id && webhook.live == caller.key.live;
     state.webhook(id).filter(is_own).ok_or_else(|| missing(ErrorCode::WebhookNotFound, id))
 }
 
 /// Finds a webhook of the caller's project and environment in the newest state.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub(super) async fn read_webhook(core: &Core, caller: &Caller, id: &str) -> Result<Arc<Webhook>> {
     core.shared.control.refresh().await?;
     own_webhook(&core.shared.control.state(), caller, id).cloned()

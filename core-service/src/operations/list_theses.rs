@@ -110,22 +110,25 @@ async fn rows(
     limit: usize,
 ) -> Result<Option<Vec<ListedThesis>>> {
     let (view, chain) = (&call.caller.view, &message.chain);
-    let Some(names) = resolve_names(core, view, message).await? else { return Ok(None) };
+    let Some((profile, tokens)) = resolve_names(core, view, message).await? else { return Ok(None) };
     if message.sort() == ThesisSort::LikesDesc {
-        let (profile, tokens, chain) = (names.profile, names.tokens, chain.clone());
+        let chain = chain.clone();
         let narrow = SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() };
         let after = position.map(|position| (position.likes, position.created_at, position.id));
         let index = (&core.search, call.caller.organization.id.as_str());
         return likes_page(index, &core.datasets, view, narrow, after, limit).await.map(Some);
     }
     let descending = message.sort() != ThesisSort::CreatedAtAsc;
-    let slices = Slices { scopes: names.scopes(chain.as_ref()), floor, to, descending };
+    let slices = Slices { scopes: scopes(profile, tokens, chain.as_ref()), floor, to, descending };
     let after = position.map(|position| (position.created_at, position.id));
     by_time(core, view, &slices, after, limit).await.map(Some)
 }
 
+/// The ids of a profile and of tokens.
+type Names = (Option<String>, Option<Vec<String>>);
+
 /// Finds the profile and the tokens that a request names; none if no profile matches.
-async fn resolve_names(core: &Core, view: &View, message: &v1::ListThesesRequest) -> Result<Option<ResolvedNames>> {
+async fn resolve_names(core: &Core, view: &View, message: &v1::ListThesesRequest) -> Result<Option<Names>> {
     let mut profile = None;
     if let Some(text) = &message.profile {
         profile = resolve::profile_id(&core.shared, view, &ProfileReference::Any(text.clone())).await?;
@@ -142,27 +145,19 @@ async fn resolve_names(core: &Core, view: &View, message: &v1::ListThesesRequest
     }
     let token = message.token.clone().map(|text| TokenReference::new(text, message.chain.clone()));
     let tokens = resolve::filtered_tokens(&core.shared, view, token.as_ref()).await?;
-    Ok(Some(ResolvedNames { profile, tokens }))
+    Ok(Some((profile, tokens)))
 }
 
-/// The profile and the tokens that a request names.
-struct ResolvedNames {
-    profile: Option<String>,
-    tokens: Option<Vec<String>>,
-}
-
-impl ResolvedNames {
-    /// Returns the index scopes that serve it.
-    fn scopes(self, chain: Option<&String>) -> Vec<IndexScope> {
-        match (self.profile, self.tokens, chain) {
-            (None, None, None) => vec![IndexScope::All],
-            (Some(profile), None, None) => vec![IndexScope::Profile(profile)],
-            (None, None, Some(chain)) => vec![IndexScope::Chain(chain.clone())],
-            (Some(profile), None, Some(chain)) => vec![IndexScope::ProfileChain(profile, chain.clone())],
-            (None, Some(tokens), _) => tokens.into_iter().map(IndexScope::Token).collect(),
-            (Some(profile), Some(tokens), _) => {
-                tokens.into_iter().map(|token| IndexScope::ProfileToken(profile.clone(), token)).collect()
-            }
+/// Returns the index scopes that serve a profile, tokens and a chain.
+fn scopes(profile: Option<String>, tokens: Option<Vec<String>>, chain: Option<&String>) -> Vec<IndexScope> {
+    match (profile, tokens, chain) {
+        (None, None, None) => vec![IndexScope::All],
+        (Some(profile), None, None) => vec![IndexScope::Profile(profile)],
+        (None, None, Some(chain)) => vec![IndexScope::Chain(chain.clone())],
+        (Some(profile), None, Some(chain)) => vec![IndexScope::ProfileChain(profile, chain.clone())],
+        (None, Some(tokens), _) => tokens.into_iter().map(IndexScope::Token).collect(),
+        (Some(profile), Some(tokens), _) => {
+            tokens.into_iter().map(|token| IndexScope::ProfileToken(profile.clone(), token)).collect()
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Reads profiles and tokens for live keys. The service requests unknown and old ones from the upstream.
+//! Reads profiles and tokens for live keys. The service requests unknown and old ones from the upstream. A read fails
+//! with `UPSTREAM_UNAVAILABLE` if it needs a lookup and the upstream cannot be reached.
 
 use std::sync::Arc;
 
@@ -54,9 +55,6 @@ async fn request(core: &Core, call: &Call, things: impl IntoIterator<Item = Thin
 
 /// Requests the profile that a reference names, in the order in which a reference is resolved. Returns true if a lookup
 /// found it.
-///
-/// # Errors
-/// `UPSTREAM_UNAVAILABLE`.
 pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
     let [id, upstream_id, handle] = reference.readings();
     // A text with several readings is no upstream id if it begins like an id or a handle of this service.
@@ -68,9 +66,6 @@ pub(super) async fn request_profile(core: &Core, call: &Call, reference: &Profil
 
 /// Requests the token that a reference names by chain and address: the upstream finds tokens by these alone. Returns
 /// true if the lookup found it.
-///
-/// # Errors
-/// `UPSTREAM_UNAVAILABLE`.
 pub(super) async fn request_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<bool> {
     let named = reference.chain_and_address().filter(|(chain, _)| reference.allows(chain));
     // Keeps the caller's spelling: the upstream may not accept another one.
@@ -81,9 +76,6 @@ pub(super) async fn request_token(core: &Core, call: &Call, reference: &TokenRef
 }
 
 /// Reads the profile that a reference names after its lookup at the upstream.
-///
-/// # Errors
-/// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 async fn requested_profile(
     core: &Core,
     call: &Call,
@@ -98,9 +90,6 @@ async fn requested_profile(
 
 /// Reads the profile that a reference names. If it is unknown or old, the upstream is requested first. The flag is true
 /// if the profile is old and its lookup failed.
-///
-/// # Errors
-/// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub(super) async fn read_profile(
     core: &Core,
     call: &Call,
@@ -123,9 +112,6 @@ pub(super) async fn read_profile(
 }
 
 /// Reads the token that a reference names, with the same rules as [`read_profile`].
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub(super) async fn read_token(
     core: &Core,
     call: &Call,
@@ -146,9 +132,6 @@ pub(super) async fn read_token(
 }
 
 /// Reads the token that a reference names. If it is unknown, the upstream is requested first.
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub(super) async fn find_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<(Dataset, Arc<Token>)> {
     if let Some(found) = resolve::token(core, call, reference).await? {
         return Ok(found);

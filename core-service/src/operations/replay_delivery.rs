@@ -23,26 +23,22 @@ pub async fn replay_delivery(
 ) -> Result<v1::ReplayDeliveryResponse> {
     call.demand_send()?;
     call.charge().await?;
-    core.idempotency.once(call, &message, async |seed: &str| replay_own(core, call, &message.id, seed).await).await
-}
-
-async fn replay_own(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::ReplayDeliveryResponse> {
-    let counted = own_delivery(core, call, id).await?;
-    if !counted.is_over() {
-        let message = "the delivery is still under way: replay it once it is delivered or failed";
-        return Err(Error::new(ErrorCode::DeliveryInProgress, message));
-    }
-    call.take_send()?;
-    // A repeated request completes the first attempt, with the time of the first.
-    let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
-    let delivery = replay(core, &counted, now_ms, seed).await?;
-    Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+    let perform = async |seed: &str| {
+        let counted = own_delivery(core, call, &message.id).await?;
+        if !counted.is_over() {
+            let message = "the delivery is still under way: replay it once it is delivered or failed";
+            return Err(Error::new(ErrorCode::DeliveryInProgress, message));
+        }
+        call.take_send()?;
+        // A repeated request completes the first attempt, with the time of the first.
+        let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
+        let delivery = replay(core, &counted, now_ms, seed).await?;
+        Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+    };
+    core.idempotency.once(call, &message, perform).await
 }
 
 /// Sends a delivery again, for any caller, as a new one named after the seed.
-///
-/// # Errors
-/// Fails if its event cannot be read, or if the store does not answer.
 pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
     let body = core.dispatcher.body_of(original).await?.to_vec();
     let replay = Delivery {

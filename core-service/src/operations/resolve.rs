@@ -69,10 +69,7 @@ pub(super) async fn token_ids(shared: &Shared, view: &View, reference: &TokenRef
     Ok(ids)
 }
 
-/// Finds the ids of the tokens that a filter names; none without a filter.
-///
-/// # Errors
-/// Fails with 422 on `token` if it names too many, or if the store does not answer.
+/// Finds the ids of the tokens that a filter names; none without a filter. Fails on `token` if it names too many.
 pub async fn filtered_tokens(
     shared: &Shared,
     view: &View,
@@ -100,10 +97,7 @@ pub async fn profile(
     }
 }
 
-/// Finds the one token that a reference names, if there is one.
-///
-/// # Errors
-/// `AMBIGUOUS_TOKEN` with the candidates when there are several, or when the store does not answer.
+/// Reads the one token that a reference names, if there is one. Several are `AMBIGUOUS_TOKEN` with the candidates.
 pub async fn token(core: &Core, call: &Call, reference: &TokenReference) -> Result<Option<(Dataset, Arc<Token>)>> {
     let view = &call.caller.view;
     let mut ids = token_ids(&core.shared, view, reference).await?;

@@ -26,32 +26,30 @@ pub async fn rotate_webhook_secret(
     message: v1::RotateWebhookSecretRequest,
 ) -> Result<v1::RotateWebhookSecretResponse> {
     call.charge().await?;
-    core.idempotency.once(call, &message, async |seed: &str| rotate(core, call, &message.id, seed).await).await
-}
-
-/// Rotates the secret of a webhook to one that is named after the seed.
-async fn rotate(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::RotateWebhookSecretResponse> {
-    let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
-    let purpose = SealPurpose::WebhookSecret(id);
-    let sealed = core.shared.keys.seal(purpose, secret.as_bytes());
-    let rotate = |state: &ControlState| {
-        let webhook = own_webhook(state, &call.caller, id)?;
-        call.demand_right(state)?;
-        // An earlier attempt of this request has rotated the secret.
-        if core.shared.keys.open(purpose, &webhook.secret).as_deref() == Some(secret.as_bytes()) {
-            return Ok((Vec::new(), Arc::clone(webhook)));
-        }
-        let rotated = Webhook {
-            secret: sealed.clone(),
-            secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
-            old_secret: Some(webhook.secret.clone()),
-            old_secret_until: call.now_ms + Webhook::GRACE_PERIOD_MS,
-            updated_at: webhook.next_update(call.now_ms),
-            ..Webhook::clone(webhook)
+    let perform = async |seed: &str| {
+        let secret = core.shared.keys.signing_secret(&format!("{} {seed}", message.id));
+        let purpose = SealPurpose::WebhookSecret(&message.id);
+        let sealed = core.shared.keys.seal(purpose, secret.as_bytes());
+        let rotate = |state: &ControlState| {
+            let webhook = own_webhook(state, &call.caller, &message.id)?;
+            call.demand_right(state)?;
+            // An earlier attempt of this request has rotated the secret.
+            if core.shared.keys.open(purpose, &webhook.secret).as_deref() == Some(secret.as_bytes()) {
+                return Ok((Vec::new(), Arc::clone(webhook)));
+            }
+            let rotated = Webhook {
+                secret: sealed.clone(),
+                secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
+                old_secret: Some(webhook.secret.clone()),
+                old_secret_until: call.now_ms + Webhook::GRACE_PERIOD_MS,
+                updated_at: webhook.next_update(call.now_ms),
+                ..Webhook::clone(webhook)
+            };
+            Ok((vec![ControlChange::Webhook(rotated.clone())], Arc::new(rotated)))
         };
-        Ok((vec![ControlChange::Webhook(rotated.clone())], Arc::new(rotated)))
+        let webhook = core.shared.control.change(call.actor().does("webhook.secret_rotated"), rotate).await?;
+        let secret = signing_secret(core, &webhook)?;
+        Ok(v1::RotateWebhookSecretResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
     };
-    let webhook = core.shared.control.change(call.actor().does("webhook.secret_rotated"), rotate).await?;
-    let secret = signing_secret(core, &webhook)?;
-    Ok(v1::RotateWebhookSecretResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
+    core.idempotency.once(call, &message, perform).await
 }

@@ -4,7 +4,7 @@
 //! after a start.
 
 use futures::future::try_join_all;
-use thesis_proto::v1::{self, SearchType};
+use thesis_proto::v1::{self, SearchSort, SearchType};
 
 use super::{
     fields::Fields,
@@ -24,62 +24,43 @@ use crate::{
     service::Core,
 };
 
-/// A checked request.
-struct SearchQuery {
-    parsed: ParsedSearch,
-    theses: bool,
-    profiles: bool,
-    tokens: bool,
-    /// The token of theses, and the tokens themselves.
-    token: Option<TokenReference>,
-    /// Bounds of theses; inclusive, unix milliseconds.
-    window: (Option<i64>, Option<i64>),
-    /// Sorts theses by time instead of by score.
-    newest: bool,
-    /// Rows of each kind.
-    limit: usize,
+/// Inclusive bounds, in unix milliseconds.
+type Window = (Option<i64>, Option<i64>);
+
+/// Checks a request. Returns the parsed text, the bounds of theses, and the limit of rows of each kind.
+fn check(message: &v1::SearchRequest) -> Result<(ParsedSearch, Window, usize)> {
+    let mut fields = Fields::default();
+    fields.length("q", &message.q, 1..=512);
+    let parsed = parse(&message.q);
+    if let Err(malformed) = &parsed {
+        fields.reject("q", malformed.0);
+    }
+    let known = |number: &i32| SearchType::try_from(*number).is_ok_and(|kind| kind != SearchType::Unspecified);
+    if !message.types.iter().all(known) {
+        fields.reject("types", "must be a list of theses, profiles and tokens");
+    }
+    fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+    fields.optional_length("token", message.token.as_deref(), 1..=200);
+    fields.optional_length("handle", message.handle.as_deref(), 1..=200);
+    if SearchSort::try_from(message.sort).is_err() {
+        fields.reject("sort", "must be relevance or created_at_desc");
+    }
+    let limit = fields.limit("limit", message.limit, 1..=50, 10);
+    let window = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
+    fields.finish()?;
+    Ok((parsed.map_err(Error::internal)?, window, limit))
 }
 
-impl SearchQuery {
-    fn read(message: &v1::SearchRequest) -> Result<Self> {
-        let mut fields = Fields::default();
-        fields.length("q", &message.q, 1..=512);
-        let parsed = parse(&message.q);
-        if let Err(malformed) = &parsed {
-            fields.reject("q", malformed.0);
-        }
-        let known = |number: &i32| SearchType::try_from(*number).is_ok_and(|kind| kind != SearchType::Unspecified);
-        if !message.types.iter().all(known) {
-            fields.reject("types", "must be a list of theses, profiles and tokens");
-        }
-        let wanted = |kind: SearchType| message.types.is_empty() || message.types.contains(&kind.into());
-        fields.optional_length("chain", message.chain.as_deref(), 1..=32);
-        fields.optional_length("token", message.token.as_deref(), 1..=200);
-        fields.optional_length("handle", message.handle.as_deref(), 1..=200);
-        if v1::SearchSort::try_from(message.sort).is_err() {
-            fields.reject("sort", "must be relevance or created_at_desc");
-        }
-        let limit = fields.limit("limit", message.limit, 1..=50, 10);
-        let window = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
-        fields.finish()?;
-        Ok(Self {
-            parsed: parsed.map_err(Error::internal)?,
-            theses: wanted(SearchType::Theses),
-            profiles: wanted(SearchType::Profiles),
-            tokens: wanted(SearchType::Tokens),
-            token: message.token.clone().map(|text| TokenReference::new(text, message.chain.clone())),
-            window,
-            newest: message.sort() == v1::SearchSort::CreatedAtDesc,
-            limit,
-        })
-    }
+/// True if a request is for rows of a kind.
+fn is_for(message: &v1::SearchRequest, kind: SearchType) -> bool {
+    message.types.is_empty() || message.types.contains(&kind.into())
 }
 
 pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<v1::SearchResponse> {
-    let query = SearchQuery::read(&message)?;
+    let (parsed, window, limit) = check(&message)?;
     call.charge().await?;
     let view = &call.caller.view;
-    let narrow = narrow(core, call, &message, &query).await?;
+    let narrow = narrow(core, call, &message, window).await?;
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
@@ -89,17 +70,17 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
         Ok(())
     })
     .await?;
-    let limit = query.limit;
-    let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
+    let limits = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens]
+        .map(|kind| if is_for(&message, kind) { limit } else { 0 });
+    let newest = message.sort() == SearchSort::CreatedAtDesc;
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-            let parsed = &query.parsed;
             // Twice the limit, since some rows may be deleted by now.
-            let theses = index.theses(&searched, parsed, &narrow, query.newest, of(query.theses, 2 * limit))?;
-            let profiles = index.profiles(&searched, parsed, &narrow, of(query.profiles, limit))?;
-            let tokens = index.tokens(&searched, parsed, &narrow, of(query.tokens, limit))?;
+            let theses = index.theses(&searched, &parsed, &narrow, newest, 2 * limits[0])?;
+            let profiles = index.profiles(&searched, &parsed, &narrow, limits[1])?;
+            let tokens = index.tokens(&searched, &parsed, &narrow, limits[2])?;
             Ok((theses, profiles, tokens))
         })
         .await?;
@@ -113,16 +94,22 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     Ok(v1::SearchResponse { result: Some(result) })
 }
 
-async fn narrow(core: &Core, call: &Call, message: &v1::SearchRequest, query: &SearchQuery) -> Result<SearchFilter> {
-    let (shared, view, (after, before)) = (&core.shared, &call.caller.view, query.window);
+async fn narrow(
+    core: &Core,
+    call: &Call,
+    message: &v1::SearchRequest,
+    (after, before): Window,
+) -> Result<SearchFilter> {
+    let (shared, view, chain) = (&core.shared, &call.caller.view, message.chain.clone());
     let floor = call.history_floor(after)?;
     // No row has an empty id, so a search restricted to an unknown profile finds nothing.
     let profile = match &message.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,
     };
-    let tokens = resolve::filtered_tokens(shared, view, query.token.as_ref()).await?;
-    let (chain, to) = (message.chain.clone(), before.unwrap_or(i64::MAX));
+    let token = message.token.clone().map(|text| TokenReference::new(text, chain.clone()));
+    let tokens = resolve::filtered_tokens(shared, view, token.as_ref()).await?;
+    let to = before.unwrap_or(i64::MAX);
     Ok(SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() })
 }
 

@@ -133,9 +133,7 @@ async fn verify_rows(
     Ok((answer, outcome, token))
 }
 
-/// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary.
-///
-/// # Errors
+/// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary. Fails with
 /// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis exists.
 async fn resync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
     let mut after_s = 60;

@@ -38,14 +38,17 @@ async fn result(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<
 #[test]
 fn wrong_forms_are_named() {
     let fine = query("run");
-    let taken = SearchQuery::read(&fine).unwrap();
-    assert!(taken.theses && taken.profiles && taken.tokens && !taken.newest && taken.limit == 10);
-    let tokens = SearchQuery::read(&v1::SearchRequest { types: vec![3], sort: 2, ..fine.clone() }).unwrap();
-    assert!(!tokens.theses && !tokens.profiles && tokens.tokens && tokens.newest);
+    let (_, _, limit) = check(&fine).unwrap();
+    let kinds = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens];
+    assert!(kinds.iter().all(|kind| is_for(&fine, *kind)) && limit == 10);
+    let tokens = v1::SearchRequest { types: vec![3], sort: 2, ..fine.clone() };
+    check(&tokens).unwrap();
+    assert_eq!(kinds.map(|kind| is_for(&tokens, kind)), [false, false, true]);
+    assert!(fine.sort() != SearchSort::CreatedAtDesc && tokens.sort() == SearchSort::CreatedAtDesc);
     let wrong = |change: fn(&mut v1::SearchRequest)| {
         let mut request = fine.clone();
         change(&mut request);
-        SearchQuery::read(&request).err().unwrap().api.param.clone().unwrap_or_default()
+        check(&request).unwrap_err().api.param.clone().unwrap_or_default()
     };
     assert_eq!(wrong(|request| request.q = String::new()), "q");
     assert_eq!(wrong(|request| request.q = "é".repeat(513)), "q");
