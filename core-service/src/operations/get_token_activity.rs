@@ -17,14 +17,6 @@ use crate::{
     tables::index_scope::IndexScope,
 };
 
-fn bucket(hour: &HourCounts) -> v1::TimelineBucket {
-    v1::TimelineBucket {
-        bucket_start: Some(from_millis(hour.start)),
-        theses: hour.theses,
-        unique_authors: hour.authors,
-    }
-}
-
 pub async fn get_token_activity(
     core: &Core,
     call: &Call,
@@ -38,6 +30,11 @@ pub async fn get_token_activity(
     let (_, token) = refresh::find_token(core, call, &reference).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
     let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
+    let bucket = |hour: &HourCounts| v1::TimelineBucket {
+        bucket_start: Some(from_millis(hour.start)),
+        theses: hour.theses,
+        unique_authors: hour.authors,
+    };
     let activity = v1::TokenActivity {
         token: Some(convert::row::token_ref(&token)),
         thesis_count_1h: day.last_1h,

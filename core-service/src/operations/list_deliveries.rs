@@ -36,13 +36,9 @@ pub async fn list_deliveries(
     let v1::ListDeliveriesRequest { id, limit: _, cursor, status: of_status, event_type: of_type, event_id } = message;
     let event = event_id.as_deref().unwrap_or_default();
     let name = list_name(&["deliveries", &id, &of_status.to_string(), &of_type.to_string(), event]);
-    let mut after: Option<LogPosition> = match cursor {
-        Some(cursor) => {
-            let position: TimePosition = signer.read(&name, &cursor).ok_or_else(Error::invalid_cursor)?;
-            Some((position.created_at, position.id))
-        }
-        None => None,
-    };
+    let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
+    let position = cursor.map(read).transpose()?;
+    let mut after: Option<LogPosition> = position.map(|position| (position.created_at, position.id));
     let mut data = Vec::new();
     let mut looked_at = 0;
     let mut has_more = true;

@@ -33,45 +33,43 @@ pub async fn test_webhook(
 ) -> Result<v1::TestWebhookResponse> {
     call.demand_send()?;
     call.charge().await?;
-    core.idempotency.once(call, &message, async |seed: &str| test(core, call, &message.id, seed).await).await
-}
-
-/// Sends an event. The event and its delivery are named after the seed.
-async fn test(core: &Core, call: &Call, id: &str, seed: &str) -> Result<v1::TestWebhookResponse> {
-    let webhook = read_webhook(core, &call.caller, id).await?;
-    call.take_send()?;
-    // A repeated request completes the first attempt, with the time of the first.
-    let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
-    let (profile, token) = a_profile_and_token();
-    let created = v1::ThesisCreatedData {
-        thesis_id: id::derive("th_", &["webhook test", seed]),
-        profile: Some(profile_ref(&profile)),
-        token: Some(token_ref(&token)),
-        text: TEXT.to_owned(),
-        created_at: Some(from_millis(now_ms)),
-        public_url: None,
+    let perform = async |seed: &str| {
+        let webhook = read_webhook(core, &call.caller, &message.id).await?;
+        call.take_send()?;
+        // A repeated request completes the first attempt, with the time of the first.
+        let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
+        let (profile, token) = a_profile_and_token();
+        let created = v1::ThesisCreatedData {
+            thesis_id: id::derive("th_", &["webhook test", seed]),
+            profile: Some(profile_ref(&profile)),
+            token: Some(token_ref(&token)),
+            text: TEXT.to_owned(),
+            created_at: Some(from_millis(now_ms)),
+            public_url: None,
+        };
+        let event = v1::Event {
+            id: id::derive("evt_", &["webhook test", seed]),
+            r#type: v1::EventType::ThesisCreated.into(),
+            created_at: Some(from_millis(now_ms)),
+            livemode: webhook.live,
+            source: v1::Source::Sandbox.into(),
+            test: Some(true),
+            data: Some(Data::ThesisCreated(created)),
+        };
+        let delivery = Delivery {
+            id: delivery_id(&webhook.id, now_ms, &["test", seed]),
+            webhook_id: webhook.id.clone(),
+            body: event_json(&event),
+            event_type: event.r#type,
+            event_id: event.id,
+            status: Status::Pending.into(),
+            next_attempt_at: Some(now_ms),
+            created_at: now_ms,
+            is_test: true,
+            ..Delivery::default()
+        };
+        let delivery = create_delivery(core, delivery).await?;
+        Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
     };
-    let event = v1::Event {
-        id: id::derive("evt_", &["webhook test", seed]),
-        r#type: v1::EventType::ThesisCreated.into(),
-        created_at: Some(from_millis(now_ms)),
-        livemode: webhook.live,
-        source: v1::Source::Sandbox.into(),
-        test: Some(true),
-        data: Some(Data::ThesisCreated(created)),
-    };
-    let delivery = Delivery {
-        id: delivery_id(&webhook.id, now_ms, &["test", seed]),
-        webhook_id: webhook.id.clone(),
-        body: event_json(&event),
-        event_type: event.r#type,
-        event_id: event.id,
-        status: Status::Pending.into(),
-        next_attempt_at: Some(now_ms),
-        created_at: now_ms,
-        is_test: true,
-        ..Delivery::default()
-    };
-    let delivery = create_delivery(core, delivery).await?;
-    Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+    core.idempotency.once(call, &message, perform).await
 }

@@ -79,41 +79,37 @@ pub async fn verify_thesis(
     call: &Call,
     message: v1::VerifyThesisRequest,
 ) -> Result<v1::VerifyThesisResponse> {
-    use v1::VerificationReason as Reason;
-
     let claim = Claim::read(message, call.now_ms)?;
     call.charge().await?;
     let floor = call.history_floor(Some(claim.from))?;
-    let fresh =
-        |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
-    let (mut answer, mut outcome, mut token) = verify_rows(core, call, &claim, floor).await?;
-    let mut served_from = v1::ServedFrom::Cache;
-    let mut again = outcome == Reason::ProfileNotFound && refresh::request_profile(core, call, &claim.author).await?;
+    let (mut answer, mut token) = verify_rows(core, call, &claim, floor).await?;
+    let is_missing = answer.reason() == v1::VerificationReason::ProfileNotFound;
+    let mut again = is_missing && refresh::request_profile(core, call, &claim.author).await?;
     again |= token.is_none() && refresh::request_token(core, call, &claim.token).await?;
     if again {
-        (answer, outcome, token) = verify_rows(core, call, &claim, floor).await?;
+        (answer, token) = verify_rows(core, call, &claim, floor).await?;
     }
-    if !fresh(outcome) && resync(core, call, &claim, token.as_deref()).await? {
+    let is_fresh = !call.caller.key.live || answer.verified || claim.to < call.now_ms - RESYNC_MS;
+    let mut served_from = v1::ServedFrom::Cache;
+    if !is_fresh && resync(core, call, &claim, token.as_deref()).await? {
         served_from = v1::ServedFrom::LiveSync;
-        (answer, outcome, token) = verify_rows(core, call, &claim, floor).await?;
+        (answer, token) = verify_rows(core, call, &claim, floor).await?;
     }
     answer.freshness = Some(v1::VerificationFreshness {
         checked_at: Some(from_millis(call.now_ms)),
         upstream_synced_at: synced_at(core, call, token.as_deref()).await?.map(from_millis),
         served_from: served_from.into(),
     });
-    answer.verified = outcome == Reason::Verified;
-    answer.reason = outcome.into();
     Ok(v1::VerifyThesisResponse { verification: Some(answer) })
 }
 
-/// Verifies a claim against the stored rows. Returns the answer without its reason, the reason, and the token.
+/// Verifies a claim against the stored rows. Returns the token too.
 async fn verify_rows(
     core: &Core,
     call: &Call,
     claim: &Claim,
     floor: Floor,
-) -> Result<(v1::ThesisVerification, v1::VerificationReason, Option<Arc<Token>>)> {
+) -> Result<(v1::ThesisVerification, Option<Arc<Token>>)> {
     let mut answer = v1::ThesisVerification {
         checks: Some(v1::VerificationChecks {
             contains: claim.contains.as_ref().map(|_| false),
@@ -129,8 +125,10 @@ async fn verify_rows(
         Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
         Err(error) => return Err(error),
     };
-    let outcome = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
-    Ok((answer, outcome, token))
+    let reason = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
+    answer.verified = reason == v1::VerificationReason::Verified;
+    answer.reason = reason.into();
+    Ok((answer, token))
 }
 
 /// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary. Fails with
