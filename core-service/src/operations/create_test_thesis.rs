@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use thesis_net::trace::{Kind as SpanKind, Span};
 use thesis_proto::{
-    error::{ApiError, FieldError},
     reference::{handle_form, symbol_form},
     v1,
 };
@@ -45,50 +44,39 @@ pub async fn create_test_thesis(
     fields.finish()?;
     call.charge().await?;
     let perform = async |seed: &str| {
-        let result = create(core, call, [handle, token, text], seed).await?;
-        Ok(v1::CreateTestThesisResponse { result: Some(result) })
+        let dataset = Dataset::Project(call.caller.project.id.clone());
+        let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
+        let (token_home, token) = self::token(core, call, &dataset, token).await?;
+        let id = id::derive("th_", &["test", seed]);
+        if profile_home.is_none() || token_home.is_none() {
+            check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
+        }
+        let thesis = Thesis {
+            id,
+            profile_id: profile.id.clone(),
+            token_id: token.id.clone(),
+            chain: token.chain.clone(),
+            text: text.to_owned(),
+            created_at: call.now_ms,
+            updated_at: call.now_ms,
+            sandbox_profile: profile_home == Some(Dataset::Sandbox),
+            sandbox_token: token_home == Some(Dataset::Sandbox),
+            ..Thesis::default()
+        };
+        let max_theses = Some(i64::from(call.caller.plan.test_theses));
+        let trace = call.meta.trace.to_stored();
+        let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
+        let appending = Span::step(SpanKind::Internal, || "append".into());
+        let written = core.datasets.create_thesis(&dataset, new).await?;
+        drop(appending);
+        let event = convert::entry::event(&dataset, &written.entry);
+        let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
+            return Err(Error::internal("the log answered with another entry"));
+        };
+        let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
+        Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis, event }) })
     };
     core.idempotency.once(call, &message, perform).await
-}
-
-/// Creates a thesis of an author on a token, named after the seed.
-async fn create(
-    core: &Core,
-    call: &Call,
-    [handle, token, text]: [&str; 3],
-    seed: &str,
-) -> Result<v1::TestThesisResult> {
-    let dataset = Dataset::Project(call.caller.project.id.clone());
-    let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
-    let (token_home, token) = self::token(core, call, &dataset, token).await?;
-    let id = id::derive("th_", &["test", seed]);
-    if profile_home.is_none() || token_home.is_none() {
-        check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
-    }
-    let thesis = Thesis {
-        id,
-        profile_id: profile.id.clone(),
-        token_id: token.id.clone(),
-        chain: token.chain.clone(),
-        text: text.to_owned(),
-        created_at: call.now_ms,
-        updated_at: call.now_ms,
-        sandbox_profile: profile_home == Some(Dataset::Sandbox),
-        sandbox_token: token_home == Some(Dataset::Sandbox),
-        ..Thesis::default()
-    };
-    let max_theses = Some(i64::from(call.caller.plan.test_theses));
-    let trace = call.meta.trace.to_stored();
-    let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
-    let appending = Span::step(SpanKind::Internal, || "append".into());
-    let written = core.datasets.create_thesis(&dataset, new).await?;
-    drop(appending);
-    let event = convert::entry::event(&dataset, &written.entry);
-    let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
-        return Err(Error::internal("the log answered with another entry"));
-    };
-    let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
-    Ok(v1::TestThesisResult { thesis, event })
 }
 
 /// Refuses a new handle or token if the project already has the plan's number. The check precedes the append, so
@@ -103,20 +91,19 @@ async fn check_new_names(
     let limit = i64::from(call.caller.plan.test_theses);
     let (name, theses) = (dataset.to_string(), &core.shared.theses);
     let totals = theses.dataset_totals(&name).await?;
-    let mut errors = Vec::new();
+    let mut fields = Fields::default();
     if is_new_handle && totals.profiles >= limit {
-        let rule = format!("a project has at most {limit} test handles; use one of those it has");
-        errors.push(FieldError::new("handle", rule));
+        fields.reject("handle", format!("a project has at most {limit} test handles; use one of those it has"));
     }
     if is_new_token && totals.tokens >= limit {
-        let rule = format!("a project has at most {limit} test tokens; use one of those it has");
-        errors.push(FieldError::new("token", rule));
+        fields.reject("token", format!("a project has at most {limit} test tokens; use one of those it has"));
     }
+    let checked = fields.finish();
     // The thesis exists if an earlier attempt of this request was written after the names were read here.
-    if errors.is_empty() || theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
+    if checked.is_err() && theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
         return Ok(());
     }
-    Err(ApiError::validation(&errors).into())
+    checked
 }
 
 /// Finds the profile with a handle and its dataset; none if the profile is new.
