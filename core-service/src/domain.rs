@@ -16,6 +16,7 @@ pub mod member_key;
 pub mod observation;
 pub mod operation;
 pub mod plan;
+pub mod reference;
 pub mod retry;
 pub mod row;
 pub mod scope;

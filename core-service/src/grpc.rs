@@ -1,4 +1,4 @@
-//! The gRPC surface. It only converts messages and calls operations.
+//! The gRPC surface: the routes to the operations, streams, internal services, and the layers around every call.
 
 mod account;
 mod admin;
@@ -6,27 +6,19 @@ mod answer;
 mod deadline;
 mod delivery;
 mod entrance;
-mod event;
 mod exposure;
-mod fields;
 mod gate;
 mod guard;
 mod ingest;
 mod measured;
-mod meta;
 mod peer;
-mod profile;
 mod reflection;
-mod search;
+mod routes;
 mod stream;
 mod subscribe;
-mod test_data;
 #[cfg(test)]
 mod tests;
-mod thesis;
-mod token;
 mod traced;
-mod webhook;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -113,53 +105,40 @@ fn guarded(routes: Routes, guard: Guard) -> Routes {
 
 /// Adds services of a core to routes.
 macro_rules! with_services {
-    ($routes:expr, $api:ident, $($server:ident),+) => {
-        $routes$(.add_service($server::new($api.clone()).max_decoding_message_size(MAX_MESSAGE)))+
-    };
+    ($routes:expr, $api:expr, $($module:ident::$server:ident),+) => {{
+        let api = $api;
+        $routes$(.add_service(v1::$module::$server::new(api.clone()).max_decoding_message_size(MAX_MESSAGE)))+
+    }};
 }
 
 /// The services for callers with a key.
 fn public_services(core: &Arc<Core>) -> Routes {
-    use v1::{
-        event_service_server::EventServiceServer, meta_service_server::MetaServiceServer,
-        profile_service_server::ProfileServiceServer, search_service_server::SearchServiceServer,
-        test_data_service_server::TestDataServiceServer, thesis_service_server::ThesisServiceServer,
-        token_service_server::TokenServiceServer, webhook_service_server::WebhookServiceServer,
-    };
-    let api = Api::new(core);
     with_services!(
         Routes::default(),
-        api,
-        ThesisServiceServer,
-        EventServiceServer,
-        MetaServiceServer,
-        ProfileServiceServer,
-        TokenServiceServer,
-        SearchServiceServer,
-        TestDataServiceServer,
-        WebhookServiceServer
+        Api::new(core),
+        thesis_service_server::ThesisServiceServer,
+        event_service_server::EventServiceServer,
+        meta_service_server::MetaServiceServer,
+        profile_service_server::ProfileServiceServer,
+        token_service_server::TokenServiceServer,
+        search_service_server::SearchServiceServer,
+        test_data_service_server::TestDataServiceServer,
+        webhook_service_server::WebhookServiceServer
     )
 }
 
 /// All services.
 fn services(core: &Arc<Core>) -> Routes {
-    use v1::{
-        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
-        delivery_service_server::DeliveryServiceServer, gate_service_server::GateServiceServer,
-        ingest_service_server::IngestServiceServer, peer_service_server::PeerServiceServer,
-        stream_service_server::StreamServiceServer,
-    };
-    let api = Api::new(core);
     with_services!(
         public_services(core),
-        api,
-        StreamServiceServer,
-        DeliveryServiceServer,
-        GateServiceServer,
-        AdminServiceServer,
-        AccountServiceServer,
-        IngestServiceServer,
-        PeerServiceServer
+        Api::new(core),
+        stream_service_server::StreamServiceServer,
+        delivery_service_server::DeliveryServiceServer,
+        gate_service_server::GateServiceServer,
+        admin_service_server::AdminServiceServer,
+        account_service_server::AccountServiceServer,
+        ingest_service_server::IngestServiceServer,
+        peer_service_server::PeerServiceServer
     )
 }
 

@@ -1,4 +1,5 @@
-//! The operations, one file each.
+//! The operations, one file each. An operation checks the fields of its message, charges the call, acts and answers. It
+//! fails with `VALIDATION_FAILED` for bad fields, and if the store does not answer; its header names its other errors.
 //!
 //! # Recipe: an operation
 //!
@@ -9,8 +10,8 @@
 //!    `proto/src/json/tests.rs`. `SECRET` of proto's build script names messages with a secret.
 //! 2. `domain/operation.rs`: a line with scope, class, feature, and whether it needs a test key; `is_repeatable` if it
 //!    takes an idempotency key.
-//! 3. A file here. It checks the whole message, then charges, then works. Its method is in the file of its service in
-//!    `grpc/`.
+//! 3. A file here. It checks the whole message, then charges, then works. Its row in the table of its service in
+//!    `grpc/routes.rs`.
 //! 4. `rest-edge/src/v1/tokens.rs`: the route, with every code that it can fail with, and its handler.
 //! 5. `rest-edge/examples/getThesisVelocity.json`, recorded from a response, and its name in
 //!    `rest-edge/src/openapi/examples.rs`.
@@ -23,12 +24,15 @@
 
 pub mod account;
 pub mod admin;
+pub mod create_stream_ticket;
 pub mod create_test_thesis;
 pub mod create_webhook;
 pub mod delete_webhook;
 pub mod ended_sessions;
+pub mod fields;
 pub mod get_delivery;
 pub mod get_event;
+pub mod get_me;
 pub mod get_profile;
 pub mod get_profile_wallets;
 pub mod get_thesis;
@@ -37,6 +41,7 @@ pub mod get_token;
 pub mod get_token_activity;
 pub mod get_usage;
 pub mod get_webhook;
+pub mod ingest;
 pub mod list_deliveries;
 pub mod list_events;
 pub mod list_theses;
@@ -45,9 +50,10 @@ pub mod missing;
 pub mod open_stream;
 mod refresh;
 pub mod replay_delivery;
-pub mod resolve;
+mod resolve;
 pub mod rotate_webhook_secret;
 pub mod search;
+pub mod semantic_search;
 pub mod stream_tickets;
 pub mod test_webhook;
 mod theses;

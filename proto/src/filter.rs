@@ -7,7 +7,7 @@ pub use self::interest::Interest;
 use crate::{
     error::FieldError,
     names::EVENT_TYPES,
-    reference::{TokenReference, handle_form, is_handle},
+    reference::{TokenReadings, handle_form, is_handle},
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
 
@@ -20,7 +20,7 @@ pub const MAX_VALUE_CHARS: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompiledFilter {
     types: Vec<EventType>,
-    tokens: Vec<TokenReference>,
+    tokens: Vec<TokenReadings>,
     handles: Vec<String>,
     chains: Vec<String>,
 }
@@ -41,7 +41,7 @@ impl CompiledFilter {
             }
         }
         if let Some(filters) = filters {
-            filter.tokens = compile("token", &filters.token, TokenReference::parse, &mut errors);
+            filter.tokens = compile("token", &filters.token, TokenReadings::parse, &mut errors);
             filter.handles = compile("handle", &filters.handle, parse_handle, &mut errors);
             filter.chains = compile("chain", &filters.chain, |chain| Some(chain.to_owned()), &mut errors);
         }
@@ -78,7 +78,7 @@ impl CompiledFilter {
 
     /// The token references; empty means any.
     #[must_use]
-    pub fn tokens(&self) -> &[TokenReference] {
+    pub fn tokens(&self) -> &[TokenReadings] {
         &self.tokens
     }
 

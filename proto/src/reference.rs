@@ -11,7 +11,7 @@ use crate::v1::TokenRef;
 /// The readings of a reference to tokens. A lookup tries them in the order of the fields, and the first that finds a
 /// token counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenReference {
+pub struct TokenReadings {
     /// A `tk_` id.
     pub id: Option<String>,
     /// A chain and the form of an address on it.
@@ -22,7 +22,7 @@ pub struct TokenReference {
     pub symbol: String,
 }
 
-impl TokenReference {
+impl TokenReadings {
     /// Reads a reference; `None` if the text is no reference.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn every_reading_of_a_reference() {
         let read = |text| {
-            let TokenReference { id, on_chain, address, symbol } = TokenReference::parse(text).unwrap();
+            let TokenReadings { id, on_chain, address, symbol } = TokenReadings::parse(text).unwrap();
             (id.is_some(), on_chain, address, symbol)
         };
         let some = |text: &str| Some(text.to_owned());
@@ -130,7 +130,7 @@ mod tests {
         let sui = Some(("0x2".to_owned(), ":sui::SUI".to_owned()));
         assert_eq!(read("0x2::sui::SUI"), (false, sui, some("0x2::sui::SUI"), "$0X2::SUI::SUI".to_owned()));
         for nothing in ["", "$", ":", ":a", "a:"] {
-            assert_eq!(TokenReference::parse(nothing), None, "{nothing}");
+            assert_eq!(TokenReadings::parse(nothing), None, "{nothing}");
         }
     }
 

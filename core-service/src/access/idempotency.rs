@@ -17,7 +17,6 @@ use tonic::{Code, Status};
 
 use super::gate::Call;
 use crate::{
-    domain::operation::Operation,
     error::{Error, Result},
     keys::key_ring::{KeyRing, SealPurpose},
     store::{Expect, SharedBackend, StoreResult},
@@ -75,7 +74,6 @@ impl Idempotency {
     pub async fn once<M: Message, T: Message + Default>(
         &self,
         call: &Call,
-        operation: Operation,
         message: &M,
         perform: impl AsyncFnOnce(&str) -> Result<T>,
     ) -> Result<T> {
@@ -89,7 +87,7 @@ impl Idempotency {
             key: idempotency_key.to_owned(),
         };
         let mut hasher = Sha256::new();
-        hasher.update(operation.name());
+        hasher.update(call.operation.name());
         hasher.update(message.encode_to_vec());
         let kept = StoredRequest {
             request: hasher.finalize().to_vec(),

@@ -232,10 +232,10 @@ pub(super) fn finish(call: &Call, metadata: &mut MetadataMap) {
 
 /// Answers a public operation: the gate, then `work`, which checks the shape, charges the quota and runs the operation.
 pub(super) async fn answer<M, T, F>(
-    core: &Core,
+    core: &Arc<Core>,
     operation: Operation,
     request: Request<M>,
-    work: impl FnOnce(Arc<Call>, M) -> F,
+    work: impl FnOnce(Arc<Core>, Arc<Call>, M) -> F,
 ) -> Result<Response<T>, Status>
 where
     F: Future<Output = Outcome<T>>,
@@ -243,7 +243,20 @@ where
     let mut meta = meta(core, &request);
     let traced = Traced::begin(core, operation, &mut meta);
     let sampled = traced.as_deref().and_then(Traced::sampled);
-    let answering = answer_traced(core, operation, meta, request, work, traced.as_deref());
+    let answering = async {
+        let call = Arc::new(admit(core, operation, meta).await?);
+        if let Some(traced) = &traced {
+            traced.called_by(&call.caller.key.id);
+        }
+        match reached(core, work(Arc::clone(core), Arc::clone(&call), request.into_inner())).await {
+            Ok(message) => {
+                let mut response = Response::new(message);
+                finish(&call, response.metadata_mut());
+                Ok(response)
+            }
+            Err(error) => Err(failed(core, &call, &error, operation)),
+        }
+    };
     let outcome = trace::within(sampled, answering).await;
     if let Some(traced) = traced {
         traced.end(&outcome);
@@ -262,35 +275,7 @@ where
     T: Send + 'static,
     F: Future<Output = Outcome<T>> + Send + 'static,
 {
-    let work = |call, message| core.run_to_end(work(Arc::clone(core), call, message));
-    answer(core, operation, request, work).await
-}
-
-/// Answers a public operation, with a line in the access log and a span if enabled.
-async fn answer_traced<M, T, F>(
-    core: &Core,
-    operation: Operation,
-    meta: RequestMeta,
-    request: Request<M>,
-    work: impl FnOnce(Arc<Call>, M) -> F,
-    traced: Option<&Traced>,
-) -> Result<Response<T>, Status>
-where
-    F: Future<Output = Outcome<T>>,
-{
-    let call = Arc::new(admit(core, operation, meta).await?);
-    if let Some(traced) = traced {
-        traced.called_by(&call.caller.key.id);
-    }
-    let outcome = reached(core, work(Arc::clone(&call), request.into_inner())).await;
-    match outcome {
-        Ok(message) => {
-            let mut response = Response::new(message);
-            finish(&call, response.metadata_mut());
-            Ok(response)
-        }
-        Err(error) => Err(failed(core, &call, &error, operation)),
-    }
+    answer(core, operation, request, |own, call, message| core.run_to_end(work(own, call, message))).await
 }
 
 /// Demands the service credential.

@@ -18,20 +18,22 @@ use crate::{
     domain::{dataset::Dataset, row::NewThesis},
     error::Result as Outcome,
     ingest::upstream::Upstream,
+    operations::ingest::ingest,
+    service::Core,
 };
 
-impl Api {
-    /// Writes a thesis or observations at this core, which may or may not own the log.
-    async fn write(&self, dataset: &Dataset, command: Written) -> Outcome<Answer> {
-        Ok(match command {
-            Written::Thesis(new) => {
-                let appended = self.core.datasets.create_here(dataset, *new).await?;
-                Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.encode_to_vec().into() })
-            }
-            Written::Observations(request) => Answer::Observations(self.take_in(request).await?),
-        })
-    }
+/// Writes a thesis or observations at this core, which may or may not own the log.
+async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answer> {
+    Ok(match command {
+        Written::Thesis(new) => {
+            let appended = core.datasets.create_here(dataset, *new).await?;
+            Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.encode_to_vec().into() })
+        }
+        Written::Observations(request) => Answer::Observations(ingest(core, request).await?),
+    })
+}
 
+impl Api {
     /// Returns the dataset of a request, if the request is for this core.
     fn meant(&self, core: &str, dataset: &str) -> Result<Dataset, Status> {
         if core != self.core.shared.replica {
@@ -39,19 +41,17 @@ impl Api {
         }
         Dataset::parse(dataset).ok_or_else(|| unreadable("dataset"))
     }
-}
 
-fn unreadable(what: &str) -> Status {
-    Status::invalid_argument(format!("{what}: cannot be read"))
-}
-
-impl Api {
     /// Returns the upstream, if the request is for this core and it leads.
     fn led(&self, core: &str) -> Result<&Arc<Upstream>, Status> {
         let upstream = self.core.upstream.as_ref().filter(|upstream| upstream.leads());
         let upstream = upstream.filter(|_| core == self.core.shared.replica);
         upstream.ok_or_else(|| Status::failed_precondition("another core is meant"))
     }
+}
+
+fn unreadable(what: &str) -> Status {
+    Status::invalid_argument(format!("{what}: cannot be read"))
 }
 
 /// A parsed command.
@@ -76,10 +76,10 @@ impl PeerService for Api {
             Some(Command::Observations(request)) => Written::Observations(request),
             None => return Err(unreadable("command")),
         };
-        let api = self.clone();
+        let core = Arc::clone(&self.core);
         let written = async move {
-            let core = Arc::clone(&api.core);
-            let answer = core.run_to_end(async move { api.write(&dataset, command).await }).await;
+            let writer = Arc::clone(&core);
+            let answer = core.run_to_end(async move { write(&writer, &dataset, command).await }).await;
             let answer = answer.map_err(|error| {
                 let request_id = core.gate.new_request_id();
                 status(&error, &request_id, "PeerService/Append")

@@ -19,18 +19,15 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::{admit, error_status, failed, finish, internal, meta, reached, service_only, status},
-    event::compile,
-    fields::Fields,
-    thesis::CURSOR,
 };
 use crate::{
-    access::{gate::Call, open_streams::HeldStream},
     domain::{dataset::Dataset, operation::Operation},
-    error::{Error, Result as Outcome},
+    error::Result as Outcome,
     log::forward::read_forward,
     operations::{
-        open_stream::{StreamQuery, begin, take_place},
-        stream_tickets::{self, FoundTicket, find_ticket, use_ticket},
+        fields::Fields,
+        open_stream::open_stream,
+        stream_tickets::{self, find_ticket},
     },
     service::Core,
 };
@@ -39,71 +36,6 @@ use crate::{
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Ends in one message.
 const MAX_ENDS: usize = 1_000;
-
-/// The path of the list of the same events, under `/v1/events`.
-fn history_path(message: &v1::OpenRequest) -> String {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    let types: Vec<&str> = message.types().map(thesis_proto::names::event_type_name).collect();
-    let filters = message.filters.clone().unwrap_or_default();
-    for (name, values) in [
-        ("types", types.join(",")),
-        ("token", filters.token.join(",")),
-        ("handle", filters.handle.join(",")),
-        ("chain", filters.chain.join(",")),
-    ] {
-        if !values.is_empty() {
-            query.append_pair(name, &values);
-        }
-    }
-    let query = query.finish();
-    if query.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{query}") }
-}
-
-/// Opens a stream, adds a subscription, or both.
-async fn open(
-    core: &Arc<Core>,
-    call: &Call,
-    message: &v1::OpenRequest,
-    ticket: Option<FoundTicket>,
-) -> Outcome<v1::OpenResponse> {
-    let mut fields = Fields::default();
-    // Field names of the transports.
-    let added = message.kind() == OpenKind::Subscription;
-    let (prefix, cursor) = if added { ("filters.", "cursor") } else { ("", "from_cursor") };
-    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), prefix);
-    fields.optional_length(cursor, message.cursor.as_deref(), CURSOR);
-    fields.finish()?;
-    call.charge().await?;
-    let query = StreamQuery::read(core, call, filter, history_path(message), message.cursor.as_deref())?;
-    let held = match message.kind() {
-        OpenKind::Subscription | OpenKind::Check => None,
-        OpenKind::Unspecified | OpenKind::Place => Some(HeldStream {
-            key_id: call.caller.key_id().into(),
-            expires_at: call.caller.key.expires_at,
-            slot: take_place(core, call).await?,
-            ticket: ticket.as_ref().map(|ticket| ticket.hash().to_owned()),
-        }),
-    };
-    let begun = match message.kind() {
-        OpenKind::Place | OpenKind::Check => v1::OpenResponse::default(),
-        kind => begin(core, call, query, kind == OpenKind::Subscription).await?,
-    };
-    if let Some(held) = held {
-        if let Some(ticket) = ticket {
-            let (in_use, session, stream) = (Arc::clone(core), message.session.clone(), message.stream);
-            let using = async move { use_ticket(&in_use, ticket, &session, stream).await };
-            if !core.run_to_end(using).await? {
-                return Err(Error::new(
-                    ErrorCode::InvalidApiKey,
-                    "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
-                ));
-            }
-        }
-        let added = core.open_streams.add(&message.session, message.stream, held);
-        added.map_err(|_| Error::from(ApiError::unavailable()))?;
-    }
-    Ok(begun)
-}
 
 /// Read state of one dataset in a call of `Tail`.
 struct TailRead {
@@ -186,12 +118,12 @@ impl StreamService for Api {
             let found = reached(core, find_ticket(core, text)).await;
             ticket = found.map_err(|error| status(&error, &meta.request_id, Operation::Open.name()))?;
             // No key has this id: an unknown ticket is reported and counted like a wrong key.
-            meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
+            meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |found| found.ticket.key_id.clone()));
         }
         let is_indirect = meta.key_id.is_some();
         let call = admit(core, Operation::Open, meta).await;
         let call = call.map_err(|status| if is_indirect { as_key(status) } else { status })?;
-        let opened = reached(core, open(core, &call, &message, ticket)).await;
+        let opened = reached(core, open_stream(core, &call, message, ticket)).await;
         let mut response = Response::new(opened.map_err(|error| failed(core, &call, &error, Operation::Open))?);
         finish(&call, response.metadata_mut());
         Ok(response)
@@ -205,9 +137,9 @@ impl StreamService for Api {
         let ends = UnboundedReceiverStream::new(ends).ready_chunks(MAX_ENDS);
         let ends = ends.map(|ends| Ok(v1::EndingsResponse { ends }));
         let hello = once(async { Ok(v1::EndingsResponse::default()) });
-        let stop = self.core.stop.clone();
+        let stopped = self.core.stop.clone().cancelled_owned();
         // The session lasts as long as the call. A stopping core has already ended every stream.
-        let session = hello.chain(ends).take_until(async move { stop.cancelled().await }).map(move |message| {
+        let session = hello.chain(ends).take_until(stopped).map(move |message| {
             let _session = &guard;
             message
         });
@@ -238,8 +170,7 @@ impl StreamService for Api {
                 None => pending().boxed(),
             });
         }
-        let stop = self.core.stop.clone();
-        Ok(Response::new(select_all(tails).take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(Response::new(select_all(tails).take_until(self.core.stop.clone().cancelled_owned()).boxed()))
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
@@ -249,7 +180,7 @@ impl StreamService for Api {
         let dataset = dataset.ok_or_else(|| Status::unavailable("the store has no such generation of this log"))?;
         internal(&self.core, "StreamService/Read", async {
             let mut fields = Fields::default();
-            let filter = compile(&mut fields, &types, filters.as_ref(), "");
+            let filter = fields.filter(&types, filters.as_ref(), "");
             fields.finish()?;
             let upto = self.core.datasets.refresh(&dataset).await?;
             read_forward(&self.core.shared, &dataset, &filter, after, upto).await

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::{Request, Response, Status};
 
 use super::answer::{error_status, meta, trusted};
-use crate::service::Core;
+use crate::{access::gate::RequestMeta, service::Core};
 
 /// Events are read in pieces of about this size.
 const PIECE: usize = 16 * 1024;
@@ -48,24 +48,7 @@ pub(super) async fn subscribe(
     let waiting = VecDeque::from_iter(
         [Message::Heartbeat(v1::StreamHeartbeat { cursor })].into_iter().chain(gap.map(Message::Gap)),
     );
-    let call = SubscribeCall {
-        stream: Some(stream),
-        subscription,
-        waiting,
-        heartbeats,
-        request_id: meta.request_id.clone(),
-        why_ended: Box::new({
-            let core = Arc::clone(core);
-            move || {
-                let now_ms = core.shared.clock.now_ms();
-                let error = core.gate.authenticate(&meta, now_ms).err().map_or_else(
-                    || ApiError::new(ErrorCode::ApiKeyRevoked, "this API key has lost its rights; use another one"),
-                    |error| *error.api,
-                );
-                error_status(&error, &meta.request_id)
-            }
-        }),
-    };
+    let call = SubscribeCall { core: Arc::clone(core), meta, stream: Some(stream), subscription, waiting, heartbeats };
     let messages = unfold(call, |mut call| async move {
         let message = call.next().await?;
         Some((message.map(|message| v1::SubscribeResponse { message: Some(message) }), call))
@@ -77,15 +60,14 @@ pub(super) async fn subscribe(
 
 /// One open subscription.
 struct SubscribeCall {
+    core: Arc<Core>,
+    meta: RequestMeta,
     /// None once it has ended.
     stream: Option<OpenStream>,
     subscription: Subscription,
     /// Messages that the caller has not received yet.
     waiting: VecDeque<Message>,
     heartbeats: Interval,
-    request_id: String,
-    /// Signals the reason why the key lost its rights.
-    why_ended: Box<dyn Fn() -> Status + Send>,
 }
 
 impl SubscribeCall {
@@ -125,9 +107,16 @@ impl SubscribeCall {
 
     fn end(&mut self, end: EndReason) -> Status {
         self.stream = None;
-        match end {
-            EndReason::Revoked => (self.why_ended)(),
-            EndReason::Reconnect | EndReason::Replaced => error_status(&ApiError::unavailable(), &self.request_id),
-        }
+        let error = match end {
+            EndReason::Revoked => {
+                let refused = self.core.gate.authenticate(&self.meta, self.core.shared.clock.now_ms()).err();
+                refused.map_or_else(
+                    || ApiError::new(ErrorCode::ApiKeyRevoked, "this API key has lost its rights; use another one"),
+                    |error| *error.api,
+                )
+            }
+            EndReason::Reconnect | EndReason::Replaced => ApiError::unavailable(),
+        };
+        error_status(&error, &self.meta.request_id)
     }
 }

@@ -1,6 +1,6 @@
 //! Selects the entries of a view's logs that can match an event filter, by the index of one dimension.
 
-use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
+use thesis_proto::{filter::CompiledFilter, reference::TokenReadings};
 
 use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
 
@@ -49,8 +49,8 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
 }
 
 /// The ids of all tokens that a reference means or meant, in any reading.
-async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
-    let TokenReference { id, on_chain, address, symbol } = reference;
+async fn tokens(shared: &Shared, view: &View, reference: &TokenReadings) -> Result<Vec<String>> {
+    let TokenReadings { id, on_chain, address, symbol } = reference;
     let limit = MAX_SCOPES + 1;
     let mut ids: Vec<String> = id.iter().cloned().collect();
     if let Some((chain, address)) = on_chain {

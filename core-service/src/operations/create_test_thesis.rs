@@ -1,22 +1,24 @@
-//! Creates a test thesis that only its project sees, with its event.
+//! Creates a test thesis that only its project sees, with its event. It refers to profiles and tokens of the sandbox.
+//! Other names become the project's own, up to the plan's number of test theses. Afterwards the project's oldest theses
+//! beyond that number are deleted.
 
 use std::sync::Arc;
 
 use thesis_net::trace::{Span, SpanKind};
 use thesis_proto::{
-    error::{ApiError, FieldError},
     reference::{handle_form, symbol_form},
     v1,
 };
 
-use super::theses::with_references;
+use super::{fields::Fields, theses::with_references};
 use crate::{
     access::gate::Call,
     convert,
     domain::{
-        dataset::{Dataset, View},
+        dataset::Dataset,
         entry::Kind,
-        handle, id,
+        handle::{self, is_test_handle, is_test_symbol},
+        id,
         row::{NewThesis, Profile, Thesis, Token},
     },
     error::{Error, Result},
@@ -24,61 +26,57 @@ use crate::{
     service::Core,
 };
 
-/// A test thesis to create, with checked shape.
-#[derive(Clone, Debug)]
-pub struct NewTestThesis {
-    /// With or without `@`.
-    pub handle: String,
-    /// With or without `$`.
-    pub token: String,
-    /// The text.
-    pub text: String,
-}
-
-/// Creates a test thesis, named after the seed. It refers to profiles and tokens of the sandbox. Other names become the
-/// project's own, up to the plan's number of test theses. Afterwards the project's oldest theses beyond that number are
-/// deleted.
-///
-/// # Errors
-/// Fails if a handle or token is new and the project has no room for it, or if the store does not answer.
 pub async fn create_test_thesis(
     core: &Core,
     call: &Call,
-    new: &NewTestThesis,
-    seed: &str,
-) -> Result<v1::TestThesisResult> {
-    let view = &call.caller.view;
-    let dataset = Dataset::Project(call.caller.project.id.clone());
-    let (profile_home, profile) = profile(core, call, view, &dataset, &new.handle).await?;
-    let (token_home, token) = token(core, call, view, &dataset, &new.token).await?;
-    let id = id::derive("th_", &["test", seed]);
-    if profile_home.is_none() || token_home.is_none() {
-        check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
+    message: v1::CreateTestThesisRequest,
+) -> Result<v1::CreateTestThesisResponse> {
+    let mut fields = Fields::default();
+    let handle = fields.required("handle", message.handle.as_deref(), 1..=41);
+    let token = fields.required("token", message.token.as_deref(), 1..=140);
+    let text = fields.required("text", message.text.as_deref(), 1..=2000);
+    if !is_test_handle(handle) {
+        fields.reject("handle", "must be letters, digits, `_`, `.`, `-` after an optional `@`");
     }
-    let thesis = Thesis {
-        id,
-        profile_id: profile.id.clone(),
-        token_id: token.id.clone(),
-        chain: token.chain.clone(),
-        text: new.text.clone(),
-        created_at: call.now_ms,
-        updated_at: call.now_ms,
-        sandbox_profile: profile_home == Some(Dataset::Sandbox),
-        sandbox_token: token_home == Some(Dataset::Sandbox),
-        ..Thesis::default()
+    if !is_test_symbol(token) {
+        fields.reject("token", "must be letters, digits, `_`, `.`, `-` after an optional `$`");
+    }
+    fields.finish()?;
+    call.charge().await?;
+    let perform = async |seed: &str| {
+        let dataset = Dataset::Project(call.caller.project.id.clone());
+        let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
+        let (token_home, token) = self::token(core, call, &dataset, token).await?;
+        let id = id::derive("th_", &["test", seed]);
+        if profile_home.is_none() || token_home.is_none() {
+            check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
+        }
+        let thesis = Thesis {
+            id,
+            profile_id: profile.id.clone(),
+            token_id: token.id.clone(),
+            chain: token.chain.clone(),
+            text: text.to_owned(),
+            created_at: call.now_ms,
+            updated_at: call.now_ms,
+            sandbox_profile: profile_home == Some(Dataset::Sandbox),
+            sandbox_token: token_home == Some(Dataset::Sandbox),
+            ..Thesis::default()
+        };
+        let max_theses = Some(i64::from(call.caller.plan.test_theses));
+        let trace = call.meta.trace.to_stored();
+        let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
+        let appending = Span::step(SpanKind::Internal, || "append".into());
+        let written = core.datasets.create_thesis(&dataset, new).await?;
+        drop(appending);
+        let event = convert::entry::event(&dataset, &written.entry);
+        let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
+            return Err(Error::internal("the log answered with another entry"));
+        };
+        let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
+        Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis, event }) })
     };
-    let max_theses = Some(i64::from(call.caller.plan.test_theses));
-    let trace = call.meta.trace.to_stored();
-    let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
-    let appending = Span::step(SpanKind::Internal, || "append".into());
-    let written = core.datasets.create_thesis(&dataset, new).await?;
-    drop(appending);
-    let event = convert::entry::event(&dataset, &written.entry);
-    let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
-        return Err(Error::internal("the log answered with another entry"));
-    };
-    let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
-    Ok(v1::TestThesisResult { thesis, event })
+    core.idempotency.once(call, &message, perform).await
 }
 
 /// Refuses a new handle or token if the project already has the plan's number. The check precedes the append, so
@@ -93,32 +91,26 @@ async fn check_new_names(
     let limit = i64::from(call.caller.plan.test_theses);
     let (name, theses) = (dataset.to_string(), &core.shared.theses);
     let totals = theses.dataset_totals(&name).await?;
-    let mut errors = Vec::new();
+    let mut fields = Fields::default();
     if is_new_handle && totals.profiles >= limit {
-        let rule = format!("a project has at most {limit} test handles; use one of those it has");
-        errors.push(FieldError::new("handle", rule));
+        fields.reject("handle", format!("a project has at most {limit} test handles; use one of those it has"));
     }
     if is_new_token && totals.tokens >= limit {
-        let rule = format!("a project has at most {limit} test tokens; use one of those it has");
-        errors.push(FieldError::new("token", rule));
+        fields.reject("token", format!("a project has at most {limit} test tokens; use one of those it has"));
     }
+    let checked = fields.finish();
     // The thesis exists if an earlier attempt of this request was written after the names were read here.
-    if errors.is_empty() || theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
+    if checked.is_err() && theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
         return Ok(());
     }
-    Err(ApiError::validation(&errors).into())
+    checked
 }
 
 /// Finds the profile with a handle and its dataset; none if the profile is new.
-async fn profile(
-    core: &Core,
-    call: &Call,
-    view: &View,
-    dataset: &Dataset,
-    given: &str,
-) -> Result<(Option<Dataset>, Profile)> {
-    if let Some(id) = core.shared.theses.profile_id_by_handle(view, given).await?
-        && let Some((home, profile)) = core.shared.theses.profile(view, &id).await?
+async fn profile(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Profile)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
+    if let Some(id) = theses.profile_id_by_handle(view, given).await?
+        && let Some((home, profile)) = theses.profile(view, &id).await?
     {
         return Ok((Some(home), Profile::clone(&profile)));
     }
@@ -133,17 +125,12 @@ async fn profile(
 }
 
 /// Finds the token with a symbol and its dataset; none if the token is new.
-async fn token(
-    core: &Core,
-    call: &Call,
-    view: &View,
-    dataset: &Dataset,
-    given: &str,
-) -> Result<(Option<Dataset>, Token)> {
+async fn token(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Token)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
     let symbol = symbol_form(given);
-    let known = core.shared.theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
+    let known = theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
     if let Some(id) = known.first()
-        && let Some((home, token)) = core.shared.theses.token(view, id).await?
+        && let Some((home, token)) = theses.token(view, id).await?
     {
         return Ok((Some(home), Token::clone(&token)));
     }

@@ -1,14 +1,17 @@
-//! Creates a webhook.
+//! Creates a webhook. Only this response and those of repeated requests have its signing secret. Fails with
+//! `WEBHOOK_URL_FORBIDDEN` or `WEBHOOK_LIMIT_REACHED`.
 
 use std::sync::Arc;
 
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    v1,
+    names, v1,
 };
 
+use super::fields::Fields;
 use crate::{
     access::gate::Call,
+    convert,
     domain::{
         control::{ControlChange, Webhook},
         id,
@@ -21,29 +24,76 @@ use crate::{
 /// Characters of a signing secret that may be shown.
 pub(super) const SECRET_PREFIX: usize = "whsec_".len() + 4;
 
-/// A webhook to create, with checked shape.
-#[derive(Clone, Debug, Default)]
-pub struct NewWebhook {
-    /// The address that receives its deliveries.
-    pub url: String,
-    /// Numbers of the event types, each once.
-    pub events: Vec<i32>,
-    /// The filters of its events.
-    pub filters: v1::EventFilters,
-    /// A text for people.
-    pub description: Option<String>,
+/// Checks the event types of a webhook.
+pub(super) fn check_events(fields: &mut Fields, numbers: &[i32]) {
+    if !(1..=10).contains(&numbers.len()) {
+        fields.reject("events", "must have 1 to 10 items");
+    }
+    let is_known =
+        |number: &i32| v1::EventType::try_from(*number).is_ok_and(|event| event != v1::EventType::Unspecified);
+    if !numbers.iter().all(is_known) {
+        let known: Vec<&str> = names::EVENT_TYPES.iter().map(|(_, name)| *name).collect();
+        fields.reject("events", format!("names an unknown event type; it must be of: {}", known.join(", ")));
+    }
 }
 
-/// Creates a webhook with an id derived from the seed. Returns it with its signing secret.
-///
-/// # Errors
-/// `WEBHOOK_URL_FORBIDDEN`, `WEBHOOK_LIMIT_REACHED`, or when the store does not answer.
-pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &str) -> Result<(Arc<Webhook>, String)> {
+/// The event types of a webhook, each once.
+pub(super) fn distinct(numbers: &[i32]) -> Vec<i32> {
+    let mut events = Vec::new();
+    for number in numbers {
+        if !events.contains(number) {
+            events.push(*number);
+        }
+    }
+    events
+}
+
+pub async fn create_webhook(
+    core: &Core,
+    call: &Call,
+    message: v1::CreateWebhookRequest,
+) -> Result<v1::CreateWebhookResponse> {
+    let mut fields = Fields::default();
+    fields.required("url", message.url.as_deref(), 1..=2048);
+    check_events(&mut fields, &message.events);
+    fields.filter(&[], message.filters.as_ref(), "filters.");
+    fields.optional_length("description", message.description.as_deref(), 0..=500);
+    fields.finish()?;
+    call.charge().await?;
+    core.idempotency.once(call, &message, async |seed: &str| create(core, call, &message, seed).await).await
+}
+
+/// Creates a webhook with an id derived from the seed.
+async fn create(
+    core: &Core,
+    call: &Call,
+    message: &v1::CreateWebhookRequest,
+    seed: &str,
+) -> Result<v1::CreateWebhookResponse> {
     let caller = &call.caller;
-    core.urls.vet(&new.url, caller.key.live).await?;
+    let url = message.url.clone().unwrap_or_default();
+    core.urls.vet(&url, caller.key.live).await?;
     let id = id::derive("wh_", &[seed]);
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
     let sealed = core.shared.keys.seal(SealPurpose::WebhookSecret(&id), secret.as_bytes());
+    let filters = message.filters.clone().unwrap_or_default();
+    let new = Webhook {
+        id,
+        project_id: caller.project.id.clone(),
+        live: caller.key.live,
+        url,
+        description: message.description.clone(),
+        events: distinct(&message.events),
+        tokens: filters.token,
+        handles: filters.handle,
+        chains: filters.chain,
+        status: v1::WebhookStatus::Enabled.into(),
+        secret: sealed,
+        secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
+        created_at: call.now_ms,
+        updated_at: call.now_ms,
+        ..Webhook::default()
+    };
     let limit = caller.plan.webhook_endpoints;
     let webhook = core
         .shared
@@ -51,7 +101,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
         .change(call.actor().does("webhook.created"), |state| {
             call.demand_right(state)?;
             // Only an earlier attempt of this request can have created it.
-            if let Some(existing) = state.webhook(&id) {
+            if let Some(existing) = state.webhook(&new.id) {
                 return Ok((Vec::new(), Arc::clone(existing)));
             }
             let used = state.webhooks(&caller.project.id, caller.key.live).count();
@@ -63,34 +113,14 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
                 let details = serde_json::json!({ "limit": limit, "environment": environment });
                 return Err(ApiError::new(ErrorCode::WebhookLimitReached, message).with_details(details).into());
             }
-            let webhook = Webhook {
-                id: id.clone(),
-                project_id: caller.project.id.clone(),
-                live: caller.key.live,
-                url: new.url.clone(),
-                description: new.description.clone(),
-                events: new.events.clone(),
-                tokens: new.filters.token.clone(),
-                handles: new.filters.handle.clone(),
-                chains: new.filters.chain.clone(),
-                status: v1::WebhookStatus::Enabled.into(),
-                secret: sealed.clone(),
-                secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
-                created_at: call.now_ms,
-                updated_at: call.now_ms,
-                ..Webhook::default()
-            };
-            Ok((vec![ControlChange::Webhook(webhook.clone())], Arc::new(webhook)))
+            Ok((vec![ControlChange::Webhook(new.clone())], Arc::new(new.clone())))
         })
         .await?;
     let secret = signing_secret(core, &webhook)?;
-    Ok((webhook, secret))
+    Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
 }
 
-/// Decrypts the signing secret of a webhook, for signing and for the response to its creation.
-///
-/// # Errors
-/// Fails if it was encrypted with another secret key.
+/// Decrypts the signing secret of a webhook. Fails if it was encrypted with another secret key.
 pub fn signing_secret(core: &Core, webhook: &Webhook) -> Result<String> {
     let plain = core.shared.keys.open(SealPurpose::WebhookSecret(&webhook.id), &webhook.secret);
     let secret = plain.and_then(|plain| String::from_utf8(plain).ok());

@@ -1,17 +1,14 @@
-//! Reads one delivery.
+//! Reads a delivery of the caller's project and environment, with the JSON body that its attempts send. Fails with
+//! `DELIVERY_NOT_FOUND`.
 
-use bytes::Bytes;
-use thesis_proto::error::ErrorCode;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::{get_webhook::own_webhook, missing::missing};
 use crate::{
-    access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
+    access::gate::Call, convert, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
 };
 
 /// Finds a delivery of the caller's project and environment.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, or when the store does not answer.
 pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<Delivery> {
     let missing = || missing(ErrorCode::DeliveryNotFound, id);
     core.shared.control.refresh().await?;
@@ -21,12 +18,14 @@ pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<D
     Ok(DeliveryRule::of(&state, webhook, call.now_ms).counted(delivery))
 }
 
-/// Reads a delivery of the caller's project and environment, with the JSON body that its attempts send.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, or when the store does not answer.
-pub async fn get_delivery(core: &Core, call: &Call, id: &str) -> Result<(Delivery, Bytes)> {
-    let delivery = own_delivery(core, call, id).await?;
-    let body = core.dispatcher.body_of(&delivery).await?;
-    Ok((delivery, body))
+pub async fn get_delivery(
+    core: &Core,
+    call: &Call,
+    message: v1::GetDeliveryRequest,
+) -> Result<v1::GetDeliveryResponse> {
+    call.charge().await?;
+    let row = own_delivery(core, call, &message.id).await?;
+    let payload = core.dispatcher.body_of(&row).await?;
+    let delivery = Some(convert::delivery::delivery(&row));
+    Ok(v1::GetDeliveryResponse { delivery, payload, replay_of: row.replay_of })
 }

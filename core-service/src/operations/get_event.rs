@@ -1,4 +1,4 @@
-//! Reads one event.
+//! Reads one event that the caller sees, within its history window. Fails with `EVENT_NOT_FOUND` or `HISTORY_LIMIT`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -11,11 +11,9 @@ use crate::{
     tables::{events::position_of, log::decode},
 };
 
-/// Reads one event that the caller sees, within its history window.
-///
-/// # Errors
-/// `EVENT_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
-pub async fn get_event(core: &Core, call: &Call, id: &str) -> Result<v1::Event> {
+pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -> Result<v1::GetEventResponse> {
+    call.charge().await?;
+    let id = &message.id;
     let not_found = || missing(ErrorCode::EventNotFound, id);
     for dataset in call.caller.view.datasets() {
         let name = dataset.to_string();
@@ -26,7 +24,7 @@ pub async fn get_event(core: &Core, call: &Call, id: &str) -> Result<v1::Event> 
         let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
         call.demand_in_history(dataset, entry.created_at)?;
-        return Ok(event);
+        return Ok(v1::GetEventResponse { event: Some(event) });
     }
     Err(not_found())
 }

@@ -1,16 +1,21 @@
-//! Reads the wallets of a profile.
+//! Reads the wallets of a profile. Fails with `PROFILE_NOT_FOUND` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{refresh, resolve::ProfileReference};
-use crate::{access::gate::Call, convert, error::Result, service::Core};
+use super::{fields::Fields, refresh};
+use crate::{access::gate::Call, convert, domain::reference::ProfileReference, error::Result, service::Core};
 
-/// Reads the wallets of a profile.
-///
-/// # Errors
-/// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub async fn get_profile_wallets(core: &Core, call: &Call, reference: &str) -> Result<v1::ProfileWallets> {
-    let (dataset, profile, _) = refresh::read_profile(core, call, &ProfileReference::Any(reference.to_owned())).await?;
+pub async fn get_profile_wallets(
+    core: &Core,
+    call: &Call,
+    message: v1::GetProfileWalletsRequest,
+) -> Result<v1::GetProfileWalletsResponse> {
+    let mut fields = Fields::default();
+    fields.length("ref", &message.r#ref, 1..=80);
+    fields.finish()?;
+    call.charge().await?;
+    let reference = ProfileReference::Any(message.r#ref);
+    let (dataset, profile, _) = refresh::read_profile(core, call, &reference).await?;
     let (profile, wallets) = refresh::refresh_wallets(core, call, profile).await?;
     if let refresh::WalletsState::Unknown { after_s } = wallets {
         return Err(refresh::upstream_unavailable(after_s));
@@ -20,9 +25,10 @@ pub async fn get_profile_wallets(core: &Core, call: &Call, reference: &str) -> R
         network: wallet.network.clone(),
         observed_at: Some(from_millis(wallet.observed_at)),
     });
-    Ok(v1::ProfileWallets {
+    let profile_wallets = v1::ProfileWallets {
         profile: Some(convert::row::profile_ref(&profile)),
         wallets: wallets.collect(),
         livemode: dataset.livemode(),
-    })
+    };
+    Ok(v1::GetProfileWalletsResponse { profile_wallets: Some(profile_wallets) })
 }

@@ -1,4 +1,4 @@
-//! Reads one thesis.
+//! Reads one thesis that the caller sees, within its history window. Fails with `THESIS_NOT_FOUND` or `HISTORY_LIMIT`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -9,15 +9,14 @@ use crate::{
     service::Core,
 };
 
-/// Reads one thesis that the caller sees, within its history window.
-///
-/// # Errors
-/// `THESIS_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
-pub async fn get_thesis(core: &Core, call: &Call, id: &str) -> Result<v1::Thesis> {
+pub async fn get_thesis(core: &Core, call: &Call, message: v1::GetThesisRequest) -> Result<v1::GetThesisResponse> {
+    call.charge().await?;
+    let id = &message.id;
     let found = core.shared.theses.thesis(&call.caller.view, id).await?;
     let found = found.filter(|(_, thesis)| thesis.deleted_at.is_none());
     let found = found.ok_or_else(|| missing(ErrorCode::ThesisNotFound, id))?;
     call.demand_in_history(&found.0, found.1.created_at)?;
-    let mut theses = with_references(&core.shared.theses, &[found]).await?;
-    theses.pop().ok_or_else(|| Error::internal(format!("thesis {id} lacks its author or token")))
+    let thesis = with_references(&core.shared.theses, &[found]).await?.pop();
+    let thesis = thesis.ok_or_else(|| Error::internal(format!("thesis {id} lacks its author or token")))?;
+    Ok(v1::GetThesisResponse { thesis: Some(thesis) })
 }

@@ -1,17 +1,17 @@
-//! Reads a token.
+//! Reads a token with its counts. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::v1;
 
-use super::{refresh, token_counts::counted};
+use super::{fields::Fields, refresh, token_counts::counted};
 use crate::{access::gate::Call, error::Result, service::Core};
 
-/// Reads a token's metadata and counts.
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub async fn get_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::Token> {
-    let (dataset, token, stale) = refresh::read_token(core, call, reference, chain).await?;
-    let mut shown = counted(core, call, &dataset, &token).await?;
-    shown.stale = stale.then_some(true);
-    Ok(shown)
+pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -> Result<v1::GetTokenResponse> {
+    let mut fields = Fields::default();
+    let reference = fields.token(message.r#ref, message.chain);
+    fields.finish()?;
+    call.charge().await?;
+    let (dataset, row, stale) = refresh::read_token(core, call, &reference).await?;
+    let mut token = counted(core, call, &dataset, &row).await?;
+    token.stale = stale.then_some(true);
+    Ok(v1::GetTokenResponse { token: Some(token) })
 }

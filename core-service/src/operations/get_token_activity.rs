@@ -1,8 +1,10 @@
-//! Reads the activity on a token in the last 24 hours.
+//! Reads the activity on a token in the last 24 hours. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or
+//! `UPSTREAM_UNAVAILABLE`.
 
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
+    fields::Fields,
     refresh,
     theses::{Slices, by_time, still_there, with_references},
 };
@@ -15,29 +17,25 @@ use crate::{
     tables::index_scope::IndexScope,
 };
 
-fn bucket(hour: &HourCounts) -> v1::TimelineBucket {
-    v1::TimelineBucket {
-        bucket_start: Some(from_millis(hour.start)),
-        theses: hour.theses,
-        unique_authors: hour.authors,
-    }
-}
-
-/// Reads the activity on a token in the last 24 hours.
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token_activity(
     core: &Core,
     call: &Call,
-    reference: &str,
-    chain: Option<&str>,
-    recent: usize,
-) -> Result<v1::TokenActivity> {
-    let (_, token) = refresh::find_token(core, call, reference, chain).await?;
+    message: v1::GetTokenActivityRequest,
+) -> Result<v1::GetTokenActivityResponse> {
+    let mut fields = Fields::default();
+    let reference = fields.token(message.r#ref, message.chain);
+    let recent = fields.limit("recent", message.recent, 1..=50, 10);
+    fields.finish()?;
+    call.charge().await?;
+    let (_, token) = refresh::find_token(core, call, &reference).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
     let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
-    Ok(v1::TokenActivity {
+    let bucket = |hour: &HourCounts| v1::TimelineBucket {
+        bucket_start: Some(from_millis(hour.start)),
+        theses: hour.theses,
+        unique_authors: hour.authors,
+    };
+    let activity = v1::TokenActivity {
         token: Some(convert::row::token_ref(&token)),
         thesis_count_1h: day.last_1h,
         thesis_count_24h: day.last_24h,
@@ -47,7 +45,8 @@ pub async fn get_token_activity(
         recent_theses: recent_theses(core, call, &token.id, recent).await?,
         livemode: view.livemode(),
         computed_at: Some(from_millis(at)),
-    })
+    };
+    Ok(v1::GetTokenActivityResponse { activity: Some(activity) })
 }
 
 async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {

@@ -1,43 +1,31 @@
-//! Reads the usage of a project.
+//! Reads the usage of the caller's project, in the environment of the key.
 
 use thesis_proto::{time::from_millis, v1};
 
 use crate::{
     access::{gate::Call, limits::Month},
-    domain::{operation::RateClass, plan::Plan},
+    domain::{control::Project, operation::RateClass, plan::Plan},
     error::Result,
     service::Core,
 };
-
-/// The project whose usage is read, and its organization.
-#[derive(Clone, Copy, Debug)]
-pub struct UsageSubject<'a> {
-    /// The organization, which has the month's quota.
-    pub organization_id: &'a str,
-    /// The project.
-    pub project_id: &'a str,
-    /// The organization's plan.
-    pub plan: Plan,
-}
 
 fn signed(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-/// Reads the usage of the caller's project, in the environment of the key.
-pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
+pub async fn get_usage(core: &Core, call: &Call, _message: v1::GetUsageRequest) -> Result<v1::GetUsageResponse> {
+    call.charge().await?;
     let caller = &call.caller;
-    let of =
-        UsageSubject { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
-    usage(core, of, caller.key.live, call.now_ms).await
+    let usage = usage(core, &caller.project, caller.plan, caller.key.live, call.now_ms).await?;
+    Ok(v1::GetUsageResponse { usage: Some(usage) })
 }
 
-/// Reads how much of its monthly quota, rate limits, streams and webhooks a project has used.
-pub async fn usage(core: &Core, of: UsageSubject<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
-    let UsageSubject { organization_id, project_id, plan } = of;
+/// Reads how much of its monthly quota, rate limits, streams and webhooks a project with a plan has used.
+pub async fn usage(core: &Core, project: &Project, plan: Plan, live: bool, now_ms: i64) -> Result<v1::Usage> {
     let Month { start, end, .. } = Month::of(now_ms);
     let limits = &core.gate.limits;
-    let project = &project_id.into();
+    let Project { id: project_id, organization_id, .. } = project;
+    let project = &project_id.as_str().into();
     let rate = async |class: RateClass| {
         let limit = plan.per_minute(class);
         let rate = limits.rates.fresh(project, live, class, limit, now_ms).await;

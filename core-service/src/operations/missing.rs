@@ -8,16 +8,16 @@ use serde_json::json;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     near,
-    reference::TokenReference,
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::resolve::{self, ProfileReference};
+use super::resolve;
 use crate::{
     access::gate::Call,
     domain::{
         dataset::{Dataset, View},
         id_kind,
+        reference::{ProfileReference, TokenReference},
     },
     error::{Error, Result},
     search::{
@@ -59,46 +59,46 @@ pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
 /// Returns the error for a profile, with the near handles that the caller may see.
 pub(super) async fn missing_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Error {
     let code = ErrorCode::ProfileNotFound;
-    let (given, handle) = match reference {
-        ProfileReference::Any(text) | ProfileReference::Handle(text) => (text, Some(text)),
-        ProfileReference::AnyId(text) | ProfileReference::Id(text) | ProfileReference::Upstream(text) => (text, None),
-    };
-    let Some(handle) = handle.map(|text| text.strip_prefix('@').unwrap_or(text)) else { return missing(code, given) };
+    let [id, upstream_id, handle] = reference.readings();
+    let Some(text) = handle else { return missing(code, id.or(upstream_id).unwrap_or_default()) };
+    let handle = text.strip_prefix('@').unwrap_or(text);
     let found = find_near(core, call, handle, SearchIndex::near_profiles).await;
     let rows = core.shared.theses.profiles(&keys(&found)).await.unwrap_or_default();
     let handles = rows.iter().flatten().map(|profile| profile.handle.clone());
     let near = nearest(handle, '@', handles.collect());
-    if near.is_empty() { missing(code, given) } else { with_near(code, &format!("profile @{handle}"), &near) }
+    if near.is_empty() { missing(code, text) } else { with_near(code, &format!("profile @{handle}"), &near) }
 }
 
 /// Returns the error for a token, with the near symbols that the caller may see, or with the chains that have the
 /// token.
-pub(super) async fn missing_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Error {
+pub(super) async fn missing_token(core: &Core, call: &Call, reference: &TokenReference) -> Error {
     let code = ErrorCode::TokenNotFound;
-    let symbol = reference.strip_prefix('$').unwrap_or(reference);
-    let Some(parsed) = TokenReference::parse(reference).filter(|parsed| parsed.id.is_none()) else {
-        return missing(code, reference);
-    };
-    if let Some(chain) = chain {
+    let text = reference.text.as_str();
+    if reference.readings.as_ref().is_none_or(|readings| readings.id.is_some()) {
+        return missing(code, text);
+    }
+    if let Some(chain) = &reference.chain {
         let near = on_other_chains(core, call, reference).await.unwrap_or_default();
-        if !near.is_empty() && chain.len() <= 64 && reference.len() <= 200 {
-            return with_near(code, &format!("token {reference} on chain {chain}"), &near);
+        if !near.is_empty() && chain.len() <= 64 && text.len() <= 200 {
+            return with_near(code, &format!("token {text} on chain {chain}"), &near);
         }
     }
-    if parsed.on_chain.is_some() {
-        return missing(code, reference);
+    if reference.chain_and_address().is_some() {
+        return missing(code, text);
     }
+    let symbol = text.strip_prefix('$').unwrap_or(text);
     let found = find_near(core, call, symbol, SearchIndex::near_tokens).await;
     let rows = core.shared.theses.tokens(&keys(&found)).await.unwrap_or_default();
-    let tokens = rows.iter().flatten().filter(|token| chain.is_none_or(|chain| chain == token.chain));
+    let tokens = rows.iter().flatten().filter(|token| reference.allows(&token.chain));
     let near = nearest(symbol, '$', tokens.map(|token| token.symbol.clone()).collect());
-    if near.is_empty() { missing(code, reference) } else { with_near(code, &format!("token ${symbol}"), &near) }
+    if near.is_empty() { missing(code, text) } else { with_near(code, &format!("token ${symbol}"), &near) }
 }
 
 /// Finds the tokens that a reference names on any chain, as `chain:address`.
-async fn on_other_chains(core: &Core, call: &Call, reference: &str) -> Result<Vec<String>> {
+async fn on_other_chains(core: &Core, call: &Call, reference: &TokenReference) -> Result<Vec<String>> {
     let view = &call.caller.view;
-    let mut ids = resolve::token_ids(&core.shared, view, reference, None).await?;
+    let anywhere = TokenReference { chain: None, ..reference.clone() };
+    let mut ids = resolve::token_ids(&core.shared, view, &anywhere).await?;
     ids.truncate(MAX_SUGGESTIONS);
     let rows = try_join_all(ids.iter().map(|id| core.shared.theses.token(view, id))).await?;
     Ok(rows.into_iter().flatten().map(|(_, token)| format!("{}:{}", token.chain, token.address)).collect())

@@ -1,47 +1,80 @@
-//! Opens a stream: reserves its slot, and finds where a subscription starts.
+//! Opens a stream, adds a subscription to one, or both: reserves the slot, and finds where the subscription starts.
+//! Fails with `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or `INVALID_API_KEY` if another connection has just used the
+//! ticket.
+
+use std::sync::Arc;
 
 use thesis_proto::{
     cursor::{CursorEncoder, StreamCursor},
     error::{ApiError, ErrorCode},
     filter::CompiledFilter,
-    v1,
+    names::event_type_name,
+    v1::{self, OpenKind},
 };
+use url::form_urlencoded;
 
 use self::missed::MissedEvents;
+use super::{
+    fields::{CURSOR, Fields},
+    stream_tickets::{FoundTicket, use_ticket},
+};
 use crate::{
-    access::gate::Call,
+    access::{gate::Call, open_streams::HeldStream},
     error::{Error, Result},
-    replicas::stream_slots::StreamSlot,
     service::Core,
     store::Consistency,
 };
 
 mod missed;
 
-/// A subscription to open; its shape was checked.
-pub struct StreamQuery {
-    filter: CompiledFilter,
-    /// The path of the list of the same events.
-    path: String,
-    /// Positions after which it resumes.
-    after: Option<Vec<u64>>,
-    /// The names of the logs of the view's datasets.
-    names: Vec<String>,
-}
-
-impl StreamQuery {
-    /// Reads the cursor of a subscription.
-    ///
-    /// # Errors
-    /// `INVALID_CURSOR`.
-    pub fn read(core: &Core, call: &Call, filter: CompiledFilter, path: String, cursor: Option<&str>) -> Result<Self> {
-        let names = core.shared.generation.log_names(&call.caller.view);
-        let after = cursor.map(|text| StreamCursor::decode(text, &names).ok_or_else(invalid)).transpose()?;
-        Ok(Self { filter, path, after: after.map(|cursor| cursor.positions), names })
+pub async fn open_stream(
+    core: &Arc<Core>,
+    call: &Call,
+    message: v1::OpenRequest,
+    ticket: Option<FoundTicket>,
+) -> Result<v1::OpenResponse> {
+    let mut fields = Fields::default();
+    // Field names of the transports.
+    let added = message.kind() == OpenKind::Subscription;
+    let (prefix, cursor) = if added { ("filters.", "cursor") } else { ("", "from_cursor") };
+    let filter = fields.filter(&message.types, message.filters.as_ref(), prefix);
+    fields.optional_length(cursor, message.cursor.as_deref(), CURSOR);
+    fields.finish()?;
+    call.charge().await?;
+    let names = core.shared.generation.log_names(&call.caller.view);
+    let read = |text| StreamCursor::decode(text, &names).ok_or_else(invalid_cursor);
+    let after = message.cursor.as_deref().map(read).transpose()?.map(|cursor| cursor.positions);
+    let held = match message.kind() {
+        OpenKind::Subscription | OpenKind::Check => None,
+        OpenKind::Unspecified | OpenKind::Place => Some(HeldStream {
+            key_id: call.caller.key_id().into(),
+            expires_at: call.caller.key.expires_at,
+            slot: core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await?,
+            ticket: ticket.as_ref().map(|ticket| ticket.hash.clone()),
+        }),
+    };
+    let begun = match message.kind() {
+        OpenKind::Place | OpenKind::Check => v1::OpenResponse::default(),
+        OpenKind::Unspecified | OpenKind::Subscription => begin(core, call, &message, &filter, after, &names).await?,
+    };
+    if let Some(held) = held {
+        if let Some(ticket) = ticket {
+            let (in_use, session, stream) = (Arc::clone(core), message.session.clone(), message.stream);
+            let using = async move { use_ticket(&in_use, ticket, &session, stream).await };
+            if !core.run_to_end(using).await? {
+                return Err(Error::new(
+                    ErrorCode::InvalidApiKey,
+                    "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
+                ));
+            }
+        }
+        let added = core.open_streams.add(&message.session, message.stream, held);
+        added.map_err(|_| Error::from(ApiError::unavailable()))?;
     }
+    Ok(begun)
 }
 
-fn invalid() -> Error {
+fn invalid_cursor() -> Error {
     ApiError::new(
         ErrorCode::InvalidCursor,
         "this cursor was never issued, or is older than a restore of the service; take the id of an event of a stream, or \
@@ -51,20 +84,34 @@ fn invalid() -> Error {
     .into()
 }
 
-/// Reserves a slot among the open streams of the project.
-///
-/// # Errors
-/// `STREAM_LIMIT_REACHED`, or when the store does not answer.
-pub async fn take_place(core: &Core, call: &Call) -> Result<StreamSlot> {
-    core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await
+/// The path of the list of the same events, under `/v1/events`.
+fn history_path(message: &v1::OpenRequest) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let types: Vec<&str> = message.types().map(event_type_name).collect();
+    let filters = message.filters.clone().unwrap_or_default();
+    for (name, values) in [
+        ("types", types.join(",")),
+        ("token", filters.token.join(",")),
+        ("handle", filters.handle.join(",")),
+        ("chain", filters.chain.join(",")),
+    ] {
+        if !values.is_empty() {
+            query.append_pair(name, &values);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{query}") }
 }
 
-/// Finds where a subscription starts. With `counted`, it also counts the events to replay.
-///
-/// # Errors
-/// `INVALID_CURSOR`, or when the store does not answer.
-pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) -> Result<v1::OpenResponse> {
-    let StreamQuery { filter, path, after, names } = query;
+/// Finds where a subscription starts. For one that is added to a stream, it also counts the events to replay.
+async fn begin(
+    core: &Core,
+    call: &Call,
+    message: &v1::OpenRequest,
+    filter: &CompiledFilter,
+    after: Option<Vec<u64>>,
+    names: &[String],
+) -> Result<v1::OpenResponse> {
     let mut live = Vec::new();
     for dataset in call.caller.view.datasets() {
         live.push(core.datasets.refresh(dataset).await?);
@@ -75,33 +122,29 @@ pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) 
             let dataset = call.caller.view.datasets()[index].to_string();
             let head = core.shared.log.head(&dataset, *after, Consistency::Serial).await?;
             if *after > head {
-                return Err(invalid());
+                return Err(invalid_cursor());
             }
             live[index] = *after;
         }
     }
-    let (positions, gap, replayed) = match after {
-        None => (live.clone(), None, 0),
-        Some(after) => {
-            let missed =
-                MissedEvents { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
-            let (positions, gap) = match missed.gap().await? {
-                None => (missed.after.clone(), None),
-                Some(gap) => {
-                    let encoder = CursorEncoder::new(&names);
-                    let message = v1::StreamGap {
-                        first_cursor: encoder.encode(&missed.after),
-                        last_cursor: encoder.encode(&gap.begin),
-                        skipped: gap.skipped,
-                        path: missed.path(&path, &gap).await?,
-                    };
-                    (gap.begin, Some(message))
-                }
-            };
-            let replayed = if counted { missed.replayed(&positions).await? } else { 0 };
-            (positions, gap, replayed)
+    let (mut positions, mut gap, mut replayed) = (live.clone(), None, 0);
+    if let Some(after) = after {
+        let missed = MissedEvents { core, call, filter, after, live: &live, floor: call.history_floor(None)? };
+        positions.clone_from(&missed.after);
+        if let Some(found) = missed.gap().await? {
+            let encoder = CursorEncoder::new(names);
+            gap = Some(v1::StreamGap {
+                first_cursor: encoder.encode(&missed.after),
+                last_cursor: encoder.encode(&found.begin),
+                skipped: found.skipped,
+                path: missed.path(&history_path(message), &found).await?,
+            });
+            positions = found.begin;
         }
-    };
+        if message.kind() == OpenKind::Subscription {
+            replayed = missed.replayed(&positions).await?;
+        }
+    }
     let named = |positions: &[u64]| {
         let named = names.iter().zip(positions);
         named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()

@@ -1,18 +1,22 @@
-//! Reads profiles and tokens for live keys. The service requests unknown and old ones from the upstream.
+//! Reads profiles and tokens for live keys. The service requests unknown and old ones from the upstream. A read fails
+//! with `UPSTREAM_UNAVAILABLE` if it needs a lookup and the upstream cannot be reached.
 
 use std::sync::Arc;
 
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    reference::TokenReference,
     v1::{self, look_up_request::Thing},
 };
 
-use super::resolve::{self, ProfileReference};
+use super::{
+    missing::{missing_profile, missing_token},
+    resolve,
+};
 use crate::{
     access::gate::Call,
     domain::{
         dataset::Dataset,
+        reference::{ProfileReference, TokenReference},
         row::{Profile, Token},
     },
     error::{Error, Result},
@@ -36,26 +40,10 @@ pub(super) fn upstream_token(token: &Token) -> v1::BackfillToken {
     v1::BackfillToken { chain: token.chain.clone(), address: token.address.clone() }
 }
 
-/// The lookups that may find a profile, in the order in which a reference is resolved.
-fn lookups_for(reference: &ProfileReference) -> Vec<Thing> {
-    let handle = |handle: &String| Thing::Handle(handle.clone());
-    let id = |id: &String| (!id.starts_with("fp_") && !id.starts_with('@')).then(|| Thing::Profile(id.clone()));
-    match reference {
-        ProfileReference::Any(text) => id(text).into_iter().chain([handle(text)]).collect(),
-        ProfileReference::AnyId(text) => id(text).into_iter().collect(),
-        ProfileReference::Id(_) => Vec::new(),
-        ProfileReference::Upstream(text) => vec![Thing::Profile(text.clone())],
-        ProfileReference::Handle(text) => vec![handle(text)],
-    }
-}
-
-/// Requests the profile that a reference names. Returns true if the lookup found it.
-///
-/// # Errors
-/// `UPSTREAM_UNAVAILABLE`.
-pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
+/// Looks things up at the upstream until one is found. Returns true if one was.
+async fn request(core: &Core, call: &Call, things: impl IntoIterator<Item = Thing>) -> Result<bool> {
     let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
-    for thing in lookups_for(reference) {
+    for thing in things {
         match upstream.lookup(thing).await {
             LookupOutcome::Found(_) => return Ok(true),
             LookupOutcome::Missing => {}
@@ -65,76 +53,71 @@ pub(super) async fn request_profile(core: &Core, call: &Call, reference: &Profil
     Ok(false)
 }
 
-/// True if a reference names a token by chain and address. Only such a token can be looked up at the upstream.
-pub(super) fn names_chain_and_address(reference: &str) -> bool {
-    TokenReference::parse(reference).is_some_and(|reference| reference.on_chain.is_some())
+/// Requests the profile that a reference names, in the order in which a reference is resolved. Returns true if a lookup
+/// found it.
+pub(super) async fn request_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
+    let [id, upstream_id, handle] = reference.readings();
+    // A text with several readings is no upstream id if it begins like an id or a handle of this service.
+    let is_upstream = |text: &&str| id.is_none() || !text.starts_with("fp_") && !text.starts_with('@');
+    let profile = upstream_id.filter(is_upstream).map(|id| Thing::Profile(id.to_owned()));
+    let handle = handle.map(|handle| Thing::Handle(handle.to_owned()));
+    request(core, call, [profile, handle].into_iter().flatten()).await
 }
 
-/// Requests the token that a reference names by chain and address. Returns true if the lookup found it.
-///
-/// # Errors
-/// `UPSTREAM_UNAVAILABLE`.
-pub(super) async fn request_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<bool> {
-    let Some(upstream) = upstream_for(core, call) else { return Ok(false) };
-    let named = TokenReference::parse(reference).and_then(|reference| reference.on_chain);
-    let Some((on, folded)) = named.filter(|(on, _)| chain.is_none_or(|chain| chain == on)) else {
-        return Ok(false);
-    };
+/// Requests the token that a reference names by chain and address: the upstream finds tokens by these alone. Returns
+/// true if the lookup found it.
+pub(super) async fn request_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<bool> {
+    let named = reference.chain_and_address().filter(|(chain, _)| reference.allows(chain));
     // Keeps the caller's spelling: the upstream may not accept another one.
-    let address = reference.split_once(':').map_or(folded, |(_, address)| address.trim().to_owned());
-    match upstream.lookup(Thing::Token(v1::BackfillToken { chain: on, address })).await {
-        LookupOutcome::Found(_) => Ok(true),
-        LookupOutcome::Missing => Ok(false),
-        LookupOutcome::Unavailable { after_s } => Err(upstream_unavailable(after_s)),
+    let token = named.map(|(chain, address)| {
+        Thing::Token(v1::BackfillToken { chain: chain.to_owned(), address: address.trim().to_owned() })
+    });
+    request(core, call, token).await
+}
+
+/// Reads the profile that a reference names after its lookup at the upstream.
+async fn requested_profile(
+    core: &Core,
+    call: &Call,
+    reference: &ProfileReference,
+) -> Result<(Dataset, Arc<Profile>, bool)> {
+    request_profile(core, call, reference).await?;
+    match resolve::profile(core, call, reference).await? {
+        Some((dataset, row)) => Ok((dataset, row, false)),
+        None => Err(missing_profile(core, call, reference).await),
     }
 }
 
 /// Reads the profile that a reference names. If it is unknown or old, the upstream is requested first. The flag is true
 /// if the profile is old and its lookup failed.
-///
-/// # Errors
-/// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub(super) async fn read_profile(
     core: &Core,
     call: &Call,
     reference: &ProfileReference,
 ) -> Result<(Dataset, Arc<Profile>, bool)> {
-    let (dataset, row) = match resolve::profile_if_any(core, call, reference).await? {
-        Some(found) => found,
-        None => {
-            request_profile(core, call, reference).await?;
-            let (dataset, row) = resolve::profile(core, call, reference).await?;
-            return Ok((dataset, row, false));
-        }
+    let Some((dataset, row)) = resolve::profile(core, call, reference).await? else {
+        return requested_profile(core, call, reference).await;
     };
     let thing = Thing::Profile(row.upstream_id.clone());
     let observed_at = row.age.map_or(0, |age| age.observed_at);
     match refresh_if_old(core, call, thing, observed_at).await {
         RefreshOutcome::NotNeeded => Ok((dataset, row, false)),
         RefreshOutcome::Failed => Ok((dataset, row, true)),
-        RefreshOutcome::Refreshed => {
-            // The lookup may have moved the handle to another profile.
-            if let Some((dataset, row)) = resolve::profile_if_any(core, call, reference).await? {
-                return Ok((dataset, row, false));
-            }
-            request_profile(core, call, reference).await?;
-            let (dataset, row) = resolve::profile(core, call, reference).await?;
-            Ok((dataset, row, false))
-        }
+        RefreshOutcome::Refreshed => match resolve::profile(core, call, reference).await? {
+            Some((dataset, row)) => Ok((dataset, row, false)),
+            // The lookup has moved the handle to another profile.
+            None => requested_profile(core, call, reference).await,
+        },
     }
 }
 
 /// Reads the token that a reference names, with the same rules as [`read_profile`].
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub(super) async fn read_token(
     core: &Core,
     call: &Call,
-    reference: &str,
-    chain: Option<&str>,
+    reference: &TokenReference,
 ) -> Result<(Dataset, Arc<Token>, bool)> {
-    let (dataset, row) = find_token(core, call, reference, chain).await?;
+    let (dataset, row) = find_token(core, call, reference).await?;
     let thing = Thing::Token(upstream_token(&row));
     let observed_at = row.age.map_or(0, |age| age.observed_at);
     match refresh_if_old(core, call, thing, observed_at).await {
@@ -149,20 +132,15 @@ pub(super) async fn read_token(
 }
 
 /// Reads the token that a reference names. If it is unknown, the upstream is requested first.
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub(super) async fn find_token(
-    core: &Core,
-    call: &Call,
-    reference: &str,
-    chain: Option<&str>,
-) -> Result<(Dataset, Arc<Token>)> {
-    if let Some(found) = resolve::token_if_any(core, call, reference, chain).await? {
+pub(super) async fn find_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<(Dataset, Arc<Token>)> {
+    if let Some(found) = resolve::token(core, call, reference).await? {
         return Ok(found);
     }
-    request_token(core, call, reference, chain).await?;
-    resolve::token(core, call, reference, chain).await
+    request_token(core, call, reference).await?;
+    match resolve::token(core, call, reference).await? {
+        Some(found) => Ok(found),
+        None => Err(missing_token(core, call, reference).await),
+    }
 }
 
 /// Age of the wallets of a profile.

@@ -1,10 +1,12 @@
-//! Sends a delivery again.
+//! Sends a delivery of the caller's project and environment again, as a new one. Fails with `DELIVERY_NOT_FOUND`,
+//! `DELIVERY_IN_PROGRESS` or `RATE_LIMITED`.
 
-use thesis_proto::error::ErrorCode;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::get_delivery::own_delivery;
 use crate::{
     access::gate::Call,
+    convert,
     domain::{
         delivery::{Delivery, Status, delivery_id},
         id,
@@ -14,26 +16,29 @@ use crate::{
     service::Core,
 };
 
-/// Sends a delivery of the caller's project and environment again, as a new one named after the seed.
-///
-/// # Errors
-/// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
-pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &str) -> Result<Delivery> {
-    let counted = own_delivery(core, call, delivery).await?;
-    if !counted.is_over() {
-        let message = "the delivery is still under way: replay it once it is delivered or failed";
-        return Err(Error::new(ErrorCode::DeliveryInProgress, message));
-    }
-    call.take_send()?;
-    // A repeated request completes the first attempt, with the time of the first.
-    let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
-    replay(core, &counted, now_ms, seed).await
+pub async fn replay_delivery(
+    core: &Core,
+    call: &Call,
+    message: v1::ReplayDeliveryRequest,
+) -> Result<v1::ReplayDeliveryResponse> {
+    call.demand_send()?;
+    call.charge().await?;
+    let perform = async |seed: &str| {
+        let counted = own_delivery(core, call, &message.id).await?;
+        if !counted.is_over() {
+            let message = "the delivery is still under way: replay it once it is delivered or failed";
+            return Err(Error::new(ErrorCode::DeliveryInProgress, message));
+        }
+        call.take_send()?;
+        // A repeated request completes the first attempt, with the time of the first.
+        let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
+        let delivery = replay(core, &counted, now_ms, seed).await?;
+        Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+    };
+    core.idempotency.once(call, &message, perform).await
 }
 
-/// Sends a delivery again, for any caller.
-///
-/// # Errors
-/// Fails if its event cannot be read, or if the store does not answer.
+/// Sends a delivery again, for any caller, as a new one named after the seed.
 pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
     let body = core.dispatcher.body_of(original).await?.to_vec();
     let replay = Delivery {

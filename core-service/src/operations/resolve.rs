@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
-    json,
-    reference::TokenReference,
-    v1,
+    json, v1,
 };
 
-use super::missing;
 use crate::{
     access::gate::Call,
     convert,
     domain::{
         dataset::{Dataset, View},
+        reference::{ProfileReference, TokenReference},
         row::{Profile, Token},
     },
     error::Result,
@@ -25,35 +23,14 @@ use crate::{
 /// Tokens that a list merges for one symbol or address.
 const MAX_TOKENS: usize = 50;
 
-/// A reference to a profile.
-#[derive(Clone, Debug)]
-pub enum ProfileReference {
-    /// Any of the names below.
-    Any(String),
-    /// An `fp_` id or an upstream user id.
-    AnyId(String),
-    /// An `fp_` id.
-    Id(String),
-    /// A handle.
-    Handle(String),
-    /// An upstream user id.
-    Upstream(String),
-}
-
 /// Finds the id of a profile. It tries the possible readings in order: `fp_` id, upstream id, handle.
 pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
     let theses = &shared.theses;
-    let (id, upstream_id, handle) = match reference {
-        ProfileReference::Any(text) => (Some(text), Some(text), Some(text)),
-        ProfileReference::AnyId(text) => (Some(text), Some(text), None),
-        ProfileReference::Id(text) => (Some(text), None, None),
-        ProfileReference::Upstream(text) => (None, Some(text), None),
-        ProfileReference::Handle(text) => (None, None, Some(text)),
-    };
+    let [id, upstream_id, handle] = reference.readings();
     if let Some(id) = id.filter(|id| id.starts_with("fp_"))
         && theses.profile(view, id).await?.is_some()
     {
-        return Ok(Some(id.clone()));
+        return Ok(Some(id.to_owned()));
     }
     if let Some(upstream_id) = upstream_id
         && let Some(id) = theses.profile_id_by_upstream(view, upstream_id).await?
@@ -66,49 +43,40 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
     }
 }
 
-/// Finds the ids of the tokens that a reference names, on one chain if it is given. The first reading that exists
-/// counts. One id more than [`MAX_TOKENS`] means that there are too many.
-pub(super) async fn token_ids(
-    shared: &Shared,
-    view: &View,
-    reference: &str,
-    chain: Option<&str>,
-) -> Result<Vec<String>> {
-    let Some(reference) = TokenReference::parse(reference) else { return Ok(Vec::new()) };
-    let theses = &shared.theses;
-    if let Some(id) = &reference.id
+/// Finds the ids of the tokens that a reference names. The first reading that exists counts. One id more than
+/// [`MAX_TOKENS`] means that there are too many.
+pub(super) async fn token_ids(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
+    let Some(readings) = &reference.readings else { return Ok(Vec::new()) };
+    let (theses, chain) = (&shared.theses, reference.chain.as_deref());
+    if let Some(id) = &readings.id
         && let Some((_, token)) = theses.token(view, id).await?
     {
-        return Ok(if chain.is_none_or(|chain| chain == token.chain) { vec![token.id.clone()] } else { Vec::new() });
+        return Ok(if reference.allows(&token.chain) { vec![token.id.clone()] } else { Vec::new() });
     }
     let limit = MAX_TOKENS + 1;
     let mut ids = Vec::new();
-    if let Some((on, address)) = &reference.on_chain
-        && chain.is_none_or(|chain| chain == on)
+    if let Some((on, address)) = &readings.on_chain
+        && reference.allows(on)
     {
         ids = theses.token_ids_by_address(view, address, Some(on), limit).await?;
     }
-    if let Some(address) = reference.address.as_ref().filter(|_| ids.is_empty()) {
+    if let Some(address) = readings.address.as_ref().filter(|_| ids.is_empty()) {
         ids = theses.token_ids_by_address(view, address, chain, limit).await?;
     }
     if ids.is_empty() {
-        ids = theses.token_ids_by_symbol(view, &reference.symbol, chain, limit).await?;
+        ids = theses.token_ids_by_symbol(view, &readings.symbol, chain, limit).await?;
     }
     Ok(ids)
 }
 
-/// Finds the ids of the tokens that a filter names, on one chain if it is given; none without a filter.
-///
-/// # Errors
-/// Fails with 422 on `token` if it names too many, or if the store does not answer.
+/// Finds the ids of the tokens that a filter names; none without a filter. Fails on `token` if it names too many.
 pub async fn filtered_tokens(
     shared: &Shared,
     view: &View,
-    reference: Option<&str>,
-    chain: Option<&str>,
+    reference: Option<&TokenReference>,
 ) -> Result<Option<Vec<String>>> {
     let Some(reference) = reference else { return Ok(None) };
-    let ids = token_ids(shared, view, reference, chain).await?;
+    let ids = token_ids(shared, view, reference).await?;
     if ids.len() > MAX_TOKENS {
         let rule = format!("names more than {MAX_TOKENS} tokens; give chain or address");
         return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
@@ -117,7 +85,7 @@ pub async fn filtered_tokens(
 }
 
 /// Reads the profile that a reference names, if there is one.
-pub async fn profile_if_any(
+pub async fn profile(
     core: &Core,
     call: &Call,
     reference: &ProfileReference,
@@ -129,29 +97,10 @@ pub async fn profile_if_any(
     }
 }
 
-/// Reads the profile that a reference names.
-///
-/// # Errors
-/// `PROFILE_NOT_FOUND`, or when the store does not answer.
-pub async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<(Dataset, Arc<Profile>)> {
-    match profile_if_any(core, call, reference).await? {
-        Some(found) => Ok(found),
-        None => Err(missing::missing_profile(core, call, reference).await),
-    }
-}
-
-/// Finds the one token that a reference names.
-///
-/// # Errors
-/// `AMBIGUOUS_TOKEN` with the candidates when there are several, or when the store does not answer.
-pub async fn token_if_any(
-    core: &Core,
-    call: &Call,
-    reference: &str,
-    chain: Option<&str>,
-) -> Result<Option<(Dataset, Arc<Token>)>> {
+/// Reads the one token that a reference names, if there is one. Several are `AMBIGUOUS_TOKEN` with the candidates.
+pub async fn token(core: &Core, call: &Call, reference: &TokenReference) -> Result<Option<(Dataset, Arc<Token>)>> {
     let view = &call.caller.view;
-    let mut ids = token_ids(&core.shared, view, reference, chain).await?;
+    let mut ids = token_ids(&core.shared, view, reference).await?;
     ids.truncate(MAX_TOKENS);
     let mut found = Vec::new();
     for id in &ids {
@@ -165,15 +114,4 @@ pub async fn token_if_any(
     let message = "this names several tokens; give the chain or the address";
     let details = serde_json::json!({ "candidates": candidates });
     Err(ApiError::new(ErrorCode::AmbiguousToken, message).with_param("token").with_details(details).into())
-}
-
-/// Reads the one token that a reference names.
-///
-/// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
-pub async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<(Dataset, Arc<Token>)> {
-    match token_if_any(core, call, reference, chain).await? {
-        Some(found) => Ok(found),
-        None => Err(missing::missing_token(core, call, reference, chain).await),
-    }
 }

@@ -1,9 +1,13 @@
-//! Searches theses, profiles and tokens. The index finds them, the store has their present state.
+//! Searches theses, profiles and tokens. The index finds them, the store has their present state. Fails with
+//! `HISTORY_LIMIT`; with `RATE_LIMITED` while too many searches of the organization run; with `VALIDATION_FAILED` also
+//! for a search that is too broad; with `SERVICE_UNAVAILABLE` for one that takes too long, or while the index is built
+//! after a start.
 
 use futures::future::try_join_all;
-use thesis_proto::v1;
+use thesis_proto::v1::{self, SearchSort, SearchType};
 
 use super::{
+    fields::Fields,
     resolve,
     theses::{still_there, with_references},
     token_counts::counted,
@@ -11,53 +15,52 @@ use super::{
 use crate::{
     access::gate::Call,
     convert,
-    domain::dataset::Dataset,
-    error::Result,
+    domain::{dataset::Dataset, reference::TokenReference},
+    error::{Error, Result},
     search::{
-        Cancellation, ParsedSearch, SearchFilter,
+        Cancellation, ParsedSearch, SearchFilter, parse,
         run::{run_in_turn, wait_until_complete, with_timeout},
     },
     service::Core,
 };
 
-/// A search, with checked shape.
-#[derive(Clone, Debug)]
-pub struct SearchQuery {
-    /// The text in the client's spelling.
-    pub text: String,
-    /// The parsed text.
-    pub looked: ParsedSearch,
-    /// Search theses.
-    pub theses: bool,
-    /// Search profiles.
-    pub profiles: bool,
-    /// Search tokens.
-    pub tokens: bool,
-    /// The chain of theses and tokens.
-    pub chain: Option<String>,
-    /// The token of theses, and the tokens themselves: a reference.
-    pub token: Option<String>,
-    /// The author of theses, and the profile itself.
-    pub handle: Option<String>,
-    /// Bound of theses; inclusive, unix milliseconds.
-    pub created_after: Option<i64>,
-    /// Bound of theses; inclusive, unix milliseconds.
-    pub created_before: Option<i64>,
-    /// Sorts theses by time instead of by score.
-    pub newest: bool,
-    /// Rows of each kind.
-    pub limit: usize,
+/// Inclusive bounds, in unix milliseconds.
+type Window = (Option<i64>, Option<i64>);
+
+/// Checks a request. Returns the parsed text, the bounds of theses, and the limit of rows of each kind.
+fn check(message: &v1::SearchRequest) -> Result<(ParsedSearch, Window, usize)> {
+    let mut fields = Fields::default();
+    fields.length("q", &message.q, 1..=512);
+    let parsed = parse(&message.q);
+    if let Err(malformed) = &parsed {
+        fields.reject("q", malformed.0);
+    }
+    let known = |number: &i32| SearchType::try_from(*number).is_ok_and(|kind| kind != SearchType::Unspecified);
+    if !message.types.iter().all(known) {
+        fields.reject("types", "must be a list of theses, profiles and tokens");
+    }
+    fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+    fields.optional_length("token", message.token.as_deref(), 1..=200);
+    fields.optional_length("handle", message.handle.as_deref(), 1..=200);
+    if SearchSort::try_from(message.sort).is_err() {
+        fields.reject("sort", "must be relevance or created_at_desc");
+    }
+    let limit = fields.limit("limit", message.limit, 1..=50, 10);
+    let window = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
+    fields.finish()?;
+    Ok((parsed.map_err(Error::internal)?, window, limit))
 }
 
-/// Searches.
-///
-/// # Errors
-/// `HISTORY_LIMIT`; 422 on `token` or for a search that is too broad; `RATE_LIMITED` while too many searches of the
-/// organization run; `SERVICE_UNAVAILABLE` for a search that takes too long, or while the index is built after a start;
-/// or if the store or the index does not answer.
-pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
+/// True if a request is for rows of a kind.
+fn is_for(message: &v1::SearchRequest, kind: SearchType) -> bool {
+    message.types.is_empty() || message.types.contains(&kind.into())
+}
+
+pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<v1::SearchResponse> {
+    let (parsed, window, limit) = check(&message)?;
+    call.charge().await?;
     let view = &call.caller.view;
-    let narrow = narrow(core, call, &query).await?;
+    let narrow = narrow(core, call, &message, window).await?;
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
@@ -67,39 +70,47 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
         Ok(())
     })
     .await?;
-    let SearchQuery { text, looked, limit, newest, .. } = query;
-    let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
+    let limits = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens]
+        .map(|kind| if is_for(&message, kind) { limit } else { 0 });
+    let newest = message.sort() == SearchSort::CreatedAtDesc;
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
             // Twice the limit, since some rows may be deleted by now.
-            let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
-            let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
-            let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
+            let theses = index.theses(&searched, &parsed, &narrow, newest, 2 * limits[0])?;
+            let profiles = index.profiles(&searched, &parsed, &narrow, limits[1])?;
+            let tokens = index.tokens(&searched, &parsed, &narrow, limits[2])?;
             Ok((theses, profiles, tokens))
         })
         .await?;
-    Ok(v1::SearchResult {
-        query: text,
+    let result = v1::SearchResult {
+        query: message.q,
         theses: shown_theses(core, theses, limit).await?,
         profiles: shown_profiles(core, call, &profiles).await?,
         tokens: shown_tokens(core, call, &tokens).await?,
         livemode: view.livemode(),
-    })
+    };
+    Ok(v1::SearchResponse { result: Some(result) })
 }
 
-async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchFilter> {
-    let (shared, view) = (&core.shared, &call.caller.view);
-    let floor = call.history_floor(query.created_after)?;
+async fn narrow(
+    core: &Core,
+    call: &Call,
+    message: &v1::SearchRequest,
+    (after, before): Window,
+) -> Result<SearchFilter> {
+    let (shared, view, chain) = (&core.shared, &call.caller.view, message.chain.clone());
+    let floor = call.history_floor(after)?;
     // No row has an empty id, so a search restricted to an unknown profile finds nothing.
-    let profile = match &query.handle {
+    let profile = match &message.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,
     };
-    let tokens = resolve::filtered_tokens(shared, view, query.token.as_deref(), query.chain.as_deref()).await?;
-    let to = query.created_before.unwrap_or(i64::MAX);
-    Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to, cancellation: Cancellation::default() })
+    let token = message.token.clone().map(|text| TokenReference::new(text, chain.clone()));
+    let tokens = resolve::filtered_tokens(shared, view, token.as_ref()).await?;
+    let to = before.unwrap_or(i64::MAX);
+    Ok(SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() })
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {

@@ -36,23 +36,11 @@ const MAX_CONCURRENT_WRITES: usize = 16;
 
 /// A valid ticket.
 pub struct FoundTicket {
-    hash: String,
-    version: i64,
-    ticket: Ticket,
-}
-
-impl FoundTicket {
-    /// The key whose rights it carries.
-    #[must_use]
-    pub fn key_id(&self) -> &str {
-        &self.ticket.key_id
-    }
-
     /// The hash under which it is stored.
-    #[must_use]
-    pub fn hash(&self) -> &str {
-        &self.hash
-    }
+    pub hash: String,
+    version: i64,
+    /// The ticket with the key whose rights it carries.
+    pub ticket: Ticket,
 }
 
 /// Id of a connection: a stream of a session.
@@ -61,7 +49,7 @@ fn connection(session: &str, stream: u64) -> String {
 }
 
 /// Creates a ticket, named after the seed.
-pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
+pub async fn create_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
     let text = core.shared.keys.stream_ticket(seed);
     let ticket = Ticket { key_id: call.caller.key_id(), created_at: call.now_ms, ..Ticket::default() };
     let hash = core.shared.keys.ticket_hash(&text);

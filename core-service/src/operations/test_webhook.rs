@@ -1,4 +1,5 @@
-//! Sends a test event to a webhook.
+//! Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
+//! filters and status. Fails with `WEBHOOK_NOT_FOUND` or `RATE_LIMITED`.
 
 use thesis_proto::{
     json::event_json,
@@ -6,10 +7,13 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{get_webhook::get_webhook, replay_delivery::create_delivery};
+use super::{get_webhook::read_webhook, replay_delivery::create_delivery};
 use crate::{
     access::gate::Call,
-    convert::row::{profile_ref, token_ref},
+    convert::{
+        self,
+        row::{profile_ref, token_ref},
+    },
     domain::{
         delivery::{Delivery, Status, delivery_id},
         id,
@@ -22,45 +26,50 @@ use crate::{
 /// Text of the thesis in every test event.
 const TEXT: &str = "A test event, sent because you asked for it. It is in no log.";
 
-/// Sends one `thesis.created` event to a webhook of the caller's project and environment, regardless of its events,
-/// filters and status. Event and delivery are named after the seed.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, `RATE_LIMITED`, or when the store does not answer.
-pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Result<Delivery> {
-    let webhook = get_webhook(core, &call.caller, id).await?;
-    call.take_send()?;
-    // A repeated request completes the first attempt, with the time of the first.
-    let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
-    let (profile, token) = a_profile_and_token();
-    let created = v1::ThesisCreatedData {
-        thesis_id: id::derive("th_", &["webhook test", seed]),
-        profile: Some(profile_ref(&profile)),
-        token: Some(token_ref(&token)),
-        text: TEXT.to_owned(),
-        created_at: Some(from_millis(now_ms)),
-        public_url: None,
+pub async fn test_webhook(
+    core: &Core,
+    call: &Call,
+    message: v1::TestWebhookRequest,
+) -> Result<v1::TestWebhookResponse> {
+    call.demand_send()?;
+    call.charge().await?;
+    let perform = async |seed: &str| {
+        let webhook = read_webhook(core, &call.caller, &message.id).await?;
+        call.take_send()?;
+        // A repeated request completes the first attempt, with the time of the first.
+        let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
+        let (profile, token) = a_profile_and_token();
+        let created = v1::ThesisCreatedData {
+            thesis_id: id::derive("th_", &["webhook test", seed]),
+            profile: Some(profile_ref(&profile)),
+            token: Some(token_ref(&token)),
+            text: TEXT.to_owned(),
+            created_at: Some(from_millis(now_ms)),
+            public_url: None,
+        };
+        let event = v1::Event {
+            id: id::derive("evt_", &["webhook test", seed]),
+            r#type: v1::EventType::ThesisCreated.into(),
+            created_at: Some(from_millis(now_ms)),
+            livemode: webhook.live,
+            source: v1::Source::Sandbox.into(),
+            test: Some(true),
+            data: Some(Data::ThesisCreated(created)),
+        };
+        let delivery = Delivery {
+            id: delivery_id(&webhook.id, now_ms, &["test", seed]),
+            webhook_id: webhook.id.clone(),
+            body: event_json(&event),
+            event_type: event.r#type,
+            event_id: event.id,
+            status: Status::Pending.into(),
+            next_attempt_at: Some(now_ms),
+            created_at: now_ms,
+            is_test: true,
+            ..Delivery::default()
+        };
+        let delivery = create_delivery(core, delivery).await?;
+        Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
     };
-    let event = v1::Event {
-        id: id::derive("evt_", &["webhook test", seed]),
-        r#type: v1::EventType::ThesisCreated.into(),
-        created_at: Some(from_millis(now_ms)),
-        livemode: webhook.live,
-        source: v1::Source::Sandbox.into(),
-        test: Some(true),
-        data: Some(Data::ThesisCreated(created)),
-    };
-    let delivery = Delivery {
-        id: delivery_id(&webhook.id, now_ms, &["test", seed]),
-        webhook_id: webhook.id.clone(),
-        body: event_json(&event),
-        event_type: event.r#type,
-        event_id: event.id,
-        status: Status::Pending.into(),
-        next_attempt_at: Some(now_ms),
-        created_at: now_ms,
-        is_test: true,
-        ..Delivery::default()
-    };
-    create_delivery(core, delivery).await
+    core.idempotency.once(call, &message, perform).await
 }

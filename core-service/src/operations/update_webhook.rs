@@ -1,99 +1,138 @@
-//! Changes a webhook.
+//! Changes a webhook of the caller's project and environment. Enabling a webhook that was disabled for its failures
+//! resets their count. Fails with `WEBHOOK_NOT_FOUND` or `WEBHOOK_URL_FORBIDDEN`.
 
 use std::sync::Arc;
 
-use thesis_proto::v1;
+use thesis_proto::{
+    near,
+    time::{is_time, to_millis},
+    v1,
+};
 
-use super::get_webhook::{get_webhook, own_webhook};
+use super::{
+    create_webhook::{check_events, distinct},
+    fields::Fields,
+    get_webhook::{own_webhook, read_webhook},
+};
 use crate::{
     access::gate::Call,
     control::ControlState,
+    convert,
     domain::control::{ControlChange, Webhook},
     error::{Error, Result},
     service::Core,
 };
 
-/// The fields of a webhook to change, with checked shape. Absent fields stay.
-#[derive(Clone, Debug, Default)]
-pub struct WebhookChanges {
-    /// The address that receives its deliveries.
-    pub url: Option<String>,
-    /// Numbers of the event types, each once.
-    pub events: Option<Vec<i32>>,
-    /// All filters, replacing the present ones.
-    pub filters: Option<v1::EventFilters>,
-    /// A text for people, or none.
-    pub description: Option<Option<String>>,
-    /// Number of the status, enabled or disabled.
-    pub status: Option<i32>,
-    /// `updated_at` of the webhook that the client changes, in unix milliseconds. If it is another one now, nothing
-    /// changes.
-    pub unchanged_since: Option<i64>,
-}
-
-impl WebhookChanges {
-    fn apply_to(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
-        let mut changed = webhook.clone();
-        if let Some(url) = &self.url {
-            changed.url.clone_from(url);
-        }
-        if let Some(events) = &self.events {
-            changed.events.clone_from(events);
-        }
-        if let Some(filters) = &self.filters {
-            changed.tokens.clone_from(&filters.token);
-            changed.handles.clone_from(&filters.handle);
-            changed.chains.clone_from(&filters.chain);
-        }
-        if let Some(description) = &self.description {
-            changed.description.clone_from(description);
-        }
-        if let Some(status) = self.status {
-            changed.set_status(status, now_ms);
-        }
-        if changed != *webhook {
-            changed.updated_at = webhook.next_update(now_ms);
-        }
-        changed
+/// The fields that a request changes: those of its mask, or without a mask those that it has.
+fn changed_fields(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
+    if let Some(mask) = &message.update_mask {
+        return mask.paths.iter().map(String::as_str).collect();
     }
+    let given = [
+        ("url", message.url.is_some()),
+        ("events", !message.events.is_empty()),
+        ("filters", message.filters.is_some()),
+        ("description", message.description.is_some()),
+        ("status", message.status != 0),
+    ];
+    given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
 }
 
-/// Changes a webhook of the caller's project and environment. Enabling a webhook that was disabled for its failures
-/// resets their count.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, `WEBHOOK_URL_FORBIDDEN`, or when the store does not answer.
-pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &WebhookChanges) -> Result<Arc<Webhook>> {
-    let caller = &call.caller;
-    let found = get_webhook(core, caller, id).await?;
-    if let Some(url) = &changes.url {
+fn check(message: &v1::UpdateWebhookRequest) -> Result<()> {
+    let mut fields = Fields::default();
+    for name in changed_fields(message) {
+        match name {
+            "url" => {
+                fields.required("url", message.url.as_deref(), 1..=2048);
+            }
+            "events" => check_events(&mut fields, &message.events),
+            "filters" => {
+                fields.filter(&[], message.filters.as_ref(), "filters.");
+            }
+            "description" => fields.optional_length("description", message.description.as_deref(), 0..=500),
+            "status" => {
+                if !matches!(message.status(), v1::WebhookStatus::Enabled | v1::WebhookStatus::Disabled) {
+                    fields.reject("status", "must be enabled or disabled");
+                }
+            }
+            other => {
+                let rule = "must be of: url, events, filters, description, status";
+                let known = ["url", "events", "filters", "description", "status"];
+                fields.reject("update_mask", near::with_nearest(rule, other, known));
+            }
+        }
+    }
+    if message.unchanged_since.as_ref().is_some_and(|time| !is_time(time)) {
+        fields.reject("unchanged_since", "must be a time of the years 1 to 9999");
+    }
+    fields.finish()
+}
+
+/// The webhook with the changed fields of a checked request. An absent one is cleared.
+fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, now_ms: i64) -> Webhook {
+    let mut changed = webhook.clone();
+    for name in changed_fields(message) {
+        match name {
+            "url" => changed.url = message.url.clone().unwrap_or_default(),
+            "events" => changed.events = distinct(&message.events),
+            "filters" => {
+                let filters = message.filters.clone().unwrap_or_default();
+                (changed.tokens, changed.handles, changed.chains) = (filters.token, filters.handle, filters.chain);
+            }
+            "description" => changed.description.clone_from(&message.description),
+            _ => changed.set_status(message.status, now_ms),
+        }
+    }
+    if changed != *webhook {
+        changed.updated_at = webhook.next_update(now_ms);
+    }
+    changed
+}
+
+pub async fn update_webhook(
+    core: &Core,
+    call: &Call,
+    message: v1::UpdateWebhookRequest,
+) -> Result<v1::UpdateWebhookResponse> {
+    check(&message)?;
+    call.charge().await?;
+    core.idempotency.once(call, &message, async |_: &str| update(core, call, &message).await).await
+}
+
+async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) -> Result<v1::UpdateWebhookResponse> {
+    let (caller, id, fields) = (&call.caller, &message.id, changed_fields(message));
+    let found = read_webhook(core, caller, id).await?;
+    if let Some(url) = message.url.as_ref().filter(|_| fields.contains(&"url")) {
         core.urls.vet(url, caller.key.live).await?;
     }
-    let is_enabling = changes.status == Some(Webhook::ENABLED);
+    let is_enabling = fields.contains(&"status") && message.status == Webhook::ENABLED;
     if is_enabling && found.status == i32::from(v1::WebhookStatus::DisabledFailing) {
         // The reset comes first: failures after the change must count.
         core.shared.deliveries.note(id, &[true], call.now_ms).await?;
     }
+    let unchanged_since = message.unchanged_since.as_ref().map(to_millis);
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
         call.demand_right(state)?;
-        let changed = changes.apply_to(webhook, call.now_ms);
+        let changed = apply(message, webhook, call.now_ms);
         // An earlier attempt of this request may have written the change.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
         }
-        if changes.unchanged_since.is_some_and(|then| then != webhook.updated_at) {
+        if unchanged_since.is_some_and(|then| then != webhook.updated_at) {
             return Err(Error::changed_concurrently());
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };
     let changed = core.shared.control.change(call.actor().does("webhook.updated"), change).await?;
     core.shared.hints.wake();
-    Ok(changed)
+    Ok(v1::UpdateWebhookResponse { webhook: Some(convert::control::webhook(&changed)) })
 }
 
 #[cfg(test)]
 mod tests {
+    use prost_types::FieldMask;
+
     use super::*;
 
     #[test]
@@ -107,29 +146,29 @@ mod tests {
             updated_at: 5,
             ..Webhook::default()
         };
-        assert_eq!(WebhookChanges::default().apply_to(&webhook, 9), webhook, "an empty change changes nothing");
-        let cleared = WebhookChanges {
-            filters: Some(v1::EventFilters::default()),
-            description: Some(None),
-            ..WebhookChanges::default()
-        };
+        let nothing = v1::UpdateWebhookRequest::default();
+        assert_eq!(apply(&nothing, &webhook, 9), webhook, "an empty change changes nothing");
+        let mask = FieldMask { paths: vec!["filters".to_owned(), "description".to_owned()] };
+        let cleared = v1::UpdateWebhookRequest { update_mask: Some(mask), ..nothing };
         let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
-        assert_eq!(cleared.apply_to(&webhook, 9), expected);
+        assert_eq!(apply(&cleared, &webhook, 9), expected);
     }
 
     #[test]
     fn enabling_after_a_day_cancels_what_waited() {
-        let status =
-            |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
-        let (on, off) = (status(v1::WebhookStatus::Enabled), status(v1::WebhookStatus::Disabled));
-        let disabled = off.apply_to(&Webhook { status: 1, ..Webhook::default() }, 10);
+        let set = |status: v1::WebhookStatus, webhook: &Webhook, now_ms| {
+            apply(&v1::UpdateWebhookRequest { status: status.into(), ..Default::default() }, webhook, now_ms)
+        };
+        let on = |webhook: &Webhook, now_ms| set(v1::WebhookStatus::Enabled, webhook, now_ms);
+        let off = |webhook: &Webhook, now_ms| set(v1::WebhookStatus::Disabled, webhook, now_ms);
+        let disabled = off(&Webhook { status: 1, ..Webhook::default() }, 10);
         assert_eq!((disabled.status, disabled.disabled_at), (2, Some(10)));
-        assert_eq!(off.apply_to(&disabled, 20), disabled, "the time counts from the first");
-        let soon = on.apply_to(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
+        assert_eq!(off(&disabled, 20), disabled, "the time counts from the first");
+        let soon = on(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
         assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
         let late = 10 + Webhook::GRACE_PERIOD_MS;
-        assert_eq!(on.apply_to(&disabled, late).cancelled_until, late - 1);
+        assert_eq!(on(&disabled, late).cancelled_until, late - 1);
         let failing = Webhook { status: 3, ..disabled };
-        assert_eq!((off.apply_to(&failing, 30).status, off.apply_to(&failing, 30).disabled_at), (2, Some(10)));
+        assert_eq!((off(&failing, 30).status, off(&failing, 30).disabled_at), (2, Some(10)));
     }
 }

@@ -1,4 +1,5 @@
-//! Verifies that an identity posted a thesis on a token within a window. It does not judge the text.
+//! Verifies that an identity posted a thesis on a token within a window. It does not judge the text. Fails with
+//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
 
 use std::sync::Arc;
 
@@ -10,19 +11,21 @@ use thesis_proto::{
 };
 
 use super::{
-    refresh,
-    resolve::{self, ProfileReference},
+    fields::Fields,
+    refresh, resolve,
+    theses::{Slices, by_time},
 };
 use crate::{
     access::gate::Call,
     domain::{
+        reference::{ProfileReference, TokenReference},
         row::{Thesis, Token},
         window::{Floor, MINUTE_MS},
     },
     error::Result,
     ingest::upstream::LookupOutcome,
     service::Core,
-    tables::{index_scope::IndexScope, theses::IndexSlice},
+    tables::index_scope::IndexScope,
 };
 
 /// A negative answer needs the upstream until this long after the end of the window, in milliseconds.
@@ -30,61 +33,83 @@ const RESYNC_MS: i64 = 15 * MINUTE_MS;
 /// Index rows of one read.
 const PAGE: usize = 100;
 
-/// The claim to verify; its shape was checked.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// The author.
-    pub author: ProfileReference,
-    /// The token, in the spelling of the caller.
-    pub token: String,
-    /// The chain, which narrows a symbol.
-    pub chain: Option<String>,
+/// The claim to verify.
+struct Claim {
+    author: ProfileReference,
+    token: TokenReference,
     /// Window start, inclusive.
-    pub from: i64,
+    from: i64,
     /// Window end, inclusive.
-    pub to: i64,
+    to: i64,
     /// Text that the thesis must contain.
-    pub contains: Option<String>,
+    contains: Option<String>,
 }
 
-/// Verifies a claim.
-///
-/// # Errors
-/// `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
-pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1::ThesisVerification> {
-    use v1::VerificationReason as Reason;
-
-    let floor = call.history_floor(Some(claim.from))?;
-    let fresh =
-        |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
-    let (mut answer, mut outcome, mut token) = verify_rows(core, call, claim, floor).await?;
-    let mut served_from = v1::ServedFrom::Cache;
-    let mut again = outcome == Reason::ProfileNotFound && refresh::request_profile(core, call, &claim.author).await?;
-    again |= token.is_none() && refresh::request_token(core, call, &claim.token, claim.chain.as_deref()).await?;
-    if again {
-        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
+impl Claim {
+    fn read(message: v1::VerifyThesisRequest, now_ms: i64) -> Result<Self> {
+        let mut fields = Fields::default();
+        fields.optional_length("handle", message.handle.as_deref(), 1..=64);
+        fields.optional_length("profile_id", message.profile_id.as_deref(), 1..=64);
+        if message.handle.is_some() == message.profile_id.is_some() {
+            fields.reject("handle", "give exactly one of handle and profile_id");
+        }
+        fields.required("token", message.token.as_deref(), 1..=140);
+        fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+        fields.optional_length("contains", message.contains.as_deref(), 0..=500);
+        if message.created_after.is_none() {
+            fields.reject("created_after", "is required");
+        }
+        let (from, to) = fields.window(message.created_after.as_ref(), message.created_before.as_ref());
+        let from = from.unwrap_or_default();
+        if to.is_none() && from > now_ms {
+            fields.reject("created_after", "must not be later than now, where the window ends unless told");
+        }
+        fields.finish()?;
+        let author = match message.handle {
+            Some(handle) => ProfileReference::Handle(handle),
+            None => ProfileReference::AnyId(message.profile_id.unwrap_or_default()),
+        };
+        let token = TokenReference::new(message.token.unwrap_or_default(), message.chain);
+        Ok(Self { author, token, from, to: to.unwrap_or(now_ms), contains: message.contains })
     }
-    if !fresh(outcome) && resync(core, call, claim, token.as_deref()).await? {
+}
+
+pub async fn verify_thesis(
+    core: &Core,
+    call: &Call,
+    message: v1::VerifyThesisRequest,
+) -> Result<v1::VerifyThesisResponse> {
+    let claim = Claim::read(message, call.now_ms)?;
+    call.charge().await?;
+    let floor = call.history_floor(Some(claim.from))?;
+    let (mut answer, mut token) = verify_rows(core, call, &claim, floor).await?;
+    let is_missing = answer.reason() == v1::VerificationReason::ProfileNotFound;
+    let mut again = is_missing && refresh::request_profile(core, call, &claim.author).await?;
+    again |= token.is_none() && refresh::request_token(core, call, &claim.token).await?;
+    if again {
+        (answer, token) = verify_rows(core, call, &claim, floor).await?;
+    }
+    let is_fresh = !call.caller.key.live || answer.verified || claim.to < call.now_ms - RESYNC_MS;
+    let mut served_from = v1::ServedFrom::Cache;
+    if !is_fresh && resync(core, call, &claim, token.as_deref()).await? {
         served_from = v1::ServedFrom::LiveSync;
-        (answer, outcome, token) = verify_rows(core, call, claim, floor).await?;
+        (answer, token) = verify_rows(core, call, &claim, floor).await?;
     }
     answer.freshness = Some(v1::VerificationFreshness {
         checked_at: Some(from_millis(call.now_ms)),
         upstream_synced_at: synced_at(core, call, token.as_deref()).await?.map(from_millis),
         served_from: served_from.into(),
     });
-    answer.verified = outcome == Reason::Verified;
-    answer.reason = outcome.into();
-    Ok(answer)
+    Ok(v1::VerifyThesisResponse { verification: Some(answer) })
 }
 
-/// Verifies a claim against the stored rows. Returns the answer without its reason, the reason, and the token.
+/// Verifies a claim against the stored rows. Returns the token too.
 async fn verify_rows(
     core: &Core,
     call: &Call,
     claim: &Claim,
     floor: Floor,
-) -> Result<(v1::ThesisVerification, v1::VerificationReason, Option<Arc<Token>>)> {
+) -> Result<(v1::ThesisVerification, Option<Arc<Token>>)> {
     let mut answer = v1::ThesisVerification {
         checks: Some(v1::VerificationChecks {
             contains: claim.contains.as_ref().map(|_| false),
@@ -94,19 +119,19 @@ async fn verify_rows(
         ..v1::ThesisVerification::default()
     };
     let profile = resolve::profile_id(&core.shared, &call.caller.view, &claim.author).await?;
-    let token = match resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await {
+    let token = match resolve::token(core, call, &claim.token).await {
         Ok(found) => found.map(|(_, token)| token),
         // A missing profile has precedence over an ambiguous token.
         Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
         Err(error) => return Err(error),
     };
-    let outcome = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
-    Ok((answer, outcome, token))
+    let reason = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
+    answer.verified = reason == v1::VerificationReason::Verified;
+    answer.reason = reason.into();
+    Ok((answer, token))
 }
 
-/// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary.
-///
-/// # Errors
+/// Requests the latest theses of the token. Returns false if a connected feed makes that unnecessary. Fails with
 /// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis exists.
 async fn resync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
     let mut after_s = 60;
@@ -123,7 +148,7 @@ async fn resync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) 
         if upstream.feed().await.0 {
             return Ok(false);
         }
-        if token.is_none() && refresh::names_chain_and_address(&claim.token) {
+        if token.is_none() && claim.token.chain_and_address().is_some() {
             // A lookup has just found that the upstream has no such token.
             return Ok(true);
         }
@@ -173,8 +198,7 @@ async fn check_claim(
     let alive = newest_theses(core, call, claim, floor, &posted).await?;
     let gone = newest_theses(core, call, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
-    checks.thesis_exists =
-        checks.time_window || has_any(core, call, &posted).await? || has_any(core, call, &deleted).await?;
+    checks.thesis_exists = checks.time_window || has_any(core, call, vec![posted, deleted]).await?;
     checks.not_deleted = alive.seen.is_some();
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
@@ -207,46 +231,27 @@ async fn newest_theses(
     let wanted = claim.contains.as_deref().map(default_fold);
     // Without a text to find, the newest row is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
-    let mut found = NewestTheses::default();
-    for dataset in call.caller.view.datasets() {
-        let mut here = NewestTheses::default();
-        let mut slice = IndexSlice { from: floor.bound_for(dataset), to: claim.to, after: None, descending: true };
-        // Rows come newest first, so the first match is the newest of the dataset.
-        while here.matching.is_none() {
-            let rows = core.shared.theses.slice(dataset, scope, &slice, page).await?;
-            let Some(last) = rows.last() else { break };
-            slice.after = Some((last.created_at, last.id.clone()));
-            let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
-            for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
-                let matches = wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted));
-                if matches && here.matching.is_none() {
-                    here.matching = Some(Arc::clone(&thesis));
-                }
-                here.seen.get_or_insert(thesis);
+    let slices = Slices { scopes: vec![scope.clone()], floor, to: claim.to, descending: true };
+    let (mut found, mut after) = (NewestTheses::default(), None);
+    // Rows come newest first, so the first match is the newest.
+    while found.matching.is_none() {
+        let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
+        after = rows.last().map(|last| (last.created_at, last.id.clone()));
+        let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
+        for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
+            if wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted)) {
+                found.matching.get_or_insert_with(|| Arc::clone(&thesis));
             }
-            if rows.len() < page {
-                break;
-            }
+            found.seen.get_or_insert(thesis);
         }
-        keep_newer(&mut found.seen, here.seen);
-        keep_newer(&mut found.matching, here.matching);
+        if rows.len() < page {
+            break;
+        }
     }
     Ok(found)
 }
 
-fn keep_newer(slot: &mut Option<Arc<Thesis>>, other: Option<Arc<Thesis>>) {
-    let order_key = |thesis: &Option<Arc<Thesis>>| thesis.as_ref().map(|thesis| (thesis.created_at, thesis.id.clone()));
-    if order_key(&other) > order_key(slot) {
-        *slot = other;
-    }
-}
-
-async fn has_any(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
-    let slice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
-    for dataset in call.caller.view.datasets() {
-        if !core.shared.theses.slice(dataset, scope, &slice, 1).await?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+async fn has_any(core: &Core, call: &Call, scopes: Vec<IndexScope>) -> Result<bool> {
+    let slices = Slices { scopes, floor: Floor::NONE, to: i64::MAX / 2, descending: true };
+    Ok(!by_time(core, &call.caller.view, &slices, None, 1).await?.is_empty())
 }

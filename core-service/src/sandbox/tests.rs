@@ -1,15 +1,14 @@
-use thesis_proto::v1::VerificationReason as Reason;
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, VerificationReason as Reason},
+};
 
 use super::*;
 use crate::{
     access::gate::{Call, RequestMeta},
     domain::operation::Operation,
     log::writer::Import,
-    operations::{
-        get_token::get_token,
-        resolve::ProfileReference,
-        verify_thesis::{Claim, verify_thesis},
-    },
+    operations::{get_token::get_token, verify_thesis::verify_thesis},
     service::Core,
     start::CoreSettings,
     store::Consistency,
@@ -35,7 +34,8 @@ async fn listed(core: &Core) -> Vec<String> {
 async fn counts(core: &Core) -> (i64, i64) {
     let (mut theses, mut recent) = (0, 0);
     for fixture in &TOKENS {
-        let token = get_token(core, &call(core), fixture.address, None).await.unwrap();
+        let request = v1::GetTokenRequest { r#ref: fixture.address.to_owned(), chain: None };
+        let token = get_token(core, &call(core), request).await.unwrap().token.unwrap();
         theses += token.thesis_count;
         recent += token.recent_thesis_count;
     }
@@ -44,18 +44,18 @@ async fn counts(core: &Core) -> (i64, i64) {
 
 async fn reason(core: &Core, number: i64) -> Reason {
     let fixture = fixtures::tick(number.unsigned_abs());
-    let claim = Claim {
-        author: ProfileReference::Handle(PROFILES[fixture.profile].handle.to_owned()),
-        token: TOKENS[fixture.token].address.to_owned(),
-        chain: None,
-        from: number * EVERY_MS,
-        to: number * EVERY_MS,
-        contains: None,
+    let at = Some(from_millis(number * EVERY_MS));
+    let claim = v1::VerifyThesisRequest {
+        handle: Some(PROFILES[fixture.profile].handle.to_owned()),
+        token: Some(TOKENS[fixture.token].address.to_owned()),
+        created_after: at,
+        created_before: at,
+        ..v1::VerifyThesisRequest::default()
     };
     let mut call = call(core);
     // The theses verified here are older than any usual window.
     call.caller.plan.history_days = 90;
-    verify_thesis(core, &call, &claim).await.unwrap().reason()
+    verify_thesis(core, &call, claim).await.unwrap().verification.unwrap().reason()
 }
 
 #[tokio::test]

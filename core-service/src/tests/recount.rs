@@ -6,7 +6,11 @@ use std::{
 };
 
 use proptest::prelude::*;
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::{
+    error::ErrorCode,
+    time::from_millis,
+    v1::{self, ThesisSort},
+};
 
 use crate::{
     access::gate::{Call, RequestMeta},
@@ -17,13 +21,8 @@ use crate::{
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
     operations::{
-        get_profile::get_profile,
-        get_thesis_velocity::get_thesis_velocity,
-        get_token::get_token,
-        get_token_activity::get_token_activity,
-        list_theses::{ThesisOrder, ThesisQuery, list_theses},
-        resolve::ProfileReference,
-        verify_thesis::{Claim, verify_thesis},
+        get_profile::get_profile, get_thesis_velocity::get_thesis_velocity, get_token::get_token,
+        get_token_activity::get_token_activity, list_theses::list_theses, verify_thesis::verify_thesis,
     },
     service::Core,
     tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory},
@@ -203,15 +202,15 @@ fn visible_theses(model: &Model) -> Vec<(usize, u8, ModelThesis)> {
     rows.map(|((dataset, number), kept)| (*dataset, *number, kept.clone())).collect()
 }
 
-async fn pages(core: &Arc<Core>, call: &Call, query: &ThesisQuery) -> Vec<v1::Thesis> {
+async fn pages(core: &Arc<Core>, call: &Call, query: &v1::ListThesesRequest) -> Vec<v1::Thesis> {
     let (mut query, mut all) = (query.clone(), Vec::new());
     loop {
-        let page = match list_theses(core, call, &query).await {
+        let page = match list_theses(core, call, query.clone()).await {
             // A list by likes fails while the search index is not ready in time.
             Err(error) if error.api.code == ErrorCode::ServiceUnavailable => continue,
             page => page.unwrap(),
         };
-        all.extend(page.theses);
+        all.extend(page.data);
         match page.next_cursor {
             Some(cursor) => query.cursor = Some(cursor),
             None => return all,
@@ -226,13 +225,14 @@ async fn compare_lists(core: &Arc<Core>, model: &Model) {
         for on in [None, Some(0), Some(3)] {
             for chain in [None, Some(CHAINS[0])] {
                 for ascending in [false, true] {
-                    let query = ThesisQuery {
+                    let sort = if ascending { ThesisSort::CreatedAtAsc } else { ThesisSort::CreatedAtDesc };
+                    let query = v1::ListThesesRequest {
                         profile: by.map(|by: u8| format!("user {by}")),
                         token: on.map(|on: u8| format!("0xa{on}")),
                         chain: chain.map(str::to_owned),
-                        order: if ascending { ThesisOrder::Oldest } else { ThesisOrder::Newest },
-                        limit: 7,
-                        ..ThesisQuery::default()
+                        sort: sort.into(),
+                        limit: Some(7),
+                        ..v1::ListThesesRequest::default()
                     };
                     let listed = pages(core, &call, &query).await;
                     let times: Vec<i64> = listed
@@ -273,7 +273,8 @@ async fn compare_likes(core: &Arc<Core>, model: &Model) {
         })
         .collect();
     expected.sort_unstable_by(|a, b| b.cmp(a));
-    let query = ThesisQuery { order: ThesisOrder::MostLiked, limit: 7, ..ThesisQuery::default() };
+    let sort = ThesisSort::LikesDesc.into();
+    let query = v1::ListThesesRequest { sort, limit: Some(7), ..v1::ListThesesRequest::default() };
     let listed: Vec<_> = pages(core, &call, &query)
         .await
         .into_iter()
@@ -289,9 +290,11 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
             visible_theses(model).into_iter().map(|(_, _, kept)| kept).filter(|kept| kept.token == on).collect();
         let reference = format!("{}:0xa{on}", CHAINS[usize::from(on % 2)]);
         let known = model.iter().any(|((dataset, _), kept)| *dataset == 2 && kept.token == on);
-        let token = get_token(core, &call, &reference, None).await;
+        let (r#ref, chain) = (reference.clone(), None);
+        let token = get_token(core, &call, v1::GetTokenRequest { r#ref, chain }).await;
         assert_eq!(token.is_ok(), known, "{reference}");
         let Ok(token) = token else { continue };
+        let token = token.token.unwrap();
         let within = |from: i64, to: i64| {
             theses
                 .iter()
@@ -306,7 +309,8 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
         let newest = theses.iter().map(|kept| kept.created_at).max();
         assert_eq!(token.last_activity_at.as_ref().map(thesis_proto::time::to_millis), newest);
 
-        let activity = get_token_activity(core, &call, &reference, None, 5).await.unwrap();
+        let request = v1::GetTokenActivityRequest { r#ref: reference.clone(), chain: None, recent: Some(5) };
+        let activity = get_token_activity(core, &call, request).await.unwrap().activity.unwrap();
         assert_eq!(activity.thesis_count_1h, within(HOUR_MS, 0).count() as i64);
         assert_eq!(activity.thesis_count_24h, within(DAY_MS, 0).count() as i64);
         assert_eq!(activity.unique_authors_24h, authors(&mut within(DAY_MS, 0)));
@@ -315,7 +319,8 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
             let inside = || within(hours * HOUR_MS, (hours - 1) * HOUR_MS);
             assert_eq!((bucket.theses, bucket.unique_authors), (inside().count() as i64, authors(&mut inside())));
         }
-        let velocity = get_thesis_velocity(core, &call, &reference, None).await.unwrap();
+        let request = v1::GetThesisVelocityRequest { r#ref: reference, chain: None };
+        let velocity = get_thesis_velocity(core, &call, request).await.unwrap().velocity.unwrap();
         assert_eq!(velocity.last_5m, within(5 * MINUTE_MS, 0).count() as i64);
         assert_eq!(velocity.previous_1h, within(2 * HOUR_MS, HOUR_MS).count() as i64);
     }
@@ -330,15 +335,16 @@ async fn compare_verification(core: &Arc<Core>, model: &Model) {
         [(0, 0, None), (1, 2, Some("STRASSE")), (2, 1, Some("ας")), (3, 3, None), (4, 0, Some("dip"))]
     {
         let (from, to) = (NOON - DAY_MS, NOON - HOUR_MS);
-        let claim = Claim {
-            author: ProfileReference::Any(format!("user {by}")),
-            token: format!("0xA{on}"),
-            chain: None,
-            from,
-            to,
+        let author = format!("user {by}");
+        let claim = v1::VerifyThesisRequest {
+            profile_id: Some(author.clone()),
+            token: Some(format!("0xA{on}")),
+            created_after: Some(from_millis(from)),
+            created_before: Some(from_millis(to)),
             contains: contains.map(str::to_owned),
+            ..v1::VerifyThesisRequest::default()
         };
-        let answer = verify_thesis(core, &call, &claim).await.unwrap();
+        let answer = verify_thesis(core, &call, claim.clone()).await.unwrap().verification.unwrap();
         let mine: Vec<&&ModelThesis> = all.iter().filter(|kept| kept.author == by && kept.token == on).collect();
         let inside: Vec<&&&ModelThesis> = mine.iter().filter(|kept| (from..=to).contains(&kept.created_at)).collect();
         let holds = |kept: &ModelThesis| match contains {
@@ -347,7 +353,8 @@ async fn compare_verification(core: &Arc<Core>, model: &Model) {
             Some(part) => kept.text.contains(part),
             None => true,
         };
-        let expected = if get_profile(core, &call, &claim.author).await.is_err() {
+        let profile = v1::GetProfileRequest { r#ref: Some(author), ..v1::GetProfileRequest::default() };
+        let expected = if get_profile(core, &call, profile).await.is_err() {
             Reason::ProfileNotFound
         } else if !all.iter().any(|kept| kept.token == on) {
             Reason::TokenNotFound

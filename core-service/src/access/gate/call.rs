@@ -27,7 +27,8 @@ use crate::{
 pub struct Call {
     /// The caller.
     pub caller: Caller,
-    pub(super) operation: Operation,
+    /// The operation.
+    pub operation: Operation,
     /// The rate window in which the call was counted.
     pub rate: Rate,
     /// The request's metadata.

@@ -8,7 +8,7 @@ use crate::{
         row::Thesis,
         window::MINUTE_MS,
     },
-    operations::list_theses::{ThesisQuery, list_theses},
+    operations::list_theses::list_theses,
     tables::theses::thesis_change,
     tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory},
 };
@@ -69,12 +69,14 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
         (4, &["number 2", "number 5", "number 6", "number 7"]),
         (50, &["number 2", "number 5", "number 6", "number 7"]),
     ] {
-        let activity = get_token_activity(&core, &call, "moon", None, recent).await.unwrap();
+        let request = v1::GetTokenActivityRequest { r#ref: "moon".to_owned(), chain: None, recent: Some(recent) };
+        let activity = get_token_activity(&core, &call, request).await.unwrap().activity.unwrap();
         assert_eq!(texts(&activity.recent_theses), shown);
     }
-    let query = ThesisQuery { limit: 5, ..ThesisQuery::default() };
-    let page = list_theses(&core, &call, &query).await.unwrap();
-    assert_eq!(texts(&page.theses), ["number 2"]);
-    let rest = list_theses(&core, &call, &ThesisQuery { cursor: page.next_cursor, ..query }).await.unwrap();
-    assert_eq!(texts(&rest.theses), ["number 5", "number 6", "number 7"]);
+    let request = v1::ListThesesRequest { limit: Some(5), ..v1::ListThesesRequest::default() };
+    let page = list_theses(&core, &call, request.clone()).await.unwrap();
+    assert_eq!(texts(&page.data), ["number 2"]);
+    let next = v1::ListThesesRequest { cursor: page.next_cursor, ..request };
+    let rest = list_theses(&core, &call, next).await.unwrap();
+    assert_eq!(texts(&rest.data), ["number 5", "number 6", "number 7"]);
 }

@@ -1,5 +1,7 @@
 use std::{collections::HashSet, sync::Arc};
 
+use thesis_proto::time::from_millis;
+
 use super::*;
 use crate::{
     access::gate::RequestMeta,
@@ -14,7 +16,6 @@ use crate::{
     search::{
         ListedThesis, SearchIndex,
         follow::{Follower, advance, drop_unused, read_starts},
-        parse,
         run::likes_page,
     },
     tables::log::decode,
@@ -26,21 +27,38 @@ fn call(core: &Arc<Core>, key: &str) -> Call {
     core.gate.admit(meta, Operation::Search).map_err(|refused| refused.error).unwrap()
 }
 
-fn query(text: &str) -> SearchQuery {
-    SearchQuery {
-        text: text.to_owned(),
-        looked: parse(text).unwrap(),
-        theses: true,
-        profiles: true,
-        tokens: true,
-        chain: None,
-        token: None,
-        handle: None,
-        created_after: None,
-        created_before: None,
-        newest: false,
-        limit: 10,
-    }
+fn query(text: &str) -> v1::SearchRequest {
+    v1::SearchRequest { q: text.to_owned(), ..v1::SearchRequest::default() }
+}
+
+async fn result(core: &Core, call: &Call, message: v1::SearchRequest) -> Result<v1::SearchResult> {
+    Ok(search(core, call, message).await?.result.unwrap())
+}
+
+#[test]
+fn wrong_forms_are_named() {
+    let fine = query("run");
+    let (_, _, limit) = check(&fine).unwrap();
+    let kinds = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens];
+    assert!(kinds.iter().all(|kind| is_for(&fine, *kind)) && limit == 10);
+    let tokens = v1::SearchRequest { types: vec![3], sort: 2, ..fine.clone() };
+    check(&tokens).unwrap();
+    assert_eq!(kinds.map(|kind| is_for(&tokens, kind)), [false, false, true]);
+    assert!(fine.sort() != SearchSort::CreatedAtDesc && tokens.sort() == SearchSort::CreatedAtDesc);
+    let wrong = |change: fn(&mut v1::SearchRequest)| {
+        let mut request = fine.clone();
+        change(&mut request);
+        check(&request).unwrap_err().api.param.clone().unwrap_or_default()
+    };
+    assert_eq!(wrong(|request| request.q = String::new()), "q");
+    assert_eq!(wrong(|request| request.q = "é".repeat(513)), "q");
+    assert_eq!(wrong(|request| request.q = "\"open".to_owned()), "q");
+    assert_eq!(wrong(|request| request.q = "a\0".to_owned()), "q");
+    assert_eq!(wrong(|request| request.types = vec![0]), "types");
+    assert_eq!(wrong(|request| request.types = vec![1, 9]), "types");
+    assert_eq!(wrong(|request| request.sort = 3), "sort");
+    assert_eq!(wrong(|request| request.limit = Some(51)), "limit");
+    assert_eq!(wrong(|request| request.chain = Some(String::new())), "chain");
 }
 
 async fn observe(core: &Arc<Core>, version: i64, seen: ObservedThing) {
@@ -91,36 +109,37 @@ async fn what_is_written_is_found_and_what_is_deleted_is_not() {
     post(&core, "3", "@bob", "moon of long ago", None, 8 * 86_400_000).await;
     reached(&core, &Dataset::Live).await;
 
-    let found = search(&core, &live, query("moon")).await.unwrap();
+    let found = result(&core, &live, query("moon")).await.unwrap();
     assert_eq!(texts(&found), ["to the moon 🚀", "from the moon 比特币"]);
     assert_eq!(found.tokens.len(), 1);
     assert_eq!((found.tokens[0].symbol.as_str(), found.tokens[0].thesis_count), ("$moon", 3));
     assert!(found.profiles.is_empty() && found.livemode);
-    let by_bob =
-        search(&core, &live, SearchQuery { handle: Some("BOB".to_owned()), ..query("moon OR bob") }).await.unwrap();
+    let by_bob = result(&core, &live, v1::SearchRequest { handle: Some("BOB".to_owned()), ..query("moon OR bob") })
+        .await
+        .unwrap();
     assert_eq!(texts(&by_bob), ["from the moon 比特币"]);
     assert_eq!(by_bob.profiles[0].handle, "@bob");
     for nothing in [
-        SearchQuery { handle: Some("nobody".to_owned()), tokens: false, ..query("moon") },
-        SearchQuery { token: Some("$NONE".to_owned()), ..query("moon") },
-        SearchQuery { chain: Some("solana".to_owned()), ..query("moon") },
-        SearchQuery { created_before: Some(NOON - 5), profiles: false, tokens: false, ..query("moon") },
+        v1::SearchRequest { handle: Some("nobody".to_owned()), types: vec![1, 2], ..query("moon") },
+        v1::SearchRequest { token: Some("$NONE".to_owned()), ..query("moon") },
+        v1::SearchRequest { chain: Some("solana".to_owned()), ..query("moon") },
+        v1::SearchRequest { created_before: Some(from_millis(NOON - 5)), types: vec![1], ..query("moon") },
     ] {
-        let found = search(&core, &live, nothing).await.unwrap();
+        let found = result(&core, &live, nothing).await.unwrap();
         assert!(found.theses.is_empty() && found.tokens.is_empty());
     }
-    let early = SearchQuery { created_after: Some(0), ..query("moon") };
-    assert_eq!(search(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
+    let early = v1::SearchRequest { created_after: Some(from_millis(0)), ..query("moon") };
+    assert_eq!(result(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
 
     // A deletion shows at once, whether the index knows of it or not.
     observe(&core, 2, ObservedThing::Deletion("2".to_owned())).await;
-    assert_eq!(texts(&search(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
+    assert_eq!(texts(&result(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
 
     let test = call(&core, TEST_KEY);
-    assert!(search(&core, &test, query("moon -run")).await.unwrap().theses.iter().all(|thesis| !thesis.livemode));
+    assert!(result(&core, &test, query("moon -run")).await.unwrap().theses.iter().all(|thesis| !thesis.livemode));
     reached(&core, &Dataset::Sandbox).await;
-    assert!(!search(&core, &test, query("$RUN")).await.unwrap().tokens.is_empty());
-    assert!(search(&core, &live, query("$RUN")).await.unwrap().tokens.is_empty());
+    assert!(!result(&core, &test, query("$RUN")).await.unwrap().tokens.is_empty());
+    assert!(result(&core, &live, query("$RUN")).await.unwrap().tokens.is_empty());
     core.close().await;
 }
 
@@ -178,7 +197,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let second = Core::start_beside(index, None, store, settings(), clock.clone(), ids(2)).await.unwrap();
     let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
     let is_refused = async |call: &Call| {
-        let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
+        let found = result(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
         let liked =
             likes_page((&second.search, "prj"), &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
                 .await
@@ -201,14 +220,14 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() });
     second.search.apply(&Dataset::Sandbox, &entries.collect::<Vec<_>>()).unwrap();
     second.search.commit().unwrap();
-    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    assert_eq!(result(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
     assert!(is_refused(&test).await, "a part of the sandbox is taken in");
     let mut checked = checked.into_iter().collect();
     advance(&second.follower(), &mut checked).await;
-    assert!(!search(&second, &test, query("run")).await.unwrap().theses.is_empty());
+    assert!(!result(&second, &test, query("run")).await.unwrap().theses.is_empty());
     // A thesis written after that may be missed for a moment; that is no reason to refuse.
     post(&first, "3", "@bob", "beyond the moon", None, 0).await;
-    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    assert_eq!(result(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
     first.close().await;
     second.close().await;
 }

@@ -1,0 +1,92 @@
+//! The routes of the public services: each method leads to the operation of its name.
+
+use futures::stream::BoxStream;
+use thesis_proto::v1::{
+    self, event_service_server::EventService, meta_service_server::MetaService, profile_service_server::ProfileService,
+    search_service_server::SearchService, test_data_service_server::TestDataService,
+    thesis_service_server::ThesisService, token_service_server::TokenService, webhook_service_server::WebhookService,
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{
+    Api,
+    answer::{answer, change},
+    subscribe::subscribe,
+};
+use crate::{domain::operation::Operation, operations};
+
+/// Implements a service by its operations. `answer` is for reads, `change` for operations that change data. Methods of
+/// another form follow after the table.
+macro_rules! service {
+    ($service:ident {
+        $($with:ident $method:ident $operation:ident: $request:ident -> $response:ident;)*
+    } $($other:tt)*) => {
+        #[async_trait]
+        impl $service for Api {
+            $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
+                $with(&self.core, Operation::$operation, request, |core, call, message| async move {
+                    operations::$method::$method(&core, &call, message).await
+                })
+                .await
+            })*
+
+            $($other)*
+        }
+    };
+}
+
+service!(MetaService {
+    answer get_me GetMe: GetMeRequest -> GetMeResponse;
+    answer get_usage GetUsage: GetUsageRequest -> GetUsageResponse;
+});
+
+service!(ProfileService {
+    answer get_profile GetProfile: GetProfileRequest -> GetProfileResponse;
+    answer get_profile_wallets GetProfileWallets: GetProfileWalletsRequest -> GetProfileWalletsResponse;
+});
+
+service!(ThesisService {
+    answer list_theses ListTheses: ListThesesRequest -> ListThesesResponse;
+    answer get_thesis GetThesis: GetThesisRequest -> GetThesisResponse;
+    answer verify_thesis VerifyThesis: VerifyThesisRequest -> VerifyThesisResponse;
+});
+
+service!(TokenService {
+    answer get_token GetToken: GetTokenRequest -> GetTokenResponse;
+    answer get_token_activity GetTokenActivity: GetTokenActivityRequest -> GetTokenActivityResponse;
+    answer get_thesis_velocity GetThesisVelocity: GetThesisVelocityRequest -> GetThesisVelocityResponse;
+});
+
+service!(SearchService {
+    answer search Search: SearchRequest -> SearchResponse;
+    answer semantic_search SemanticSearch: SemanticSearchRequest -> SemanticSearchResponse;
+});
+
+service!(TestDataService {
+    change create_test_thesis CreateTestThesis: CreateTestThesisRequest -> CreateTestThesisResponse;
+});
+
+service!(WebhookService {
+    change create_webhook CreateWebhook: CreateWebhookRequest -> CreateWebhookResponse;
+    answer list_webhooks ListWebhooks: ListWebhooksRequest -> ListWebhooksResponse;
+    answer get_webhook GetWebhook: GetWebhookRequest -> GetWebhookResponse;
+    change update_webhook UpdateWebhook: UpdateWebhookRequest -> UpdateWebhookResponse;
+    change delete_webhook DeleteWebhook: DeleteWebhookRequest -> DeleteWebhookResponse;
+    change rotate_webhook_secret RotateWebhookSecret: RotateWebhookSecretRequest -> RotateWebhookSecretResponse;
+    change test_webhook TestWebhook: TestWebhookRequest -> TestWebhookResponse;
+    answer list_deliveries ListDeliveries: ListDeliveriesRequest -> ListDeliveriesResponse;
+    answer get_delivery GetDelivery: GetDeliveryRequest -> GetDeliveryResponse;
+    change replay_delivery ReplayDelivery: ReplayDeliveryRequest -> ReplayDeliveryResponse;
+});
+
+service!(EventService {
+    answer list_events ListEvents: ListEventsRequest -> ListEventsResponse;
+    answer get_event GetEvent: GetEventRequest -> GetEventResponse;
+    change create_stream_ticket CreateStreamTicket: CreateStreamTicketRequest -> CreateStreamTicketResponse;
+}
+
+type SubscribeStream = BoxStream<'static, Result<v1::SubscribeResponse, Status>>;
+
+async fn subscribe(&self, request: Request<v1::SubscribeRequest>) -> Result<Response<Self::SubscribeStream>, Status> {
+    subscribe(&self.core, self.hub(), request).await
+});
