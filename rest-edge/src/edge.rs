@@ -10,6 +10,7 @@ use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use parking_lot::Mutex;
+use rest_edge_console::{self as console, Site};
 use thesis_net::{
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
@@ -36,13 +37,13 @@ use crate::{
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
     call::{Call, RequestOrigin},
     conditional,
-    console::{self, Site},
     context::Context,
     cors,
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
+    openapi::openapi,
     paths::RoutePaths,
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
@@ -89,12 +90,13 @@ impl Edge {
         shutdown: CancellationToken,
     ) -> Self {
         let routes = resources::routes();
+        let public_url = config.public_url.clone();
         let context = Context {
             hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
             errors: Envelopes::new(&config.public_url),
             discovery: resources::discovery_document(&config.public_url),
-            openapi: Description::new(&config.public_url, clock.clone()),
+            openapi: Description::new(Box::new(move |now_ms| openapi(&public_url, now_ms)), clock.clone()),
             ids,
         };
         Self {
@@ -166,7 +168,7 @@ impl Edge {
         };
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let answered = answered.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref())));
-        self.console.finish(&visit, &method, answered).await
+        self.console.finish(&visit, &method, answered).await.map(Either::Left)
     }
 
     async fn respond_api<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Response<Body>

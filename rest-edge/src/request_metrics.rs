@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use http::{Method, StatusCode};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use parking_lot::RwLock;
+use rest_edge_console as console;
 use thesis_net::{
     metric::{InProgress, describe},
     server::{begin_refused, count_refused},
@@ -12,7 +13,7 @@ use thesis_net::{
 use thesis_proto::error::ApiError;
 use tokio::time::Instant;
 
-use crate::{access::GIVEN_UP, console, docs, route::Route};
+use crate::{access::GIVEN_UP, docs, route::Route};
 
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";

@@ -16,7 +16,7 @@ use thesis_proto::v1;
 
 use super::{
     markdown::{self, GuideSource},
-    page::{Page, PagePart, cards},
+    page::{Page, PagePart, cards, escaped},
 };
 
 /// The guide's path, and the prefix of the files' pages.
@@ -135,7 +135,7 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
         let rule = comments::html(audience.rule());
         let of = files.iter().filter(|(of, _)| *of == audience);
         let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));
-        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", markdown::escaped(title)));
+        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", escaped(title)));
     }
     std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
 }

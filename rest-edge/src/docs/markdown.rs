@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html};
-use pulldown_cmark_escape::escape_html;
 use thesis_proto::error::ErrorCode;
 
 use super::{
     HOME,
-    page::{Page, PagePart},
+    page::{Page, PagePart, escaped},
 };
 
 /// The Markdown file of a guide.
@@ -25,13 +24,6 @@ const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("js
 /// The readable name of a programming language; none for other formats, such as JSON.
 fn name_of(language: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == language).map(|(_, name)| *name)
-}
-
-/// Escapes a text for HTML content and attributes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    escape_html(&mut out, text).expect("memory takes every text");
-    out
 }
 
 pub(super) fn page(source: &GuideSource, public_url: &str) -> Page {

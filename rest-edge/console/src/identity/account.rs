@@ -1,0 +1,140 @@
+//! The user's own account: password and sessions.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1,
+};
+
+use super::{end_session, start_session};
+use crate::{
+    Console, Page,
+    failure::see_other,
+    form::{Faults, NoFields, Posted},
+    view::{Layout, render, time},
+    visit::SignedIn,
+};
+
+const DONE: [(&str, &str); 4] = [
+    ("confirmed", "Your e-mail is confirmed."),
+    ("sent", "A link is on its way. It works for 24 hours."),
+    ("password", "The password is changed. Everywhere else you are signed out."),
+    ("revoked", "The session is revoked."),
+];
+
+#[derive(Template)]
+#[template(path = "account.html")]
+struct AccountPage {
+    layout: Layout,
+    faults: Faults,
+    email: String,
+    sessions: Vec<SessionRow>,
+}
+
+struct SessionRow {
+    id: String,
+    browser: String,
+    address: String,
+    created_at: String,
+    used_at: String,
+    current: bool,
+}
+
+impl From<v1::Session> for SessionRow {
+    fn from(session: v1::Session) -> Self {
+        Self {
+            created_at: time(session.created_at.as_ref()),
+            used_at: time(session.used_at.as_ref()),
+            browser: session.user_agent.unwrap_or_else(|| "unknown".to_owned()),
+            address: session.address.unwrap_or_else(|| "unknown".to_owned()),
+            current: session.current,
+            id: session.id,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct AccountQuery {
+    done: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PasswordForm {
+    current_password: String,
+    password: String,
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Query(query): Query<AccountQuery>,
+) -> Page {
+    page(&console, &signed_in, Faults::none(), query.done.as_deref()).await
+}
+
+pub(super) async fn change_password(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Posted(form): Posted<PasswordForm>,
+) -> Page {
+    let request = v1::ChangePasswordRequest {
+        current_password: form.current_password,
+        password: form.password,
+        user_agent: signed_in.visit.user_agent.clone(),
+    };
+    match console.core.accounts.change_password(signed_in.visit.request(request)).await {
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
+        Err(status) => page(&console, &signed_in, Faults::of(&status)?, None).await,
+    }
+}
+
+/// Sends the confirmation link again.
+pub(super) async fn send_confirmation(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Posted(NoFields {}): Posted<NoFields>,
+) -> Page {
+    console.core.accounts.send_confirmation(signed_in.visit.request(v1::SendConfirmationRequest {})).await?;
+    Ok(see_other("/console/account?done=sent"))
+}
+
+/// Redirects a reload of a form that failed to the page with the form.
+pub(super) async fn to_account(_: SignedIn) -> Page {
+    Ok(see_other("/console/account"))
+}
+
+pub(super) async fn revoke(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(NoFields {}): Posted<NoFields>,
+) -> Page {
+    let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
+    let revoked = console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await;
+    // A session that has already ended counts as success.
+    if let Err(status) = revoked
+        && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
+    {
+        return Err(status.into());
+    }
+    if is_own {
+        return Ok(end_session(&console, "/console/sign-in?done=ended"));
+    }
+    Ok(see_other("/console/account?done=revoked"))
+}
+
+async fn page(console: &Console, signed_in: &SignedIn, faults: Faults, done: Option<&str>) -> Page {
+    let request = signed_in.visit.request(v1::ListSessionsRequest {});
+    let sessions = console.core.accounts.list_sessions(request).await?.into_inner().data;
+    let page = AccountPage {
+        layout: Layout::of(signed_in, "Account", "account").with_notice(done, &DONE),
+        email: signed_in.email().to_owned(),
+        sessions: sessions.into_iter().map(SessionRow::from).collect(),
+        faults,
+    };
+    render(page.faults.status(), &page)
+}

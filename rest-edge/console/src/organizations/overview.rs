@@ -1,0 +1,118 @@
+//! An organization with its projects, and its name.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use thesis_proto::v1;
+
+use super::{Parameters, access::OrganizationAccess, overview_path};
+use crate::{
+    Console, Page,
+    failure::see_other,
+    form::{Faults, Posted},
+    view::{Layout, render, time},
+    visit::SignedIn,
+};
+
+const DONE: &[(&str, &str)] = &[
+    ("created", "The organization is created. You are its owner."),
+    ("renamed", "The organization has its new name."),
+];
+
+/// The event that leads to the page of an organization.
+enum OverviewState<'a> {
+    /// A link, or a successful form with its word for the notice.
+    Arrived(Option<&'a str>),
+    /// A failed change of the name, with the typed name.
+    Renaming(&'a str, Faults),
+}
+
+#[derive(Deserialize)]
+pub(super) struct RenameForm {
+    #[serde(default)]
+    name: String,
+    revision: Option<u64>,
+}
+
+struct ProjectRow {
+    id: String,
+    name: String,
+    /// The state of its live access.
+    live: &'static str,
+    /// The class of the badge for that state.
+    badge: &'static str,
+    created_at: String,
+}
+
+impl From<v1::Project> for ProjectRow {
+    fn from(project: v1::Project) -> Self {
+        let (live, badge) = if project.live_approved {
+            ("Approved", "good")
+        } else if project.live_requested_at.is_some() {
+            ("Asked for", "warn")
+        } else if project.live_refusal.is_some() {
+            ("Refused", "bad")
+        } else {
+            ("Not asked for", "")
+        };
+        Self { id: project.id, name: project.name, live, badge, created_at: time(project.created_at.as_ref()) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "organization.html")]
+struct OverviewPage<'a> {
+    layout: Layout,
+    access: OrganizationAccess,
+    projects: Vec<ProjectRow>,
+    archived: Vec<ProjectRow>,
+    name: &'a str,
+    faults: &'a Faults,
+}
+
+async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page {
+    let access = OrganizationAccess::of(signed_in, id, "projects")?;
+    let message = v1::AccountServiceListProjectsRequest { organization_id: id.to_owned() };
+    let projects = console.core.accounts.list_projects(signed_in.visit.request(message)).await?.into_inner().data;
+    let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
+
+    let present = access.name.clone();
+    let (done, name, faults) = match state {
+        OverviewState::Arrived(done) => (done, present.as_str(), Faults::none()),
+        OverviewState::Renaming(name, faults) => (None, name, faults),
+    };
+    let page = OverviewPage {
+        layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
+        access,
+        projects: projects.into_iter().map(ProjectRow::from).collect(),
+        archived: archived.into_iter().map(ProjectRow::from).collect(),
+        name,
+        faults: &faults,
+    };
+    render(faults.status(), &page)
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Query(parameters): Parameters,
+) -> Page {
+    page(&console, &signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
+}
+
+pub(super) async fn rename(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<RenameForm>,
+) -> Page {
+    signed_in.membership(&id)?;
+    let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
+    match console.core.accounts.update_organization(signed_in.visit.request(message)).await {
+        Ok(_) => Ok(see_other(&format!("{}?done=renamed", overview_path(&id)))),
+        Err(status) => page(&console, &signed_in, &id, OverviewState::Renaming(&form.name, Faults::of(&status)?)).await,
+    }
+}

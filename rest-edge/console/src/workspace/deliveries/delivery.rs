@@ -1,0 +1,215 @@
+//! One delivery: its attempts, its payload, and the form that replays it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use thesis_proto::{
+    names::event_type_name,
+    time::to_millis,
+    v1,
+    webhook::{self, SIGNATURE},
+};
+
+use super::{Workspace, badge, delivery_path, format_time, is_over, marks, number};
+use crate::{
+    Console, Page,
+    failure::{Failed, see_other},
+    form::{Faults, Once, Posted},
+    page_query::PageQuery,
+    view::{Badge, Layout, MAX_SHOWN, cut_markup, render},
+};
+
+/// The notices after a change, by the word in `?done=`.
+const DONE: &[(&str, &str)] = &[
+    ("replayed", "The event is sent again. This is the new delivery."),
+    ("tested", "The test event is sent. This is its delivery."),
+];
+
+/// An attempt as a row, with its request headers.
+struct AttemptRow {
+    number: i32,
+    started: String,
+    code: String,
+    latency: String,
+    /// The reason of a failure without a response.
+    failure: String,
+    headers: Vec<(&'static str, String)>,
+}
+
+/// The request headers of an attempt. The service does not store the value of the signature.
+fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
+    let Some(delivery) = &answer.delivery else { return Vec::new() };
+    let sent = webhook::Attempt {
+        event_id: &delivery.event_id,
+        event_type: delivery.event_type(),
+        delivery_id: &delivery.id,
+        number: attempt.attempt,
+        replay_of: answer.replay_of.as_deref(),
+        is_test: delivery.is_test,
+    };
+    let mut headers: Vec<_> = sent.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
+    let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
+    headers.push((SIGNATURE, format!("t={seconds},v1=…")));
+    headers
+}
+
+#[derive(Template)]
+#[template(path = "delivery.html")]
+struct DeliveryPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    faults: Faults,
+    id: String,
+    path: String,
+    webhook_id: String,
+    webhook_path: String,
+    event_id: String,
+    event_type: &'static str,
+    /// The path of the event's page. Events of test sends have no page.
+    event_path: Option<String>,
+    status: Badge,
+    marks: Vec<&'static str>,
+    /// The number of attempts, and their limit.
+    attempt_count: String,
+    created: String,
+    delivered: String,
+    /// The time of the next attempt, if one is pending.
+    next_attempt: Option<String>,
+    /// Id and path of the delivery that this one replays.
+    replay_of: Option<(String, String)>,
+    is_over: bool,
+    attempts: Vec<AttemptRow>,
+    payload: String,
+    payload_bytes: usize,
+    is_whole: bool,
+}
+
+impl DeliveryPage {
+    fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: Option<&str>, faults: Faults) -> Self {
+        let delivery = answer.delivery.clone().unwrap_or_default();
+        let event_type = event_type_name(delivery.event_type());
+        let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
+            number: attempt.attempt,
+            started: format_time(attempt.started_at.as_ref()),
+            code: number(attempt.response_status),
+            latency: number(attempt.latency_ms),
+            failure: attempt.failure.clone().unwrap_or_default(),
+            headers: headers(answer, attempt),
+        };
+        let payload = String::from_utf8_lossy(&answer.payload);
+        let (payload, is_whole) = cut_markup(&payload, MAX_SHOWN);
+        let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
+        Self {
+            layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),
+            tab: "/webhooks",
+            faults,
+            path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
+            webhook_path: workspace.webhook_path(&delivery.webhook_id),
+            event_path: (!delivery.is_test).then(|| workspace.path(&format!("/events/{}", delivery.event_id))),
+            event_type,
+            status: badge(delivery.status()),
+            marks: marks(&delivery),
+            attempt_count: format!("{} of {}", delivery.attempt, delivery.max_attempts),
+            created: format_time(delivery.created_at.as_ref()),
+            delivered: format_time(delivery.delivered_at.as_ref()),
+            next_attempt: delivery.next_attempt_at.as_ref().map(|at| format_time(Some(at))),
+            replay_of: answer.replay_of.as_ref().map(original),
+            is_over: is_over(delivery.status()),
+            attempts: delivery.attempts.iter().map(row).collect(),
+            payload: payload.to_owned(),
+            payload_bytes: answer.payload.len(),
+            is_whole,
+            id: delivery.id,
+            webhook_id: delivery.webhook_id,
+            event_id: delivery.event_id,
+            workspace,
+        }
+    }
+}
+
+/// Finds a delivery of a webhook. Deliveries of other webhooks count as missing.
+async fn find(
+    console: &Console,
+    workspace: &Workspace,
+    webhook: &str,
+    id: String,
+) -> Result<v1::GetDeliveryResponse, Failed> {
+    let message = v1::GetDeliveryRequest { id };
+    let answer = console.core.webhooks.get_delivery(workspace.request(message)).await?.into_inner();
+    let is_its = answer.delivery.as_ref().is_some_and(|delivery| delivery.webhook_id == webhook);
+    if is_its { Ok(answer) } else { Err(Failed::missing()) }
+}
+
+async fn page(
+    console: &Console,
+    workspace: Workspace,
+    (webhook, id): (String, String),
+    done: Option<&str>,
+    faults: Faults,
+) -> Page {
+    let answer = find(console, &workspace, &webhook, id).await?;
+    let status = faults.status();
+    render(status, &DeliveryPage::new(workspace, &answer, done, faults))
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+    query: PageQuery,
+) -> Page {
+    page(&console, workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
+}
+
+/// Redirects from a form's address to the page with the form.
+pub(super) async fn back(
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+) -> Page {
+    Ok(see_other(&delivery_path(&workspace, &webhook, &id)))
+}
+
+pub(super) async fn replay(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+    Posted(form): Posted<Once>,
+) -> Page {
+    find(&console, &workspace, &webhook, id.clone()).await?;
+    let message = v1::ReplayDeliveryRequest { id: id.clone() };
+    match console.core.webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
+        Ok(answer) => {
+            let replay = answer.into_inner().delivery.unwrap_or_default();
+            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
+        }
+        Err(status) => page(&console, workspace, (webhook, id), None, Faults::of(&status)?).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_the_attempt() {
+        let delivery = v1::WebhookDelivery { id: "del_2".to_owned(), ..v1::WebhookDelivery::default() };
+        let answer = v1::GetDeliveryResponse {
+            delivery: Some(delivery),
+            replay_of: Some("del_1".to_owned()),
+            ..v1::GetDeliveryResponse::default()
+        };
+        let started_at = Some(from_millis(1_767_225_600_999));
+        let attempt = v1::DeliveryAttempt { attempt: 3, started_at, ..v1::DeliveryAttempt::default() };
+        let headers: HashMap<_, _> = headers(&answer, &attempt).into_iter().collect();
+        assert_eq!(headers[webhook::DELIVERY_ID], "del_2");
+        assert_eq!(headers[webhook::DELIVERY_ATTEMPT], "3");
+        assert_eq!(headers[webhook::REPLAY_OF], "del_1");
+        assert_eq!(headers[SIGNATURE], "t=1767225600,v1=…");
+    }
+}

@@ -1,0 +1,90 @@
+//! The search. Without words it shows the newest theses.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use thesis_proto::{
+    names::{parse_search_sort, parse_search_type},
+    v1,
+};
+use tonic::Status;
+
+use super::{
+    TAB,
+    rows::{ProfileRow, ThesisRow, TokenRow},
+    theses,
+};
+use crate::{
+    Console, Page,
+    form::Faults,
+    page_query::PageQuery,
+    view::{Choice, Layout, choices, render},
+    workspace::Workspace,
+};
+
+/// The page shows at most this many rows of each kind.
+const LIMIT: i32 = 10;
+/// The searchable kinds, as the API names them.
+const KINDS: [(&str, &str); 4] =
+    [("", "Everything"), ("theses", "Theses"), ("profiles", "Profiles"), ("tokens", "Tokens")];
+/// The orders of theses, as the API names them.
+const SORTS: [(&str, &str); 2] = [("relevance", "Best match first"), ("created_at_desc", "Newest first")];
+
+#[derive(Template)]
+#[template(path = "explore.html")]
+struct SearchPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    part: &'static str,
+    query: PageQuery,
+    kinds: Vec<Choice>,
+    sorts: Vec<Choice>,
+    /// True if the query has words.
+    is_search: bool,
+    theses: Vec<ThesisRow>,
+    profiles: Vec<ProfileRow>,
+    tokens: Vec<TokenRow>,
+    faults: Faults,
+}
+
+/// Searches, or reads the newest theses if the query has no words.
+async fn search(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchResult, Status> {
+    let mut read = query.reader();
+    let message = v1::SearchRequest {
+        q: read.text("q").unwrap_or_default(),
+        types: read.choice("types", parse_search_type).into_iter().map(i32::from).collect(),
+        sort: read.choice("sort", parse_search_sort).unwrap_or_default().into(),
+        limit: Some(LIMIT),
+        ..v1::SearchRequest::default()
+    };
+    let message = read.finish(message)?;
+    if message.q.is_empty() {
+        let newest = v1::ListThesesRequest { limit: Some(LIMIT), ..v1::ListThesesRequest::default() };
+        let theses = theses::list(console, workspace, newest).await?.data;
+        return Ok(v1::SearchResult { theses, ..v1::SearchResult::default() });
+    }
+    let answer = console.core.search.search(workspace.request(message)).await?;
+    Ok(answer.into_inner().result.unwrap_or_default())
+}
+
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+    let (found, faults) = Faults::of_query(search(&console, &workspace, &query).await)?;
+    let status = faults.status();
+    let page = SearchPage {
+        layout: workspace.layout("Explore"),
+        tab: TAB,
+        part: TAB,
+        kinds: choices(KINDS, query.text("types")),
+        sorts: choices(SORTS, query.text("sort")),
+        is_search: query.has_value(&["q"]),
+        theses: ThesisRow::all(&workspace, found.theses),
+        profiles: ProfileRow::all(&workspace, found.profiles),
+        tokens: TokenRow::all(&workspace, found.tokens),
+        query,
+        workspace,
+        faults,
+    };
+    render(status, &page)
+}
