@@ -9,14 +9,12 @@ mod list_query;
 mod organizations;
 mod users;
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     routing::{get, post},
 };
 
-use super::{Console, Page, failure::see_other, visit::Administrator};
+use super::{Page, failure::see_other, visit::Administrator};
 
 const APPROVALS: &str = "/console/administration";
 const ORGANIZATIONS: &str = "/console/administration/organizations";
@@ -44,7 +42,7 @@ const TABS: [Tab; 6] = [
     Tab { path: INGEST, name: "Ingest" },
 ];
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route(APPROVALS, get(approvals::show))
         .route("/console/administration/projects/{id}/approve", post(approvals::approve).get(to_approvals))

@@ -1,7 +1,7 @@
 //! The style, the scripts and the icon of the pages. Their path contains their hash, so browsers cache them without
 //! limit.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use axum::{Router, extract::Path, response::IntoResponse as _, routing::get};
 use http::{
@@ -10,7 +10,7 @@ use http::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{Console, Page, failure::Failed};
+use super::{Page, failure::Failed};
 
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -42,7 +42,7 @@ pub fn folder() -> &'static str {
     &FOLDER
 }
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new().route("/console/assets/{version}/{name}", get(asset))
 }
 

@@ -1,7 +1,5 @@
 //! Forms: the guard that checks posted forms, and the faults that a page shows with a form.
 
-use std::sync::Arc;
-
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use bytes::Bytes;
 use http::StatusCode;
@@ -10,7 +8,6 @@ use thesis_proto::error::{ApiError, ErrorCode, FieldError};
 use tonic::Status;
 
 use super::{
-    Console,
     failure::{Failed, sentence, status_of},
     visit::Visit,
 };
@@ -36,16 +33,16 @@ struct Guarded {
     csrf: String,
 }
 
-impl<T: DeserializeOwned> FromRequest<Arc<Console>> for Posted<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Posted<T> {
     type Rejection = Failed;
 
-    async fn from_request(request: Request, console: &Arc<Console>) -> Result<Self, Failed> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failed> {
         let (mut parts, body) = request.into_parts();
-        let Ok(visit) = Visit::from_request_parts(&mut parts, console).await;
+        let Ok(visit) = Visit::from_request_parts(&mut parts, state).await;
         if !visit.is_own {
             return Err(refused("the form was sent by another site"));
         }
-        let body = Bytes::from_request(Request::from_parts(parts, body), console).await;
+        let body = Bytes::from_request(Request::from_parts(parts, body), state).await;
         let body = body.map_err(|_| unreadable())?;
         let guarded: Guarded = serde_html_form::from_bytes(&body).map_err(|_| unreadable())?;
         if !visit.accepts(&guarded.csrf) {

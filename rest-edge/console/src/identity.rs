@@ -6,8 +6,6 @@ mod links;
 mod sign_in;
 mod sign_up;
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::{
     Router,
@@ -18,13 +16,13 @@ use http::{StatusCode, header::SET_COOKIE};
 use thesis_proto::{error::ApiError, v1};
 
 use super::{
-    Console, HOME, Page,
+    HOME, Page,
     failure::{Failed, see_other},
     view::{Layout, render},
-    visit::SignedIn,
+    visit::{SignedIn, Visit},
 };
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route(HOME, get(home))
         .route("/console/sign-up", get(sign_up::show).post(sign_up::send))
@@ -58,8 +56,8 @@ async fn home(signed_in: SignedIn) -> Page {
 }
 
 /// The response that starts a session: it sets the cookies of the session and of the device, and redirects to `next`.
-fn start_session(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
-    let cookies = console.cookies();
+fn start_session(visit: &Visit, session: Option<&v1::NewSession>, next: &str) -> Page {
+    let cookies = visit.console.cookies();
     let cookie = session.and_then(|session| cookies.set(cookies.session(), &session.token));
     let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
     let mut response = see_other(next);
@@ -72,9 +70,9 @@ fn start_session(console: &Console, session: Option<&v1::NewSession>, next: &str
 }
 
 /// The response that ends a session. The device cookie stays.
-fn end_session(console: &Console, next: &str) -> Response {
+fn end_session(visit: &Visit, next: &str) -> Response {
     let mut response = see_other(next);
-    response.headers_mut().insert(SET_COOKIE, console.cookies().end_session());
+    response.headers_mut().insert(SET_COOKIE, visit.console.cookies().end_session());
     response
 }
 

@@ -68,7 +68,7 @@ const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 pub(crate) type Page = Result<Answered, Failed>;
 
-/// The state that all page handlers share.
+/// The state that all pages share. Every visit has it.
 pub(crate) struct Console {
     pub(crate) core: Services,
     /// The public URL without a trailing slash.
@@ -81,7 +81,7 @@ pub(crate) struct Console {
     ids: SharedIdSource,
 }
 
-fn router() -> Router<Arc<Console>> {
+fn router() -> Router {
     Router::new()
         .merge(identity::routes())
         .merge(organizations::routes())
@@ -139,7 +139,7 @@ impl Site {
         let (is_secure, is_secure_only) = (public_url.starts_with("https://"), is_usual_https(public_url));
         let public_url = public_url.to_owned();
         let console = Arc::new(Console { core, public_url, clock, is_secure, is_secure_only, ids });
-        Self { router: router().with_state(Arc::clone(&console)), console }
+        Self { console, router: router() }
     }
 
     /// Identifies the visitor of a request.

@@ -7,7 +7,7 @@ mod invitations;
 mod members;
 mod overview;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use axum::{
     Router,
@@ -15,9 +15,9 @@ use axum::{
     routing::{get, post},
 };
 
-use super::{Console, Page, failure::see_other, visit::SignedIn};
+use super::{Page, failure::see_other, visit::SignedIn};
 
-pub(crate) fn routes() -> Router<Arc<Console>> {
+pub(crate) fn routes() -> Router {
     Router::new()
         .route("/console/organizations/new", get(create::show).post(create::create))
         .route("/console/organizations/{id}", get(overview::show))

@@ -3,12 +3,12 @@
 mod keys;
 mod usage;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use askama::Template;
 use axum::{
     Router,
-    extract::{Path, Query, State},
+    extract::{Path, Query},
     routing::{get, post},
 };
 use futures::future::try_join_all;
@@ -20,7 +20,7 @@ use thesis_proto::{
 
 use self::keys::KeyRow;
 use super::{
-    Console, Page,
+    Page,
     failure::{Failed, see_other},
     form::{Faults, NoFields, Posted},
     organizations::to_console,
@@ -37,7 +37,7 @@ const DONE: &[(&str, &str)] = &[
     ("revoked", "The key is revoked. It works no more."),
 ];
 
-pub(crate) fn routes() -> Router<Arc<Console>> {
+pub(crate) fn routes() -> Router {
     Router::new()
         .route("/console/organizations/{id}/projects", get(new_project).post(create))
         .route("/console/projects/{id}", get(show))
@@ -81,15 +81,10 @@ fn path(id: &str) -> String {
 }
 
 /// Finds a project in the organization of a membership.
-async fn find_in(
-    console: &Console,
-    signed_in: &SignedIn,
-    membership: &v1::Membership,
-    id: &str,
-) -> Result<Option<ProjectAccess>, Failed> {
+async fn find_in(signed_in: &SignedIn, membership: &v1::Membership, id: &str) -> Result<Option<ProjectAccess>, Failed> {
     let organization = membership.organization.clone().unwrap_or_default();
     let message = v1::AccountServiceListProjectsRequest { organization_id: organization.id };
-    let projects = match console.core.accounts.list_projects(signed_in.visit.request(message)).await {
+    let projects = match signed_in.core().accounts.list_projects(signed_in.request(message)).await {
         Ok(answer) => answer.into_inner().data,
         // The membership ended after the account was read.
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => Vec::new(),
@@ -100,15 +95,15 @@ async fn find_in(
 }
 
 /// Finds a project in the user's organizations. Projects of others count as missing.
-pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
+pub(super) async fn find(signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
     let memberships = signed_in.account.memberships.iter();
-    let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
+    let found = try_join_all(memberships.map(|membership| find_in(signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
 }
 
 /// The browser keeps the address of a form that failed. A reload redirects to the page with the form.
-async fn to_project(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
-    Ok(see_other(&path(&find(&console, &signed_in, &id).await?.project.id)))
+async fn to_project(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    Ok(see_other(&path(&find(&signed_in, &id).await?.project.id)))
 }
 
 /// The page on which a project is created.
@@ -152,15 +147,10 @@ async fn new_project(signed_in: SignedIn, Path(id): Path<String>) -> Page {
     show_new(&signed_in, &id, String::new(), Faults::none())
 }
 
-async fn create(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(new): Posted<NewProject>,
-) -> Page {
+async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(new): Posted<NewProject>) -> Page {
     let (organization_id, name, once) = (id.clone(), new.name.clone(), signed_in.visit.once(&new.once));
     let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once };
-    match console.core.accounts.create_project(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.create_project(signed_in.request(message)).await {
         Ok(answer) => {
             let project = answer.into_inner().project.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", path(&project.id))))
@@ -193,9 +183,9 @@ struct FormState<'a> {
     faults: Faults,
 }
 
-async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Page {
-    let access = find(console, signed_in, id).await?;
-    let rows = keys::list(console, signed_in, &access).await?;
+async fn show_project(signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Page {
+    let access = find(signed_in, id).await?;
+    let rows = keys::list(signed_in, &access).await?;
     let (revoked_keys, keys): (Vec<_>, Vec<_>) = rows.into_iter().partition(|key| key.revoked.is_some());
     let status = form.faults.status();
     let page = ProjectPage {
@@ -212,14 +202,9 @@ async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, form: F
     render(status, &page)
 }
 
-async fn show(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Page {
+async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(query): Query<HashMap<String, String>>) -> Page {
     let done = query.get("done").map(String::as_str);
-    show_project(&console, &signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
+    show_project(&signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
 }
 
 /// The new name, and the revision of the project that the page showed.
@@ -231,58 +216,37 @@ struct RenameForm {
     revision: String,
 }
 
-async fn rename(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(renaming): Posted<RenameForm>,
-) -> Page {
+async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(renaming): Posted<RenameForm>) -> Page {
     let revision = renaming.revision.parse().ok();
     let message = v1::UpdateProjectRequest { id: id.clone(), name: renaming.name.clone(), revision };
-    match console.core.accounts.update_project(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.update_project(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", path(&id)))),
         Err(status) => {
             let form = FormState { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
-            show_project(&console, &signed_in, &id, form).await
+            show_project(&signed_in, &id, form).await
         }
     }
 }
 
 /// Redirects to the project's page after success, or shows it with the faults.
-async fn finish_form<T>(
-    console: &Console,
-    signed_in: &SignedIn,
-    id: &str,
-    outcome: Result<T, tonic::Status>,
-    done: &str,
-) -> Page {
+async fn finish_form<T>(signed_in: &SignedIn, id: &str, outcome: Result<T, tonic::Status>, done: &str) -> Page {
     match outcome {
         Ok(_) => Ok(see_other(&format!("{}?done={done}", path(id)))),
         Err(status) => {
             let form = FormState { done: None, typed_name: None, faults: Faults::of(&status)? };
-            show_project(console, signed_in, id, form).await
+            show_project(signed_in, id, form).await
         }
     }
 }
 
-async fn archive(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    _: Posted<NoFields>,
-) -> Page {
+async fn archive(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
     let message = v1::AccountServiceArchiveProjectRequest { id: id.clone() };
-    let outcome = console.core.accounts.archive_project(signed_in.visit.request(message)).await;
-    finish_form(&console, &signed_in, &id, outcome, "archived").await
+    let outcome = signed_in.core().accounts.archive_project(signed_in.request(message)).await;
+    finish_form(&signed_in, &id, outcome, "archived").await
 }
 
-async fn ask_for_live_access(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    _: Posted<NoFields>,
-) -> Page {
+async fn ask_for_live_access(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
     let message = v1::RequestLiveAccessRequest { project_id: id.clone() };
-    let outcome = console.core.accounts.request_live_access(signed_in.visit.request(message)).await;
-    finish_form(&console, &signed_in, &id, outcome, "asked").await
+    let outcome = signed_in.core().accounts.request_live_access(signed_in.request(message)).await;
+    finish_form(&signed_in, &id, outcome, "asked").await
 }

@@ -11,7 +11,7 @@ use http::{
 };
 use sha2::Sha256;
 use thesis_net::{
-    services::{MemberSession, Trusted},
+    services::{MemberSession, Services, Trusted},
     trace::Trace,
 };
 use thesis_proto::{metadata, v1};
@@ -80,6 +80,7 @@ impl Cookies {
 /// The visitor and the origin of a request for a page.
 #[derive(Clone)]
 pub struct Visit {
+    pub(crate) console: Arc<Console>,
     /// The session's token, if the browser sent one. The session may have ended.
     pub(crate) session: Option<String>,
     /// The device's token, if the browser sent one. Only core can validate it.
@@ -99,7 +100,7 @@ pub struct Visit {
 
 impl Visit {
     pub(super) fn new(
-        console: &Console,
+        console: &Arc<Console>,
         address: IpAddr,
         request_id: &HeaderValue,
         trace: Trace,
@@ -113,6 +114,7 @@ impl Visit {
         let form = known.map_or_else(|| random(console), str::to_owned);
         let user_agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
+            console: Arc::clone(console),
             session: session.map(str::to_owned),
             device: device.map(str::to_owned),
             address,
@@ -124,6 +126,10 @@ impl Visit {
             is_new,
             is_own: is_own(head, console),
         }
+    }
+
+    pub(crate) fn core(&self) -> &Services {
+        &self.console.core
     }
 
     /// The token that every form must carry. Pages of other sites do not know it.
@@ -240,17 +246,26 @@ pub(crate) struct SignedIn {
 
 impl SignedIn {
     /// Finds the user of a visit; none if nobody is signed in.
-    pub(crate) async fn find(console: &Console, visit: Visit) -> Result<Option<Self>, Failed> {
+    pub(crate) async fn find(visit: Visit) -> Result<Option<Self>, Failed> {
         if visit.session.is_none() {
             return Ok(None);
         }
-        match console.core.accounts.get_account(visit.request(v1::GetAccountRequest {})).await {
+        match visit.core().accounts.get_account(visit.request(v1::GetAccountRequest {})).await {
             Ok(answer) => Ok(Some(Self { visit, account: answer.into_inner() })),
             Err(status) => match Failed::from(status) {
                 Failed::SignIn(_) => Ok(None),
                 failed => Err(failed),
             },
         }
+    }
+
+    pub(crate) fn core(&self) -> &Services {
+        self.visit.core()
+    }
+
+    /// A call of core on behalf of the user.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        self.visit.request(message)
     }
 
     /// The user's membership of an organization. For others the organization counts as missing.
@@ -272,25 +287,25 @@ impl SignedIn {
     }
 }
 
-impl FromRequestParts<Arc<Console>> for SignedIn {
+impl<S: Sync> FromRequestParts<S> for SignedIn {
     type Rejection = Failed;
 
-    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
-        let Ok(visit) = Visit::from_request_parts(parts, console).await;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let Ok(visit) = Visit::from_request_parts(parts, state).await;
         // The sign-in cannot return to a posted form.
         let next = if parts.method.is_safe() { visit.path.clone() } else { String::new() };
-        Self::find(console, visit).await?.ok_or(Failed::SignIn(next))
+        Self::find(visit).await?.ok_or(Failed::SignIn(next))
     }
 }
 
 /// A visit of an administrator. For others the page counts as missing.
 pub(crate) struct Administrator(pub(crate) SignedIn);
 
-impl FromRequestParts<Arc<Console>> for Administrator {
+impl<S: Sync> FromRequestParts<S> for Administrator {
     type Rejection = Failed;
 
-    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
-        let signed_in = SignedIn::from_request_parts(parts, console).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let signed_in = SignedIn::from_request_parts(parts, state).await?;
         if signed_in.is_administrator() { Ok(Self(signed_in)) } else { Err(Failed::missing()) }
     }
 }

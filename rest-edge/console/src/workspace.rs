@@ -6,7 +6,7 @@ mod explore;
 mod filters;
 mod webhooks;
 
-use std::{any::type_name, collections::HashMap, sync::Arc};
+use std::{any::type_name, collections::HashMap};
 
 use askama::Template;
 use axum::{
@@ -16,11 +16,11 @@ use axum::{
 use http::{HeaderValue, StatusCode, request::Parts};
 use prost::Message;
 use sha2::{Digest as _, Sha256};
+use thesis_net::services::Services;
 use thesis_proto::metadata;
 use tonic::Request;
 
 use super::{
-    Console,
     failure::Failed,
     page_query::encoded,
     projects::{self, ProjectAccess},
@@ -28,7 +28,7 @@ use super::{
     visit::SignedIn,
 };
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
 }
 
@@ -60,6 +60,10 @@ impl Workspace {
 
     fn webhook_path(&self, id: &str) -> String {
         self.path(&format!("/webhooks/{}", encoded(id)))
+    }
+
+    fn core(&self) -> &Services {
+        self.signed_in.core()
     }
 
     /// A call of a public service on behalf of the member.
@@ -111,11 +115,11 @@ impl Workspace {
     }
 }
 
-impl FromRequestParts<Arc<Console>> for Workspace {
+impl<S: Send + Sync> FromRequestParts<S> for Workspace {
     type Rejection = Failed;
 
-    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
-        let path = Path::<HashMap<String, String>>::from_request_parts(parts, console).await;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
         let Path(path) = path.map_err(|_| Failed::missing())?;
         let named = |name: &str| path.get(name).map_or("", String::as_str);
         let live = match named("environment") {
@@ -123,8 +127,8 @@ impl FromRequestParts<Arc<Console>> for Workspace {
             metadata::TEST => false,
             _ => return Err(Failed::missing()),
         };
-        let signed_in = SignedIn::from_request_parts(parts, console).await?;
-        let access = projects::find(console, &signed_in, named("id")).await?;
+        let signed_in = SignedIn::from_request_parts(parts, state).await?;
+        let access = projects::find(&signed_in, named("id")).await?;
         let workspace = Self { signed_in, access, live };
         if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
     }

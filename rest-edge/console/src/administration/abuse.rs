@@ -1,9 +1,6 @@
 //! Addresses that fail to authenticate too often.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use http::StatusCode;
 use thesis_proto::v1;
 
@@ -12,7 +9,7 @@ use super::{
     list_query::{ListQuery, PageTurns},
 };
 use crate::{
-    Console, Page,
+    Page,
     page_query::link,
     view::{Layout, render, time},
     visit::Administrator,
@@ -48,13 +45,9 @@ struct AbusePage {
     turns: PageTurns,
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    query: ListQuery,
-) -> Page {
+pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
     let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: query.cursor.clone() };
-    let listed = console.core.admin.list_abuse(signed_in.visit.request(message)).await?.into_inner();
+    let listed = signed_in.core().admin.list_abuse(signed_in.request(message)).await?.into_inner();
     let page = AbusePage {
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
         tabs: TABS,

@@ -1,9 +1,9 @@
 //! Live access: pending requests of projects, and the projects that have it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::{time::to_millis, v1};
 
@@ -12,7 +12,7 @@ use super::{
     list_query::{ListQuery, Listing},
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     view::{Layout, render, time},
@@ -74,8 +74,8 @@ pub(super) struct RefusalForm {
     reason: String,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
-    let (admin, visit) = (&console.core.admin, &signed_in.visit);
+async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
+    let (admin, visit) = (&signed_in.core().admin, &signed_in.visit);
     let organizations = admin.list_organizations(visit.request(v1::ListOrganizationsRequest {})).await?;
     let names: HashMap<_, _> = organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
     let name = |id: &str| names.get(id).cloned().unwrap_or_else(|| id.to_owned());
@@ -127,7 +127,6 @@ async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attemp
 
 /// Redirects to the page after success, or shows the page with core's faults.
 async fn finish_form<T>(
-    console: &Console,
     signed_in: &SignedIn,
     outcome: Result<T, tonic::Status>,
     done: &str,
@@ -137,46 +136,39 @@ async fn finish_form<T>(
         return Ok(see_other(&format!("{APPROVALS}?done={done}")));
     };
     let faults = Faults::of(&status)?;
-    page(console, signed_in, &ListQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
+    page(signed_in, &ListQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    query: ListQuery,
-) -> Page {
-    page(&console, &signed_in, &query, None).await
+pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+    page(&signed_in, &query, None).await
 }
 
 pub(super) async fn approve(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
     Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
-    let request = signed_in.visit.request(v1::ApproveProjectRequest { id: id.clone() });
-    let outcome = console.core.admin.approve_project(request).await;
-    finish_form(&console, &signed_in, outcome, "approved", (id, String::new())).await
+    let request = signed_in.request(v1::ApproveProjectRequest { id: id.clone() });
+    let outcome = signed_in.core().admin.approve_project(request).await;
+    finish_form(&signed_in, outcome, "approved", (id, String::new())).await
 }
 
 pub(super) async fn refuse(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
     Posted(RefusalForm { reason }): Posted<RefusalForm>,
 ) -> Page {
     let message = v1::RefuseProjectRequest { id: id.clone(), reason: reason.clone() };
-    let outcome = console.core.admin.refuse_project(signed_in.visit.request(message)).await;
-    finish_form(&console, &signed_in, outcome, "refused", (id, reason)).await
+    let outcome = signed_in.core().admin.refuse_project(signed_in.request(message)).await;
+    finish_form(&signed_in, outcome, "refused", (id, reason)).await
 }
 
 pub(super) async fn withdraw(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
     Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
-    let request = signed_in.visit.request(v1::WithdrawProjectRequest { id: id.clone() });
-    let outcome = console.core.admin.withdraw_project(request).await;
-    finish_form(&console, &signed_in, outcome, "withdrawn", (id, String::new())).await
+    let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone() });
+    let outcome = signed_in.core().admin.withdraw_project(request).await;
+    finish_form(&signed_in, outcome, "withdrawn", (id, String::new())).await
 }

@@ -1,9 +1,6 @@
 //! The audit log of all organizations.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use http::StatusCode;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -15,7 +12,7 @@ use super::{
     list_query::{ListQuery, PageTurns},
 };
 use crate::{
-    Console, Page,
+    Page,
     organizations::audit::EntryRow,
     page_query::link,
     view::{Layout, render},
@@ -43,18 +40,14 @@ struct AuditPage {
     turns: PageTurns,
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    query: ListQuery,
-) -> Page {
+pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
     let organization = query.organization.trim().to_owned();
     let message = v1::ListAuditLogRequest {
         organization_id: Some(organization.clone()).filter(|id| !id.is_empty()),
         limit: Some(LIMIT),
         cursor: query.cursor.clone(),
     };
-    let (listed, fault) = match console.core.admin.list_audit_log(signed_in.visit.request(message)).await {
+    let (listed, fault) = match signed_in.core().admin.list_audit_log(signed_in.request(message)).await {
         Ok(answer) => (answer.into_inner(), None),
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => {
             (v1::ListAuditLogResponse::default(), Some("There is no organization with this id.".to_owned()))

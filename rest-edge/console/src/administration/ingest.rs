@@ -1,18 +1,14 @@
 //! The status of the ingest of live data.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
-use axum::extract::State;
 use http::StatusCode;
 use thesis_proto::v1;
 
 use super::{ACTIVE, INGEST, TABS, Tab};
 use crate::{
-    Console, Page,
+    Page,
     view::{Layout, render, time},
     visit::Administrator,
 };
@@ -52,9 +48,9 @@ fn sorted(counts: HashMap<String, u64>) -> BTreeMap<String, u64> {
     counts.into_iter().collect()
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, Administrator(signed_in): Administrator) -> Page {
-    let request = signed_in.visit.request(v1::GetIngestStatusRequest {});
-    let status = console.core.admin.get_ingest_status(request).await?.into_inner().status.unwrap_or_default();
+pub(super) async fn show(Administrator(signed_in): Administrator) -> Page {
+    let request = signed_in.request(v1::GetIngestStatusRequest {});
+    let status = signed_in.core().admin.get_ingest_status(request).await?.into_inner().status.unwrap_or_default();
     let none = || "none".to_owned();
     let (state, breaker) = (state(status.state()), breaker(status.breaker()));
     let v1::IngestStatus { position, last_frame_at, lag_ms, last_error, frames, refused, look_ups, .. } = status;

@@ -1,9 +1,9 @@
 //! Organizations and their plans.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
@@ -12,7 +12,7 @@ use super::{
     list_query::{ListQuery, Listing},
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     page_query::link,
@@ -61,9 +61,9 @@ pub(super) struct PlanForm {
     page: String,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
-    let request = signed_in.visit.request(v1::ListOrganizationsRequest {});
-    let mut all = console.core.admin.list_organizations(request).await?.into_inner().data;
+async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
+    let request = signed_in.request(v1::ListOrganizationsRequest {});
+    let mut all = signed_in.core().admin.list_organizations(request).await?.into_inner().data;
     all.sort_by_cached_key(|row| (row.name.to_lowercase(), row.id.clone()));
     let plans = all.iter().map(|row| row.plan.clone()).collect();
     let wanted = all.into_iter().filter(|row| query.wants(&[&row.id, &row.name, &row.plan]));
@@ -92,25 +92,20 @@ async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attemp
     render(faults.status(), &page)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    query: ListQuery,
-) -> Page {
-    page(&console, &signed_in, &query, None).await
+pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+    page(&signed_in, &query, None).await
 }
 
 pub(super) async fn set_plan(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
     Posted(PlanForm { plan, find, page: at }): Posted<PlanForm>,
 ) -> Page {
     let message = v1::SetOrganizationPlanRequest { id: id.clone(), plan: plan.trim().to_owned() };
-    let Err(status) = console.core.admin.set_organization_plan(signed_in.visit.request(message)).await else {
+    let Err(status) = signed_in.core().admin.set_organization_plan(signed_in.request(message)).await else {
         return Ok(see_other(&link(ORGANIZATIONS, &[("done", "plan"), ("find", find.trim()), ("page", at.trim())])));
     };
     let faults = Faults::of(&status)?;
     let query = ListQuery { find, page: at.trim().parse().ok(), ..ListQuery::default() };
-    page(&console, &signed_in, &query, Some(RefusedForm { id, plan, faults })).await
+    page(&signed_in, &query, Some(RefusedForm { id, plan, faults })).await
 }

@@ -1,9 +1,6 @@
 //! The users who can sign in.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use http::StatusCode;
 use prost_types::Timestamp;
 use serde::Deserialize;
@@ -14,7 +11,7 @@ use super::{
     list_query::{ListQuery, Listing},
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     view::{Layout, render, time},
@@ -78,14 +75,9 @@ pub(super) struct UserForm {
     keep_memberships: Option<String>,
 }
 
-async fn page(
-    console: &Console,
-    signed_in: &SignedIn,
-    query: &ListQuery,
-    (typed, faults): (InvitationForm, Faults),
-) -> Page {
-    let request = signed_in.visit.request(v1::ListUsersRequest {});
-    let all = console.core.admin.list_users(request).await?.into_inner().data;
+async fn page(signed_in: &SignedIn, query: &ListQuery, (typed, faults): (InvitationForm, Faults)) -> Page {
+    let request = signed_in.request(v1::ListUsersRequest {});
+    let all = signed_in.core().admin.list_users(request).await?.into_inner().data;
     let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email]));
     let rows = wanted.map(|user| UserRow {
         email: user.email,
@@ -106,8 +98,8 @@ async fn page(
 }
 
 /// Shows the page again with core's faults.
-async fn show_faults(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
-    page(console, signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
+async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
+    page(signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
 }
 
 /// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
@@ -117,23 +109,15 @@ fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expi
     render(StatusCode::OK, &page)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    query: ListQuery,
-) -> Page {
-    page(&console, &signed_in, &query, (InvitationForm::default(), Faults::none())).await
+pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+    page(&signed_in, &query, (InvitationForm::default(), Faults::none())).await
 }
 
-pub(super) async fn invite(
-    State(console): State<Arc<Console>>,
-    Administrator(signed_in): Administrator,
-    Posted(typed): Posted<InvitationForm>,
-) -> Page {
+pub(super) async fn invite(Administrator(signed_in): Administrator, Posted(typed): Posted<InvitationForm>) -> Page {
     let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
-    let created = match console.core.admin.create_user(signed_in.visit.request(message)).await {
+    let created = match signed_in.core().admin.create_user(signed_in.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return show_faults(&console, &signed_in, &status, typed).await,
+        Err(status) => return show_faults(&signed_in, &status, typed).await,
     };
     let text = format!(
         "By this link {} sets a password. It is also sent to them, where this installation sends mail.",
@@ -143,15 +127,14 @@ pub(super) async fn invite(
 }
 
 pub(super) async fn set_administrator(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Posted(UserForm { email, administrator, .. }): Posted<UserForm>,
 ) -> Page {
     let administrator = administrator == "true";
     let message = v1::SetAdministratorRequest { email, administrator };
-    let user = match console.core.admin.set_administrator(signed_in.visit.request(message)).await {
+    let user = match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
         Ok(answer) => answer.into_inner().user,
-        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
     };
     let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
     if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
@@ -163,26 +146,24 @@ pub(super) async fn set_administrator(
 }
 
 pub(super) async fn confirm(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Posted(UserForm { email, .. }): Posted<UserForm>,
 ) -> Page {
-    match console.core.admin.confirm_user(signed_in.visit.request(v1::ConfirmUserRequest { email })).await {
+    match signed_in.core().admin.confirm_user(signed_in.request(v1::ConfirmUserRequest { email })).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
-        Err(status) => show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
     }
 }
 
 pub(super) async fn make_reset_link(
-    State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Posted(UserForm { email, keep_memberships, .. }): Posted<UserForm>,
 ) -> Page {
     let keep_memberships = keep_memberships.is_some();
     let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
-    let created = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
+    let created = match signed_in.core().admin.create_reset_link(signed_in.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
     };
     let effect = match (created.email_confirmed, created.ends_memberships) {
         (true, _) => "",

@@ -1,9 +1,7 @@
 //! The user's own account: password and sessions.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -12,7 +10,7 @@ use thesis_proto::{
 
 use super::{end_session, start_session};
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     view::{Layout, render, time},
@@ -68,37 +66,27 @@ pub(super) struct PasswordForm {
     password: String,
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Query(query): Query<AccountQuery>,
-) -> Page {
-    page(&console, &signed_in, Faults::none(), query.done.as_deref()).await
+pub(super) async fn show(signed_in: SignedIn, Query(query): Query<AccountQuery>) -> Page {
+    page(&signed_in, Faults::none(), query.done.as_deref()).await
 }
 
-pub(super) async fn change_password(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Posted(form): Posted<PasswordForm>,
-) -> Page {
+pub(super) async fn change_password(signed_in: SignedIn, Posted(form): Posted<PasswordForm>) -> Page {
     let request = v1::ChangePasswordRequest {
         current_password: form.current_password,
         password: form.password,
         user_agent: signed_in.visit.user_agent.clone(),
     };
-    match console.core.accounts.change_password(signed_in.visit.request(request)).await {
-        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
-        Err(status) => page(&console, &signed_in, Faults::of(&status)?, None).await,
+    match signed_in.core().accounts.change_password(signed_in.request(request)).await {
+        Ok(answer) => {
+            start_session(&signed_in.visit, answer.into_inner().session.as_ref(), "/console/account?done=password")
+        }
+        Err(status) => page(&signed_in, Faults::of(&status)?, None).await,
     }
 }
 
 /// Sends the confirmation link again.
-pub(super) async fn send_confirmation(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Posted(NoFields {}): Posted<NoFields>,
-) -> Page {
-    console.core.accounts.send_confirmation(signed_in.visit.request(v1::SendConfirmationRequest {})).await?;
+pub(super) async fn send_confirmation(signed_in: SignedIn, Posted(NoFields {}): Posted<NoFields>) -> Page {
+    signed_in.core().accounts.send_confirmation(signed_in.request(v1::SendConfirmationRequest {})).await?;
     Ok(see_other("/console/account?done=sent"))
 }
 
@@ -107,14 +95,9 @@ pub(super) async fn to_account(_: SignedIn) -> Page {
     Ok(see_other("/console/account"))
 }
 
-pub(super) async fn revoke(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(NoFields {}): Posted<NoFields>,
-) -> Page {
+pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {
     let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
-    let revoked = console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await;
+    let revoked = signed_in.core().accounts.revoke_session(signed_in.request(v1::RevokeSessionRequest { id })).await;
     // A session that has already ended counts as success.
     if let Err(status) = revoked
         && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
@@ -122,14 +105,14 @@ pub(super) async fn revoke(
         return Err(status.into());
     }
     if is_own {
-        return Ok(end_session(&console, "/console/sign-in?done=ended"));
+        return Ok(end_session(&signed_in.visit, "/console/sign-in?done=ended"));
     }
     Ok(see_other("/console/account?done=revoked"))
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, faults: Faults, done: Option<&str>) -> Page {
-    let request = signed_in.visit.request(v1::ListSessionsRequest {});
-    let sessions = console.core.accounts.list_sessions(request).await?.into_inner().data;
+async fn page(signed_in: &SignedIn, faults: Faults, done: Option<&str>) -> Page {
+    let request = signed_in.request(v1::ListSessionsRequest {});
+    let sessions = signed_in.core().accounts.list_sessions(request).await?.into_inner().data;
     let page = AccountPage {
         layout: Layout::of(signed_in, "Account", "account").with_notice(done, &DONE),
         email: signed_in.email().to_owned(),

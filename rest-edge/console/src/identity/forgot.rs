@@ -1,14 +1,12 @@
 //! The request for a link to set a new password.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use serde::Deserialize;
 use thesis_proto::v1;
 
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     view::{Layout, render},
@@ -45,9 +43,9 @@ pub(super) async fn show(visit: Visit, Query(query): Query<ForgotQuery>) -> Page
     page(layout, Faults::none(), String::new())
 }
 
-pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Posted(form): Posted<ForgotForm>) -> Page {
+pub(super) async fn send(visit: Visit, Posted(form): Posted<ForgotForm>) -> Page {
     let request = v1::RequestPasswordResetRequest { email: form.email.clone() };
-    match console.core.accounts.request_password_reset(visit.anonymous(request)).await {
+    match visit.core().accounts.request_password_reset(visit.anonymous(request)).await {
         Ok(_) => Ok(see_other("/console/forgot?done=asked")),
         Err(status) => page(Layout::visitor(&visit, "Forgotten password"), Faults::of(&status)?, form.email),
     }

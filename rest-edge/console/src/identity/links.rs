@@ -1,16 +1,14 @@
 //! One-time links: the set-up of the service, invitations, new passwords, the confirmation of an e-mail.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1::{self, LinkPurpose, Role};
 use tonic::Status;
 
 use super::start_session;
 use crate::{
-    Console, HOME, Page,
+    HOME, Page,
     failure::{Failed, see_other, sign_in_path},
     form::{Faults, Posted},
     view::{Layout, render, time},
@@ -81,12 +79,12 @@ struct OpenedLink {
 }
 
 impl OpenedLink {
-    async fn find(console: &Console, visit: Visit, token: String) -> Result<Self, Failed> {
+    async fn find(visit: Visit, token: String) -> Result<Self, Failed> {
         let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
-        let link = console.core.accounts.get_link(request).await?.into_inner();
+        let link = visit.core().accounts.get_link(request).await?.into_inner();
         let signed_in = match link.purpose() {
             LinkPurpose::PasswordReset => None,
-            _ => SignedIn::find(console, visit.clone()).await?,
+            _ => SignedIn::find(visit.clone()).await?,
         };
         Ok(Self { token, link, visit, signed_in })
     }
@@ -155,17 +153,17 @@ impl OpenedLink {
     }
 
     /// Uses the link and returns the session that it started, if any.
-    async fn accept(&self, console: &Console, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
+    async fn accept(&self, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
         let user_agent = self.visit.user_agent.clone();
         if self.link.purpose() == LinkPurpose::PasswordReset {
             let password = form.password.clone().unwrap_or_default();
             let request = v1::ResetPasswordRequest { token: self.token.clone(), password, user_agent };
-            let answer = console.core.accounts.reset_password(self.visit.anonymous(request)).await?;
+            let answer = self.visit.core().accounts.reset_password(self.visit.anonymous(request)).await?;
             return Ok(answer.into_inner().session);
         }
         if self.link.purpose() == LinkPurpose::Confirmation {
             let request = v1::ConfirmEmailRequest { token: self.token.clone() };
-            console.core.accounts.confirm_email(self.visit.request(request)).await?;
+            self.visit.core().accounts.confirm_email(self.visit.request(request)).await?;
             return Ok(None);
         }
         let mut request = v1::AcceptInvitationRequest {
@@ -177,11 +175,11 @@ impl OpenedLink {
         let request = match &self.signed_in {
             Some(signed_in) => {
                 (request.email, request.password) = (None, None);
-                signed_in.visit.request(request)
+                signed_in.request(request)
             }
             None => self.visit.anonymous(request),
         };
-        Ok(console.core.accounts.accept_invitation(request).await?.into_inner().session)
+        Ok(self.visit.core().accounts.accept_invitation(request).await?.into_inner().session)
     }
 }
 
@@ -194,19 +192,14 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, visit: Visit, Path(token): Path<String>) -> Page {
-    OpenedLink::find(&console, visit, token).await?.page(Faults::none(), String::new())
+pub(super) async fn show(visit: Visit, Path(token): Path<String>) -> Page {
+    OpenedLink::find(visit, token).await?.page(Faults::none(), String::new())
 }
 
-pub(super) async fn send(
-    State(console): State<Arc<Console>>,
-    visit: Visit,
-    Path(token): Path<String>,
-    Posted(form): Posted<LinkForm>,
-) -> Page {
-    let opened = OpenedLink::find(&console, visit, token).await?;
-    match opened.accept(&console, &form).await {
-        Ok(session @ Some(_)) => start_session(&console, session.as_ref(), HOME),
+pub(super) async fn send(visit: Visit, Path(token): Path<String>, Posted(form): Posted<LinkForm>) -> Page {
+    let opened = OpenedLink::find(visit, token).await?;
+    match opened.accept(&form).await {
+        Ok(session @ Some(_)) => start_session(&opened.visit, session.as_ref(), HOME),
         Ok(None) => Ok(see_other(opened.next_page())),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),

@@ -1,15 +1,13 @@
 //! Sign-in and sign-out.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use serde::Deserialize;
 use thesis_proto::{error::ErrorCode, v1};
 
 use super::{end_session, safe_next, start_session};
 use crate::{
-    Console, HOME, Page,
+    HOME, Page,
     failure::Failed,
     form::{Faults, NoFields, Posted},
     view::{Layout, render},
@@ -46,15 +44,15 @@ pub(super) async fn show(visit: Visit, Query(query): Query<SignInQuery>) -> Page
     page(layout, Faults::none(), String::new(), query.next.as_deref())
 }
 
-pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Posted(form): Posted<SignInForm>) -> Page {
+pub(super) async fn send(visit: Visit, Posted(form): Posted<SignInForm>) -> Page {
     let request = v1::SignInRequest {
         email: form.email.clone(),
         password: form.password,
         user_agent: visit.user_agent.clone(),
         device: visit.device.clone(),
     };
-    match console.core.accounts.sign_in(visit.anonymous(request)).await {
-        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
+    match visit.core().accounts.sign_in(visit.anonymous(request)).await {
+        Ok(answer) => start_session(&visit, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
         Err(status) => page(Layout::visitor(&visit, "Sign in"), Faults::of(&status)?, form.email, form.next.as_deref()),
     }
 }
@@ -65,18 +63,14 @@ fn page(layout: Layout, faults: Faults, email: String, next: Option<&str>) -> Pa
     render(faults.status(), &SignInPage { layout, faults, email, next })
 }
 
-pub(super) async fn sign_out(
-    State(console): State<Arc<Console>>,
-    visit: Visit,
-    Posted(NoFields {}): Posted<NoFields>,
-) -> Page {
+pub(super) async fn sign_out(visit: Visit, Posted(NoFields {}): Posted<NoFields>) -> Page {
     if visit.session.is_some()
-        && let Err(status) = console.core.accounts.sign_out(visit.request(v1::SignOutRequest {})).await
+        && let Err(status) = visit.core().accounts.sign_out(visit.request(v1::SignOutRequest {})).await
         // A session that has already ended counts as success.
         && let Failed::Error(error) = Failed::from(status)
         && error.code != ErrorCode::SessionNotFound
     {
         return Err(Failed::Error(error));
     }
-    Ok(end_session(&console, "/console/sign-in?done=signed-out"))
+    Ok(end_session(&visit, "/console/sign-in?done=signed-out"))
 }

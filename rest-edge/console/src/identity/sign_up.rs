@@ -1,15 +1,12 @@
 //! Sign-up: a user and their organization.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::start_session;
 use crate::{
-    Console, HOME, Page,
+    HOME, Page,
     form::{Faults, Posted},
     view::{Layout, render},
     visit::Visit,
@@ -35,15 +32,15 @@ pub(super) async fn show(visit: Visit) -> Page {
     page(&visit, Faults::none(), String::new(), String::new())
 }
 
-pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Posted(form): Posted<SignUpForm>) -> Page {
+pub(super) async fn send(visit: Visit, Posted(form): Posted<SignUpForm>) -> Page {
     let request = v1::SignUpRequest {
         email: form.email.clone(),
         password: form.password,
         organization_name: form.organization_name.clone(),
         user_agent: visit.user_agent.clone(),
     };
-    match console.core.accounts.sign_up(visit.anonymous(request)).await {
-        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), HOME),
+    match visit.core().accounts.sign_up(visit.anonymous(request)).await {
+        Ok(answer) => start_session(&visit, answer.into_inner().session.as_ref(), HOME),
         Err(status) => page(&visit, Faults::of(&status)?, form.email, form.organization_name),
     }
 }

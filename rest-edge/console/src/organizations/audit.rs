@@ -1,15 +1,13 @@
 //! The audit log of an organization.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use http::StatusCode;
 use thesis_proto::v1;
 
 use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::{
-    Console, Page,
+    Page,
     page_query::link,
     view::{Layout, render, time},
     visit::SignedIn,
@@ -101,18 +99,13 @@ fn action_text(action: &str) -> Option<&'static str> {
     })
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Query(mut parameters): Parameters,
-) -> Page {
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(mut parameters): Parameters) -> Page {
     let access = OrganizationAccess::of(&signed_in, &id, "audit")?;
     let cursor = parameters.remove("cursor");
     let first = format!("{}/audit", overview_path(&id));
     let newest = cursor.is_some().then(|| first.clone());
     let message = v1::ListAuditEntriesRequest { organization_id: id, limit: Some(ENTRIES), cursor };
-    let answer = console.core.accounts.list_audit_entries(signed_in.visit.request(message)).await?.into_inner();
+    let answer = signed_in.core().accounts.list_audit_entries(signed_in.request(message)).await?.into_inner();
     let older = answer.next_cursor.filter(|_| answer.has_more);
     let page = AuditPage {
         layout: Layout::of(&signed_in, &format!("Audit log of {}", access.name), "organizations"),

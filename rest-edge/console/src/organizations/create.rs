@@ -1,15 +1,12 @@
 //! Creates an organization.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::overview_path;
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     view::{Layout, render},
@@ -40,13 +37,9 @@ pub(super) async fn show(signed_in: SignedIn) -> Page {
 }
 
 /// The user becomes the owner of the new organization.
-pub(super) async fn create(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Posted(form): Posted<OrganizationForm>,
-) -> Page {
+pub(super) async fn create(signed_in: SignedIn, Posted(form): Posted<OrganizationForm>) -> Page {
     let message = v1::AccountServiceCreateOrganizationRequest { name: form.name.clone() };
-    match console.core.accounts.create_organization(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.create_organization(signed_in.request(message)).await {
         Ok(answer) => {
             let organization = answer.into_inner().organization.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", overview_path(&organization.id))))

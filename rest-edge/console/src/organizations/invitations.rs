@@ -1,9 +1,7 @@
 //! Creates and withdraws invitations to an organization.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use serde::Deserialize;
 use thesis_proto::v1;
@@ -14,7 +12,7 @@ use super::{
     members_path,
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     view::{Layout, render, time},
@@ -52,40 +50,30 @@ fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &s
     render(StatusCode::OK, &page)
 }
 
-pub(super) async fn create(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(form): Posted<InvitationForm>,
-) -> Page {
+pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<InvitationForm>) -> Page {
     signed_in.membership(&id)?;
     let message = v1::CreateInvitationRequest {
         organization_id: id.clone(),
         email: form.email.clone(),
         role: role_number(&form.role),
     };
-    match console.core.accounts.create_invitation(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.create_invitation(signed_in.request(message)).await {
         Ok(answer) => match answer.into_inner() {
             v1::CreateInvitationResponse { invitation, link: Some(link) } => {
                 invited(&signed_in, &id, &invitation.unwrap_or_default(), &link)
             }
             _ => Ok(see_other(&format!("{}?done=invited", members_path(&id)))),
         },
-        Err(status) => page(&console, &signed_in, &id, MembersState::Inviting(&form, Faults::of(&status)?)).await,
+        Err(status) => page(&signed_in, &id, MembersState::Inviting(&form, Faults::of(&status)?)).await,
     }
 }
 
-pub(super) async fn delete(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(form): Posted<WithdrawalForm>,
-) -> Page {
+pub(super) async fn delete(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<WithdrawalForm>) -> Page {
     let organization = &form.organization;
     signed_in.membership(organization)?;
     let message = v1::DeleteInvitationRequest { id };
-    match console.core.accounts.delete_invitation(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.delete_invitation(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=withdrawn", members_path(organization)))),
-        Err(status) => page(&console, &signed_in, organization, MembersState::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&signed_in, organization, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

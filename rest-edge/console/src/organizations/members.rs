@@ -1,9 +1,7 @@
 //! The members of an organization and, for owners, the invitations to it.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use serde::Deserialize;
 use thesis_proto::v1;
 
@@ -13,7 +11,7 @@ use super::{
     members_path,
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     view::{Layout, render, time},
@@ -114,14 +112,14 @@ fn invitation_row(invitation: v1::Invitation) -> InvitationRow {
     }
 }
 
-pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
+pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
     let access = OrganizationAccess::of(signed_in, id, "members")?;
-    let accounts = &console.core.accounts;
+    let accounts = &signed_in.core().accounts;
     let message = v1::ListMembersRequest { organization_id: id.to_owned() };
-    let members = accounts.list_members(signed_in.visit.request(message)).await?.into_inner().data;
+    let members = accounts.list_members(signed_in.request(message)).await?.into_inner().data;
     let invitations = if access.is_owner() {
         let message = v1::ListInvitationsRequest { organization_id: id.to_owned() };
-        accounts.list_invitations(signed_in.visit.request(message)).await?.into_inner().data
+        accounts.list_invitations(signed_in.request(message)).await?.into_inner().data
     } else {
         Vec::new()
     };
@@ -159,17 +157,11 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, stat
     render(status, &page)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Query(parameters): Parameters,
-) -> Page {
-    page(&console, &signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(parameters): Parameters) -> Page {
+    page(&signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
 pub(super) async fn change_role(
-    State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path((id, user)): Path<(String, String)>,
     Posted(form): Posted<RoleForm>,
@@ -181,18 +173,17 @@ pub(super) async fn change_role(
         role: role_number(&form.role),
         revision: form.revision,
     };
-    match console.core.accounts.update_member(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.update_member(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=role", members_path(&id)))),
         Err(status) => {
             let state = MembersState::ChangingRole(&user, &form.role, Faults::of(&status)?);
-            page(&console, &signed_in, &id, state).await
+            page(&signed_in, &id, state).await
         }
     }
 }
 
 /// Members who remove themselves leave the organization.
 pub(super) async fn remove(
-    State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path((id, user)): Path<(String, String)>,
     Posted(NoFields {}): Posted<NoFields>,
@@ -200,9 +191,9 @@ pub(super) async fn remove(
     signed_in.membership(&id)?;
     let leaves = signed_in.account.user.as_ref().is_some_and(|reader| reader.id == user);
     let message = v1::RemoveMemberRequest { organization_id: id.clone(), user_id: user };
-    match console.core.accounts.remove_member(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.remove_member(signed_in.request(message)).await {
         Ok(_) if leaves => Ok(see_other("/console")),
         Ok(_) => Ok(see_other(&format!("{}?done=removed", members_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, MembersState::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&signed_in, &id, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

@@ -1,15 +1,13 @@
 //! An organization with its projects, and its name.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, Posted},
     view::{Layout, render, time},
@@ -72,10 +70,10 @@ struct OverviewPage<'a> {
     faults: &'a Faults,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page {
+async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page {
     let access = OrganizationAccess::of(signed_in, id, "projects")?;
     let message = v1::AccountServiceListProjectsRequest { organization_id: id.to_owned() };
-    let projects = console.core.accounts.list_projects(signed_in.visit.request(message)).await?.into_inner().data;
+    let projects = signed_in.core().accounts.list_projects(signed_in.request(message)).await?.into_inner().data;
     let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
 
     let present = access.name.clone();
@@ -94,25 +92,15 @@ async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: Overview
     render(faults.status(), &page)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Query(parameters): Parameters,
-) -> Page {
-    page(&console, &signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(parameters): Parameters) -> Page {
+    page(&signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
-pub(super) async fn rename(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(form): Posted<RenameForm>,
-) -> Page {
+pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<RenameForm>) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
-    match console.core.accounts.update_organization(signed_in.visit.request(message)).await {
+    match signed_in.core().accounts.update_organization(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", overview_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, OverviewState::Renaming(&form.name, Faults::of(&status)?)).await,
+        Err(status) => page(&signed_in, &id, OverviewState::Renaming(&form.name, Faults::of(&status)?)).await,
     }
 }

@@ -1,9 +1,7 @@
 //! A project's keys: the list, creation and revocation.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use serde::Deserialize;
 use thesis_proto::{
@@ -15,7 +13,7 @@ use thesis_proto::{
 
 use super::{ProjectAccess, find, path};
 use crate::{
-    Console, Page,
+    Page,
     failure::{Failed, see_other},
     form::{Faults, NoFields, Posted},
     page_query::typed_time,
@@ -42,14 +40,10 @@ pub(super) struct KeyRow {
 }
 
 /// Lists a project's keys, newest first.
-pub(super) async fn list(
-    console: &Console,
-    signed_in: &SignedIn,
-    access: &ProjectAccess,
-) -> Result<Vec<KeyRow>, Failed> {
-    let now_ms = console.clock.now_ms();
+pub(super) async fn list(signed_in: &SignedIn, access: &ProjectAccess) -> Result<Vec<KeyRow>, Failed> {
+    let now_ms = signed_in.visit.console.clock.now_ms();
     let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
-    let keys = console.core.accounts.list_keys(signed_in.visit.request(message)).await?.into_inner().data;
+    let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
     let row = |key: v1::ApiKey| KeyRow {
         environment: environment_name(key.environment()),
         scopes: key.scopes.join(", "),
@@ -164,8 +158,8 @@ impl Typed {
     }
 }
 
-async fn show(console: &Console, signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> Page {
-    let access = find(console, signed_in, id).await?;
+async fn show(signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> Page {
+    let access = find(signed_in, id).await?;
     let is_ticked = |name: &str| typed.scopes.iter().any(|ticked| ticked == name);
     let scopes = SCOPES.iter().map(|&(name, _)| ScopeBox { name, about: about(name), is_ticked: is_ticked(name) });
     let status = faults.status();
@@ -179,8 +173,8 @@ async fn show(console: &Console, signed_in: &SignedIn, id: &str, typed: Typed, f
     render(status, &page)
 }
 
-pub(super) async fn new(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
-    show(&console, &signed_in, &id, Typed::default(), Faults::none()).await
+pub(super) async fn new(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    show(&signed_in, &id, Typed::default(), Faults::none()).await
 }
 
 /// The page that shows a new key's raw form, once. A reload sends its form again, which brings the same key for a while.
@@ -195,19 +189,14 @@ struct CreatedKeyPage {
     public_url: String,
 }
 
-pub(super) async fn create(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(typed): Posted<Typed>,
-) -> Page {
+pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(typed): Posted<Typed>) -> Page {
     let created = match typed.request(&id, signed_in.visit.once(&typed.once)) {
-        Ok(message) => console.core.accounts.create_key(signed_in.visit.request(message)).await,
+        Ok(message) => signed_in.core().accounts.create_key(signed_in.request(message)).await,
         Err(status) => Err(status),
     };
     let created = match created {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return show(&console, &signed_in, &id, typed, Faults::of(&status)?).await,
+        Err(status) => return show(&signed_in, &id, typed, Faults::of(&status)?).await,
     };
     let row = created.api_key.unwrap_or_default();
     let page = CreatedKeyPage {
@@ -216,19 +205,14 @@ pub(super) async fn create(
         project_id: row.project_id,
         name: row.name,
         key: created.key,
-        public_url: console.public_url.clone(),
+        public_url: signed_in.visit.console.public_url.clone(),
     };
     render(StatusCode::OK, &page)
 }
 
-pub(super) async fn revoke(
-    State(console): State<Arc<Console>>,
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    _: Posted<NoFields>,
-) -> Page {
+pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
     let message = v1::AccountServiceRevokeKeyRequest { id };
-    let answer = console.core.accounts.revoke_key(signed_in.visit.request(message)).await?.into_inner();
+    let answer = signed_in.core().accounts.revoke_key(signed_in.request(message)).await?.into_inner();
     let project_id = answer.api_key.unwrap_or_default().project_id;
     Ok(see_other(&format!("{}?done=revoked", path(&project_id))))
 }

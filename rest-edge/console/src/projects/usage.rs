@@ -3,11 +3,10 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap},
-    sync::Arc,
 };
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use http::StatusCode;
 use thesis_proto::{
     names::{CONSOLE, environment_name},
@@ -188,24 +187,23 @@ struct UsagePage {
 }
 
 pub(super) async fn show(
-    State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Page {
     let requested = query.get("days").and_then(|days| days.parse().ok());
     let span_days = requested.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
-    let access = find(&console, &signed_in, &id).await?;
-    let today = console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
+    let access = find(&signed_in, &id).await?;
+    let today = signed_in.visit.console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
     let from_ms = today - (span_days - 1) * DAY_MS;
 
     let project_id = || access.project.id.clone();
-    let accounts = &console.core.accounts;
-    let limits_request = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
-    let keys_request = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
+    let accounts = &signed_in.core().accounts;
+    let limits_request = signed_in.request(v1::GetProjectUsageRequest { project_id: project_id() });
+    let keys_request = signed_in.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
     let from = Some(from_millis(from_ms));
     let message = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
-    let usage_request = signed_in.visit.request(message);
+    let usage_request = signed_in.request(message);
     let (plan, keys, usage) = tokio::try_join!(
         accounts.get_project_usage(limits_request),
         accounts.list_keys(keys_request),

@@ -3,8 +3,6 @@
 mod delivery;
 mod matches;
 
-use std::sync::Arc;
-
 use axum::{Router, routing::get};
 use prost_types::Timestamp;
 use thesis_proto::{
@@ -17,7 +15,6 @@ use tonic::Status;
 
 use super::Workspace;
 use crate::{
-    Console,
     failure::Failed,
     form::Faults,
     page_query::{PageQuery, encoded},
@@ -30,7 +27,7 @@ const KEPT: &[&str] = &["status", "event_type"];
 /// The placeholder for a missing value.
 const NONE: &str = "–";
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/matches", get(matches::show))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/deliveries/{delivery}", get(delivery::show))
@@ -135,7 +132,6 @@ pub(super) struct DeliveryLog {
 }
 
 async fn list(
-    console: &Console,
     workspace: &Workspace,
     webhook_id: &str,
     query: &PageQuery,
@@ -150,20 +146,15 @@ async fn list(
         event_id: None,
     };
     let message = read.finish(message)?;
-    Ok(console.core.webhooks.list_deliveries(workspace.request(message)).await?.into_inner())
+    Ok(workspace.core().webhooks.list_deliveries(workspace.request(message)).await?.into_inner())
 }
 
 /// Reads the page of a webhook's delivery log that the parameters `status`, `event_type` and `cursor` select.
 ///
 /// # Errors
 /// Fails when the webhook does not exist, or core does not respond.
-pub(super) async fn log(
-    console: &Console,
-    workspace: &Workspace,
-    webhook_id: &str,
-    query: &PageQuery,
-) -> Result<DeliveryLog, Failed> {
-    let (listed, faults) = Faults::of_query(list(console, workspace, webhook_id, query).await)?;
+pub(super) async fn log(workspace: &Workspace, webhook_id: &str, query: &PageQuery) -> Result<DeliveryLog, Failed> {
+    let (listed, faults) = Faults::of_query(list(workspace, webhook_id, query).await)?;
     let path = workspace.webhook_path(webhook_id);
     Ok(DeliveryLog {
         statuses: named(DELIVERY_STATUSES, query.text("status")),

@@ -4,12 +4,9 @@ mod query;
 mod row;
 mod single;
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::{
     Router,
-    extract::State,
     response::IntoResponse as _,
     routing::{get, post},
 };
@@ -24,7 +21,7 @@ use super::{
     filters::{FilterFields, TypeBox},
 };
 use crate::{
-    Console, Page,
+    Page,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
     view::{Layout, render},
@@ -32,7 +29,7 @@ use crate::{
 
 const TAB: &str = "/events";
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route("/console/projects/{id}/{environment}/events", get(history))
         .route("/console/projects/{id}/{environment}/events/ticket", post(ticket))
@@ -61,12 +58,12 @@ struct HistoryPage {
     type_names: String,
 }
 
-async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEventsResponse, Status> {
-    Ok(console.core.events.list_events(workspace.request(message(query)?)).await?.into_inner())
+async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEventsResponse, Status> {
+    Ok(workspace.core().events.list_events(workspace.request(message(query)?)).await?.into_inner())
 }
 
-async fn history(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
-    let (answer, faults) = Faults::of_query(find(&console, &workspace, &query).await)?;
+async fn history(workspace: Workspace, query: PageQuery) -> Page {
+    let (answer, faults) = Faults::of_query(find(&workspace, &query).await)?;
     let next = answer.next_cursor.as_deref().filter(|_| answer.has_more);
     let (fields, status) = (FilterFields::of_query(&query), faults.status());
     let names: Vec<&str> = EVENT_TYPES.iter().map(|(_, name)| *name).collect();
@@ -91,9 +88,9 @@ async fn history(State(console): State<Arc<Console>>, workspace: Workspace, quer
 }
 
 /// Creates the ticket with which a page of the session opens a stream.
-async fn ticket(State(console): State<Arc<Console>>, workspace: Workspace, _: Posted<NoFields>) -> Page {
+async fn ticket(workspace: Workspace, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::CreateStreamTicketRequest {});
-    let created = console.core.events.create_stream_ticket(request).await?.into_inner();
+    let created = workspace.core().events.create_stream_ticket(request).await?.into_inner();
     let ticket = created.stream_ticket.unwrap_or_default().ticket;
     let body = serde_json::json!({ "ticket": ticket }).to_string();
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())

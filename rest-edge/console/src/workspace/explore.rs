@@ -9,18 +9,16 @@ mod thesis;
 mod token;
 mod verify;
 
-use std::sync::Arc;
-
 use axum::{Router, routing::get};
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use crate::{Console, failure::Failed};
+use crate::failure::Failed;
 
 const TAB: &str = "/explore";
 const THESES: &str = "/explore/theses";
 const VERIFY: &str = "/explore/verify";
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route("/console/projects/{id}/{environment}/explore", get(search::show))
         .route("/console/projects/{id}/{environment}/explore/theses", get(theses::show))

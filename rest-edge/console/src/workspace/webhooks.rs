@@ -8,8 +8,6 @@ mod list;
 mod secret;
 mod show;
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     extract::Path,
@@ -18,14 +16,14 @@ use axum::{
 };
 
 use super::Workspace;
-use crate::{Console, failure::see_other};
+use crate::failure::see_other;
 
 const TAB: &str = "/webhooks";
 
 /// The path parameters: project, environment and webhook.
 type WebhookPath = Path<(String, String, String)>;
 
-pub(super) fn routes() -> Router<Arc<Console>> {
+pub(super) fn routes() -> Router {
     Router::new()
         .route("/console/projects/{id}/{environment}/webhooks", get(list::show).post(create::create))
         .route("/console/projects/{id}/{environment}/webhooks/new", get(create::new))

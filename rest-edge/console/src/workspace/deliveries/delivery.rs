@@ -1,9 +1,7 @@
 //! One delivery: its attempts, its payload, and the form that replays it.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use thesis_proto::{
     names::event_type_name,
     time::to_millis,
@@ -13,7 +11,7 @@ use thesis_proto::{
 
 use super::{Workspace, badge, delivery_path, format_time, is_over, marks, number};
 use crate::{
-    Console, Page,
+    Page,
     failure::{Failed, see_other},
     form::{Faults, Once, Posted},
     page_query::PageQuery,
@@ -130,37 +128,25 @@ impl DeliveryPage {
 }
 
 /// Finds a delivery of a webhook. Deliveries of other webhooks count as missing.
-async fn find(
-    console: &Console,
-    workspace: &Workspace,
-    webhook: &str,
-    id: String,
-) -> Result<v1::GetDeliveryResponse, Failed> {
+async fn find(workspace: &Workspace, webhook: &str, id: String) -> Result<v1::GetDeliveryResponse, Failed> {
     let message = v1::GetDeliveryRequest { id };
-    let answer = console.core.webhooks.get_delivery(workspace.request(message)).await?.into_inner();
+    let answer = workspace.core().webhooks.get_delivery(workspace.request(message)).await?.into_inner();
     let is_its = answer.delivery.as_ref().is_some_and(|delivery| delivery.webhook_id == webhook);
     if is_its { Ok(answer) } else { Err(Failed::missing()) }
 }
 
-async fn page(
-    console: &Console,
-    workspace: Workspace,
-    (webhook, id): (String, String),
-    done: Option<&str>,
-    faults: Faults,
-) -> Page {
-    let answer = find(console, &workspace, &webhook, id).await?;
+async fn page(workspace: Workspace, (webhook, id): (String, String), done: Option<&str>, faults: Faults) -> Page {
+    let answer = find(&workspace, &webhook, id).await?;
     let status = faults.status();
     render(status, &DeliveryPage::new(workspace, &answer, done, faults))
 }
 
 pub(super) async fn show(
-    State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
     query: PageQuery,
 ) -> Page {
-    page(&console, workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
+    page(workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
 }
 
 /// Redirects from a form's address to the page with the form.
@@ -172,19 +158,18 @@ pub(super) async fn back(
 }
 
 pub(super) async fn replay(
-    State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
     Posted(form): Posted<Once>,
 ) -> Page {
-    find(&console, &workspace, &webhook, id.clone()).await?;
+    find(&workspace, &webhook, id.clone()).await?;
     let message = v1::ReplayDeliveryRequest { id: id.clone() };
-    match console.core.webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
+    match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
         Ok(answer) => {
             let replay = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
         }
-        Err(status) => page(&console, workspace, (webhook, id), None, Faults::of(&status)?).await,
+        Err(status) => page(workspace, (webhook, id), None, Faults::of(&status)?).await,
     }
 }
 

@@ -1,16 +1,14 @@
 //! The recent events that a webhook's types and filters match.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use prost_types::Timestamp;
 use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
 
 use super::{Workspace, format_time};
 use crate::{
-    Console, Page,
+    Page,
     failure::Failed,
     view::{Layout, cut, group_digits, render},
     workspace::events::EventRow,
@@ -50,12 +48,12 @@ impl ScanResult {
 }
 
 /// Scans the newest events of the environment.
-async fn scan_events(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<ScanResult, Failed> {
+async fn scan_events(workspace: &Workspace, filter: &CompiledFilter) -> Result<ScanResult, Failed> {
     let (mut scan, mut cursor) = (ScanResult::default(), None);
     for _ in 0..MAX_PAGES {
         let message =
             v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
-        let page = console.core.events.list_events(workspace.request(message)).await?.into_inner();
+        let page = workspace.core().events.list_events(workspace.request(message)).await?.into_inner();
         for event in page.data.iter().take(MAX_EVENTS - scan.scanned) {
             scan.add(workspace, filter, event);
         }
@@ -98,18 +96,14 @@ fn filter_facts(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'s
     events.into_iter().chain(given).collect()
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): Path<(String, String, String)>,
-) -> Page {
+pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, String, String)>) -> Page {
     let message = v1::GetWebhookRequest { id };
-    let answer = console.core.webhooks.get_webhook(workspace.request(message)).await?.into_inner();
+    let answer = workspace.core().webhooks.get_webhook(workspace.request(message)).await?.into_inner();
     let webhook = answer.webhook.unwrap_or_default();
     let types: Vec<v1::EventType> = webhook.events().collect();
     // Core has validated the filters.
     let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
-    let scan = scan_events(&console, &workspace, &filter).await?;
+    let scan = scan_events(&workspace, &filter).await?;
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{
     json,
@@ -15,7 +13,7 @@ use super::{
     row::{line, source},
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::Failed,
     view::{Layout, MAX_SHOWN, cut_markup, render, time},
 };
@@ -45,12 +43,8 @@ struct EventPage {
     is_whole: bool,
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): Path<(String, String, String)>,
-) -> Page {
-    let answer = console.core.events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
+pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, String, String)>) -> Page {
+    let answer = workspace.core().events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
     let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);

@@ -1,9 +1,7 @@
 //! One profile, with its newest theses.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{error::ApiError, names::source_name, v1};
 
@@ -13,7 +11,7 @@ use super::{
     theses,
 };
 use crate::{
-    Console, Page,
+    Page,
     page_query::link,
     view::{Layout, render, time},
     workspace::Workspace,
@@ -65,13 +63,9 @@ fn facts(profile: v1::Profile) -> Vec<Fact> {
     facts
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, reference)): Path<(String, String, String)>,
-) -> Page {
+pub(super) async fn show(workspace: Workspace, Path((_, _, reference)): Path<(String, String, String)>) -> Page {
     let message = v1::GetProfileRequest { r#ref: Some(reference), ..v1::GetProfileRequest::default() };
-    let response = console.core.profiles.get_profile(workspace.request(message)).await;
+    let response = workspace.core().profiles.get_profile(workspace.request(message)).await;
     let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let mut profile = answer.profile.unwrap_or_default();
     let message = v1::ListThesesRequest {
@@ -79,7 +73,7 @@ pub(super) async fn show(
         limit: Some(LIMIT),
         ..v1::ListThesesRequest::default()
     };
-    let newest = theses::list(&console, &workspace, message).await?.data;
+    let newest = theses::list(&workspace, message).await?.data;
     let page = ProfilePage {
         layout: workspace.layout(&profile.handle),
         tab: TAB,

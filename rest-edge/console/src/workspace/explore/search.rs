@@ -1,9 +1,6 @@
 //! The search. Without words it shows the newest theses.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use thesis_proto::{
     names::{parse_search_sort, parse_search_type},
     v1,
@@ -16,7 +13,7 @@ use super::{
     theses,
 };
 use crate::{
-    Console, Page,
+    Page,
     form::Faults,
     page_query::PageQuery,
     view::{Choice, Layout, choices, render},
@@ -50,7 +47,7 @@ struct SearchPage {
 }
 
 /// Searches, or reads the newest theses if the query has no words.
-async fn search(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchResult, Status> {
+async fn search(workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchResult, Status> {
     let mut read = query.reader();
     let message = v1::SearchRequest {
         q: read.text("q").unwrap_or_default(),
@@ -62,15 +59,15 @@ async fn search(console: &Console, workspace: &Workspace, query: &PageQuery) -> 
     let message = read.finish(message)?;
     if message.q.is_empty() {
         let newest = v1::ListThesesRequest { limit: Some(LIMIT), ..v1::ListThesesRequest::default() };
-        let theses = theses::list(console, workspace, newest).await?.data;
+        let theses = theses::list(workspace, newest).await?.data;
         return Ok(v1::SearchResult { theses, ..v1::SearchResult::default() });
     }
-    let answer = console.core.search.search(workspace.request(message)).await?;
+    let answer = workspace.core().search.search(workspace.request(message)).await?;
     Ok(answer.into_inner().result.unwrap_or_default())
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
-    let (found, faults) = Faults::of_query(search(&console, &workspace, &query).await)?;
+pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
+    let (found, faults) = Faults::of_query(search(&workspace, &query).await)?;
     let status = faults.status();
     let page = SearchPage {
         layout: workspace.layout("Explore"),

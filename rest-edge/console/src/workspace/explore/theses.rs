@@ -1,15 +1,12 @@
 //! The list of theses.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use thesis_proto::{names::parse_thesis_sort, v1};
 use tonic::Status;
 
 use super::{TAB, THESES, rows::ThesisRow};
 use crate::{
-    Console, Page,
+    Page,
     form::Faults,
     page_query::PageQuery,
     view::{Choice, Layout, choices, render},
@@ -41,14 +38,13 @@ struct ListPage {
 }
 
 pub(super) async fn list(
-    console: &Console,
     workspace: &Workspace,
     message: v1::ListThesesRequest,
 ) -> Result<v1::ListThesesResponse, Status> {
-    Ok(console.core.theses.list_theses(workspace.request(message)).await?.into_inner())
+    Ok(workspace.core().theses.list_theses(workspace.request(message)).await?.into_inner())
 }
 
-async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListThesesResponse, Status> {
+async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListThesesResponse, Status> {
     let mut read = query.reader();
     let message = v1::ListThesesRequest {
         profile: read.text("profile"),
@@ -61,11 +57,11 @@ async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Re
         cursor: read.text("cursor"),
         ..v1::ListThesesRequest::default()
     };
-    list(console, workspace, read.finish(message)?).await
+    list(workspace, read.finish(message)?).await
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
-    let (listed, faults) = Faults::of_query(find(&console, &workspace, &query).await)?;
+pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
+    let (listed, faults) = Faults::of_query(find(&workspace, &query).await)?;
     let (status, path) = (faults.status(), workspace.path(THESES));
     let page = ListPage {
         layout: workspace.layout("Theses"),

@@ -1,9 +1,7 @@
 //! One thesis.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{error::ApiError, names::source_name, time::to_millis, v1};
 
@@ -12,7 +10,7 @@ use super::{
     rows::{Fact, number, outside, profile_path, token_path},
 };
 use crate::{
-    Console, Page,
+    Page,
     page_query::{link, time_field},
     view::{Layout, exact_time, render},
     workspace::Workspace,
@@ -46,12 +44,8 @@ fn verify_path(workspace: &Workspace, thesis: &v1::Thesis) -> String {
     link(&workspace.path(VERIFY), &query)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): Path<(String, String, String)>,
-) -> Page {
-    let response = console.core.theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
+pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, String, String)>) -> Page {
+    let response = workspace.core().theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
     let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let thesis = answer.thesis.unwrap_or_default();
     let verify_href = verify_path(&workspace, &thesis);

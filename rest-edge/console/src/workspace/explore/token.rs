@@ -1,9 +1,7 @@
 //! One token: its last 24 hours, and the velocity of its theses.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use http::StatusCode;
 use serde::Deserialize;
 use thesis_proto::{
@@ -19,7 +17,7 @@ use super::{
     rows::{Fact, ThesisRow, outside, token_path},
 };
 use crate::{
-    Console, Page,
+    Page,
     page_query::{PageQuery, link},
     view::{Layout, exact_time, group_digits, render, time},
     workspace::Workspace,
@@ -135,12 +133,11 @@ fn velocity_facts(velocity: &v1::ThesisVelocity) -> Vec<Fact> {
 }
 
 pub(super) async fn show(
-    State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, reference)): Path<(String, String, String)>,
     query: PageQuery,
 ) -> Page {
-    let tokens = &console.core.tokens;
+    let tokens = &workspace.core().tokens;
     let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain") };
     let mut token = match tokens.get_token(workspace.request(message)).await {
         Ok(answer) => answer.into_inner().token.unwrap_or_default(),

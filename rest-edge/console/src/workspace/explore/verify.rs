@@ -2,10 +2,7 @@
 
 mod verdict;
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
@@ -16,7 +13,7 @@ use super::{
     token::candidates,
 };
 use crate::{
-    Console, Page,
+    Page,
     form::Faults,
     page_query::{PageQuery, link},
     view::{Layout, render},
@@ -59,8 +56,8 @@ fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
     read.finish(message)
 }
 
-async fn verify(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ThesisVerification, Status> {
-    let answer = console.core.theses.verify_thesis(workspace.request(request(query)?)).await?;
+async fn verify(workspace: &Workspace, query: &PageQuery) -> Result<v1::ThesisVerification, Status> {
+    let answer = workspace.core().theses.verify_thesis(workspace.request(request(query)?)).await?;
     Ok(answer.into_inner().verification.unwrap_or_default())
 }
 
@@ -81,10 +78,10 @@ fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) ->
         .collect()
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (mut candidates, mut answer) = (Vec::new(), Ok(None));
     if query.has_any(FIELDS) {
-        answer = verify(&console, &workspace, &query).await.map(Some);
+        answer = verify(&workspace, &query).await.map(Some);
     }
     if let Err(status) = &answer {
         candidates = candidate_links(&workspace, &query, status);

@@ -1,11 +1,6 @@
 //! The forms that change a webhook.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::{Path, State},
-    response::Response,
-};
+use axum::{extract::Path, response::Response};
 use prost_types::FieldMask;
 use serde::Deserialize;
 use thesis_proto::{names::parse_webhook_status, v1};
@@ -18,7 +13,7 @@ use super::{
     show::{FormState, show_webhook},
 };
 use crate::{
-    Console, Page,
+    Page,
     failure::see_other,
     form::{Faults, NoFields, Once, Posted},
     page_query::PageQuery,
@@ -33,9 +28,9 @@ pub(super) struct StatusForm {
 }
 
 /// Shows the webhook's page with the faults of a button.
-async fn show_faults(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
+async fn show_faults(workspace: Workspace, id: &str, status: &Status) -> Page {
     let shown = FormState { typed: None, faults: Faults::of(status)? };
-    show_webhook(console, workspace, id, &PageQuery::default(), shown).await
+    show_webhook(workspace, id, &PageQuery::default(), shown).await
 }
 
 /// Redirects to the webhook's page with a notice.
@@ -44,22 +39,20 @@ fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
 }
 
 pub(super) async fn edit(
-    State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
     Posted(typed): Posted<TypedWebhook>,
 ) -> Page {
-    match console.core.webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
+    match workspace.core().webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
         Ok(_) => Ok(done(&workspace, &id, "saved")),
         Err(status) => {
             let shown = FormState { faults: faults_of(&status)?, typed: Some(typed) };
-            show_webhook(&console, workspace, &id, &PageQuery::default(), shown).await
+            show_webhook(workspace, &id, &PageQuery::default(), shown).await
         }
     }
 }
 
 pub(super) async fn set_status(
-    State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
     Posted(new): Posted<StatusForm>,
@@ -71,57 +64,42 @@ pub(super) async fn set_status(
         status: parse_webhook_status(&new.status).unwrap_or_default().into(),
         ..v1::UpdateWebhookRequest::default()
     };
-    match console.core.webhooks.update_webhook(workspace.request(message)).await {
+    match workspace.core().webhooks.update_webhook(workspace.request(message)).await {
         Ok(answer) => {
             let webhook = answer.into_inner().webhook.unwrap_or_default();
             let is_enabled = webhook.status() == v1::WebhookStatus::Enabled;
             Ok(done(&workspace, &id, if is_enabled { "enabled" } else { "disabled" }))
         }
-        Err(status) => show_faults(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(workspace, &id, &status).await,
     }
 }
 
-pub(super) async fn rotate(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): WebhookPath,
-    Posted(sent): Posted<Once>,
-) -> Page {
+pub(super) async fn rotate(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
     let request = workspace.request_once(&sent.once, v1::RotateWebhookSecretRequest { id: id.clone() });
-    match console.core.webhooks.rotate_webhook_secret(request).await {
+    match workspace.core().webhooks.rotate_webhook_secret(request).await {
         Ok(answer) => {
             let rotated = answer.into_inner();
             secret::show_next(workspace, &rotated.webhook.unwrap_or_default(), rotated.secret)
         }
-        Err(status) => show_faults(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(workspace, &id, &status).await,
     }
 }
 
-pub(super) async fn send_test(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): WebhookPath,
-    Posted(sent): Posted<Once>,
-) -> Page {
+pub(super) async fn send_test(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
     let request = workspace.request_once(&sent.once, v1::TestWebhookRequest { id: id.clone() });
-    match console.core.webhooks.test_webhook(request).await {
+    match workspace.core().webhooks.test_webhook(request).await {
         Ok(answer) => {
             let delivery = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}/deliveries/{}", workspace.webhook_path(&id), delivery.id)))
         }
-        Err(status) => show_faults(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(workspace, &id, &status).await,
     }
 }
 
-pub(super) async fn delete(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): WebhookPath,
-    _: Posted<NoFields>,
-) -> Page {
+pub(super) async fn delete(workspace: Workspace, Path((_, _, id)): WebhookPath, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
-    match console.core.webhooks.delete_webhook(request).await {
+    match workspace.core().webhooks.delete_webhook(request).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
-        Err(status) => show_faults(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(workspace, &id, &status).await,
     }
 }

@@ -1,9 +1,6 @@
 //! Creates a webhook.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 
 use super::{
     TAB,
@@ -11,7 +8,7 @@ use super::{
     secret,
 };
 use crate::{
-    Console, Page,
+    Page,
     form::Posted,
     view::{Layout, render},
     workspace::Workspace,
@@ -36,13 +33,9 @@ pub(super) async fn new(workspace: Workspace) -> Page {
     show_new(workspace, WebhookForm::empty())
 }
 
-pub(super) async fn create(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Posted(typed): Posted<TypedWebhook>,
-) -> Page {
+pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedWebhook>) -> Page {
     let request = workspace.request_once(&typed.once, typed.new_webhook());
-    match console.core.webhooks.create_webhook(request).await {
+    match workspace.core().webhooks.create_webhook(request).await {
         Ok(answer) => {
             let created = answer.into_inner();
             secret::show_first(workspace, &created.webhook.unwrap_or_default(), created.secret)

@@ -1,9 +1,6 @@
 //! The list of webhooks.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use thesis_proto::{
     names::{WEBHOOK_STATUSES, parse_webhook_status},
     v1,
@@ -15,7 +12,7 @@ use super::{
     facts::{ROW_TEXT, WebhookFacts, badge},
 };
 use crate::{
-    Console, Page,
+    Page,
     form::Faults,
     page_query::PageQuery,
     view::{ALL, Choice, Layout, choices, render},
@@ -45,7 +42,7 @@ struct ListPage {
     next: Option<String>,
 }
 
-async fn list(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::ListWebhooksResponse, Status> {
+async fn list(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListWebhooksResponse, Status> {
     let mut read = query.reader();
     let message = v1::ListWebhooksRequest {
         limit: Some(ROWS),
@@ -53,14 +50,14 @@ async fn list(console: &Console, workspace: &Workspace, query: &PageQuery) -> Re
         status: read.choice("status", parse_webhook_status).unwrap_or_default().into(),
     };
     let message = read.finish(message)?;
-    Ok(console.core.webhooks.list_webhooks(workspace.request(message)).await?.into_inner())
+    Ok(workspace.core().webhooks.list_webhooks(workspace.request(message)).await?.into_inner())
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
+pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let plan = v1::GetProjectUsageRequest { project_id: workspace.access.project.id.clone() };
     let (listed, plan) = tokio::join!(
-        list(&console, &workspace, &query),
-        console.core.accounts.get_project_usage(workspace.signed_in.visit.request(plan)),
+        list(&workspace, &query),
+        workspace.core().accounts.get_project_usage(workspace.signed_in.request(plan)),
     );
     let ((listed, faults), plan) = (Faults::of_query(listed)?, plan?.into_inner());
     let plan = if workspace.live { plan.live } else { plan.test };

@@ -1,9 +1,7 @@
 //! The page of one webhook.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use thesis_proto::v1;
 
 use super::{
@@ -12,7 +10,7 @@ use super::{
     form::{TypedWebhook, WebhookForm, revision},
 };
 use crate::{
-    Console, Page,
+    Page,
     form::Faults,
     page_query::PageQuery,
     view::{Layout, render},
@@ -50,16 +48,10 @@ pub(super) struct FormState {
     pub(super) faults: Faults,
 }
 
-pub(super) async fn show_webhook(
-    console: &Console,
-    workspace: Workspace,
-    id: &str,
-    query: &PageQuery,
-    shown: FormState,
-) -> Page {
+pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQuery, shown: FormState) -> Page {
     let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
-    let webhook = console.core.webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
-    let log = deliveries::log(console, &workspace, &webhook.id, query).await?;
+    let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
+    let log = deliveries::log(&workspace, &webhook.id, query).await?;
     let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
         Some(typed) => WebhookForm::again(typed, shown.faults),
@@ -77,11 +69,6 @@ pub(super) async fn show_webhook(
     render(status, &page)
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Path((_, _, id)): WebhookPath,
-    query: PageQuery,
-) -> Page {
-    show_webhook(&console, workspace, &id, &query, FormState { typed: None, faults: Faults::none() }).await
+pub(super) async fn show(workspace: Workspace, Path((_, _, id)): WebhookPath, query: PageQuery) -> Page {
+    show_webhook(workspace, &id, &query, FormState { typed: None, faults: Faults::none() }).await
 }
