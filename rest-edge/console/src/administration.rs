@@ -5,7 +5,7 @@ mod abuse;
 mod approvals;
 mod audit;
 mod ingest;
-mod list_query;
+mod listing;
 mod organizations;
 mod users;
 

@@ -7,11 +7,9 @@ mod invitations;
 mod members;
 mod overview;
 
-use std::collections::HashMap;
-
 use axum::{
     Router,
-    extract::{Path, Query},
+    extract::Path,
     routing::{get, post},
 };
 
@@ -29,9 +27,6 @@ pub(crate) fn routes() -> Router {
         .route("/console/invitations/{id}/delete", post(invitations::delete).get(to_console))
         .route("/console/organizations/{id}/audit", get(audit::show))
 }
-
-/// The query parameters. The last value of a repeated parameter counts.
-type Parameters = Query<HashMap<String, String>>;
 
 fn overview_path(id: &str) -> String {
     format!("/console/organizations/{id}")

@@ -1,4 +1,7 @@
 //! The query of a page, its readers, and paths with a query.
+//!
+//! Queries come from forms: a blank parameter counts as absent, a list is a repeated parameter, and others are ignored. So
+//! pages do not share the reader of the API, which refuses unknown parameters and has commas between values.
 
 use std::{collections::HashMap, convert::Infallible};
 
@@ -11,6 +14,8 @@ use thesis_proto::{
     time::{format_millis, parse_iso8601, to_millis},
 };
 use tonic::Status;
+
+use crate::failure::Failed;
 
 /// These characters are percent-encoded in paths and queries.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
@@ -29,7 +34,10 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
 
 impl PageQuery {
     pub(crate) fn read(query: &str) -> Self {
-        let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
+        Self::of(serde_html_form::from_str::<Vec<(String, String)>>(query).unwrap_or_default())
+    }
+
+    pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut parameters = HashMap::<String, Vec<String>>::new();
         for (name, value) in pairs {
             parameters.entry(name).or_default().push(value);
@@ -60,6 +68,18 @@ impl PageQuery {
     /// The trimmed value of a parameter; empty if it is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.exact(name).trim()
+    }
+
+    /// The unchanged value of a parameter; none if it is absent.
+    ///
+    /// # Errors
+    /// There is no page for a parameter that is given twice.
+    pub(crate) fn single(&self, name: &str) -> Result<Option<&str>, Failed> {
+        match self.0.get(name).map(Vec::as_slice) {
+            None => Ok(None),
+            Some([value]) => Ok(Some(value.as_str())),
+            Some(_) => Err(Failed::missing()),
+        }
     }
 
     /// The trimmed value of a parameter; none if it is blank.

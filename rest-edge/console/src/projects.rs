@@ -3,12 +3,10 @@
 mod keys;
 mod usage;
 
-use std::collections::HashMap;
-
 use askama::Template;
 use axum::{
     Router,
-    extract::{Path, Query},
+    extract::Path,
     routing::{get, post},
 };
 use futures::future::try_join_all;
@@ -24,6 +22,7 @@ use super::{
     failure::{Failed, see_other},
     form::{Faults, NoFields, Posted},
     organizations::to_console,
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -178,7 +177,7 @@ struct ProjectPage {
 
 /// The state of the page's forms: a notice, or the typed text with its faults.
 struct FormState<'a> {
-    done: Option<&'a str>,
+    done: &'a str,
     typed_name: Option<String>,
     faults: Faults,
 }
@@ -202,8 +201,8 @@ async fn show_project(signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Pa
     render(status, &page)
 }
 
-async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(query): Query<HashMap<String, String>>) -> Page {
-    let done = query.get("done").map(String::as_str);
+async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
+    let done = query.text("done");
     show_project(&signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
 }
 
@@ -222,7 +221,7 @@ async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(renaming): P
     match signed_in.core().accounts.update_project(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", path(&id)))),
         Err(status) => {
-            let form = FormState { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
+            let form = FormState { done: "", typed_name: Some(renaming.name), faults: Faults::of(&status)? };
             show_project(&signed_in, &id, form).await
         }
     }
@@ -233,7 +232,7 @@ async fn finish_form<T>(signed_in: &SignedIn, id: &str, outcome: Result<T, tonic
     match outcome {
         Ok(_) => Ok(see_other(&format!("{}?done={done}", path(id)))),
         Err(status) => {
-            let form = FormState { done: None, typed_name: None, faults: Faults::of(&status)? };
+            let form = FormState { done: "", typed_name: None, faults: Faults::of(&status)? };
             show_project(signed_in, id, form).await
         }
     }

@@ -83,8 +83,8 @@ impl Layout {
     }
 
     /// Adds the notice for the word that a redirect put into `?done=`.
-    pub(crate) fn with_notice(mut self, done: Option<&str>, texts: &[(&str, &str)]) -> Self {
-        let found = texts.iter().find(|(word, _)| done == Some(*word));
+    pub(crate) fn with_notice(mut self, done: &str, texts: &[(&str, &str)]) -> Self {
+        let found = texts.iter().find(|(word, _)| done == *word);
         self.notice = found.map(|(_, text)| (*text).to_owned());
         self
     }

@@ -4,13 +4,10 @@ use askama::Template;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{
-    ABUSE, ACTIVE, TABS, Tab,
-    list_query::{ListQuery, PageTurns},
-};
+use super::{ABUSE, ACTIVE, TABS, Tab, listing::PageTurns};
 use crate::{
     Page,
-    page_query::link,
+    page_query::{PageQuery, link},
     view::{Layout, render, time},
     visit::Administrator,
 };
@@ -45,8 +42,9 @@ struct AbusePage {
     turns: PageTurns,
 }
 
-pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
-    let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: query.cursor.clone() };
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
+    let cursor = query.given("cursor");
+    let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: cursor.clone() };
     let listed = signed_in.core().admin.list_abuse(signed_in.request(message)).await?.into_inner();
     let page = AbusePage {
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
@@ -54,7 +52,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQue
         tab: ABUSE,
         addresses: listed.data.into_iter().map(AddressRow::from).collect(),
         turns: PageTurns {
-            previous: query.cursor.map(|_| ABUSE.to_owned()),
+            previous: cursor.map(|_| ABUSE.to_owned()),
             next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),
         },
     };

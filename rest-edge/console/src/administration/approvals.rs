@@ -7,14 +7,12 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::{time::to_millis, v1};
 
-use super::{
-    ACTIVE, APPROVALS, TABS, Tab,
-    list_query::{ListQuery, Listing},
-};
+use super::{ACTIVE, APPROVALS, TABS, Tab, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::{Administrator, SignedIn},
 };
@@ -74,7 +72,7 @@ pub(super) struct RefusalForm {
     reason: String,
 }
 
-async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
+async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedForm>) -> Page {
     let (admin, visit) = (&signed_in.core().admin, &signed_in.visit);
     let organizations = admin.list_organizations(visit.request(v1::ListOrganizationsRequest {})).await?;
     let names: HashMap<_, _> = organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
@@ -113,13 +111,13 @@ async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedFo
     let none = Faults::none();
     let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
     let page = ApprovalsPage {
-        layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(query.done.as_deref(), NOTICES),
+        layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(query.text("done"), NOTICES),
         tabs: TABS,
         tab: APPROVALS,
         alert: faults.whole().map(str::to_owned),
         requests: requests.collect(),
         more: waiting.len().saturating_sub(MAX_REQUESTS),
-        find: query.find.trim().to_owned(),
+        find: query.text("find").to_owned(),
         live: query.part(APPROVALS, live),
     };
     render(faults.status(), &page)
@@ -136,10 +134,10 @@ async fn finish_form<T>(
         return Ok(see_other(&format!("{APPROVALS}?done={done}")));
     };
     let faults = Faults::of(&status)?;
-    page(signed_in, &ListQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
+    page(signed_in, &PageQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
 }
 
-pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
     page(&signed_in, &query, None).await
 }
 

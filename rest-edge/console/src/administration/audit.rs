@@ -7,14 +7,11 @@ use thesis_proto::{
     v1,
 };
 
-use super::{
-    ACTIVE, AUDIT, TABS, Tab,
-    list_query::{ListQuery, PageTurns},
-};
+use super::{ACTIVE, AUDIT, TABS, Tab, listing::PageTurns};
 use crate::{
     Page,
     organizations::audit::EntryRow,
-    page_query::link,
+    page_query::{PageQuery, link},
     view::{Layout, render},
     visit::Administrator,
 };
@@ -40,12 +37,12 @@ struct AuditPage {
     turns: PageTurns,
 }
 
-pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
-    let organization = query.organization.trim().to_owned();
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
+    let (organization, cursor) = (query.text("organization").to_owned(), query.given("cursor"));
     let message = v1::ListAuditLogRequest {
         organization_id: Some(organization.clone()).filter(|id| !id.is_empty()),
         limit: Some(LIMIT),
-        cursor: query.cursor.clone(),
+        cursor: cursor.clone(),
     };
     let (listed, fault) = match signed_in.core().admin.list_audit_log(signed_in.request(message)).await {
         Ok(answer) => (answer.into_inner(), None),
@@ -54,7 +51,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQue
         }
         Err(status) => return Err(status.into()),
     };
-    let first = query.cursor.map(|_| link(AUDIT, &[("organization", &organization)]));
+    let first = cursor.map(|_| link(AUDIT, &[("organization", &organization)]));
     let next = listed.next_cursor.map(|cursor| link(AUDIT, &[("organization", &organization), ("cursor", &cursor)]));
     let status = if fault.is_some() { StatusCode::NOT_FOUND } else { StatusCode::OK };
     let page = AuditPage {

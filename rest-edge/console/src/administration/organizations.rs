@@ -7,15 +7,12 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{
-    ACTIVE, AUDIT, ORGANIZATIONS, TABS, Tab,
-    list_query::{ListQuery, Listing},
-};
+use super::{ACTIVE, AUDIT, ORGANIZATIONS, TABS, Tab, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
-    page_query::link,
+    page_query::{PageQuery, link},
     view::{Layout, render, time},
     visit::{Administrator, SignedIn},
 };
@@ -61,7 +58,7 @@ pub(super) struct PlanForm {
     page: String,
 }
 
-async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedForm>) -> Page {
+async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedForm>) -> Page {
     let request = signed_in.request(v1::ListOrganizationsRequest {});
     let mut all = signed_in.core().admin.list_organizations(request).await?.into_inner().data;
     all.sort_by_cached_key(|row| (row.name.to_lowercase(), row.id.clone()));
@@ -81,18 +78,18 @@ async fn page(signed_in: &SignedIn, query: &ListQuery, attempt: Option<RefusedFo
     let none = Faults::none();
     let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
     let page = OrganizationsPage {
-        layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(query.done.as_deref(), NOTICES),
+        layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(query.text("done"), NOTICES),
         tabs: TABS,
         tab: ORGANIZATIONS,
         alert: faults.whole().map(str::to_owned),
-        find: query.find.trim().to_owned(),
+        find: query.text("find").to_owned(),
         organizations: query.part(ORGANIZATIONS, rows.collect()),
         plans,
     };
     render(faults.status(), &page)
 }
 
-pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
     page(&signed_in, &query, None).await
 }
 
@@ -106,6 +103,6 @@ pub(super) async fn set_plan(
         return Ok(see_other(&link(ORGANIZATIONS, &[("done", "plan"), ("find", find.trim()), ("page", at.trim())])));
     };
     let faults = Faults::of(&status)?;
-    let query = ListQuery { find, page: at.trim().parse().ok(), ..ListQuery::default() };
+    let query = PageQuery::of([("find".to_owned(), find), ("page".to_owned(), at)]);
     page(&signed_in, &query, Some(RefusedForm { id, plan, faults })).await
 }

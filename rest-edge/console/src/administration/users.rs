@@ -6,14 +6,12 @@ use prost_types::Timestamp;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{
-    ACTIVE, TABS, Tab, USERS,
-    list_query::{ListQuery, Listing},
-};
+use super::{ACTIVE, TABS, Tab, USERS, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::{Administrator, SignedIn},
 };
@@ -75,7 +73,7 @@ pub(super) struct UserForm {
     keep_memberships: Option<String>,
 }
 
-async fn page(signed_in: &SignedIn, query: &ListQuery, (typed, faults): (InvitationForm, Faults)) -> Page {
+async fn page(signed_in: &SignedIn, query: &PageQuery, (typed, faults): (InvitationForm, Faults)) -> Page {
     let request = signed_in.request(v1::ListUsersRequest {});
     let all = signed_in.core().admin.list_users(request).await?.into_inner().data;
     let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email]));
@@ -86,10 +84,10 @@ async fn page(signed_in: &SignedIn, query: &ListQuery, (typed, faults): (Invitat
         created_at: time(user.created_at.as_ref()),
     });
     let page = UsersPage {
-        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.done.as_deref(), NOTICES),
+        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.text("done"), NOTICES),
         tabs: TABS,
         tab: USERS,
-        find: query.find.trim().to_owned(),
+        find: query.text("find").to_owned(),
         users: query.part(USERS, rows.collect()),
         faults,
         typed,
@@ -99,7 +97,7 @@ async fn page(signed_in: &SignedIn, query: &ListQuery, (typed, faults): (Invitat
 
 /// Shows the page again with core's faults.
 async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
-    page(signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
+    page(signed_in, &PageQuery::default(), (typed, Faults::of(status)?)).await
 }
 
 /// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
@@ -109,7 +107,7 @@ fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expi
     render(StatusCode::OK, &page)
 }
 
-pub(super) async fn show(Administrator(signed_in): Administrator, query: ListQuery) -> Page {
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
     page(&signed_in, &query, (InvitationForm::default(), Faults::none())).await
 }
 
@@ -204,7 +202,7 @@ mod tests {
             tabs: TABS,
             tab: USERS,
             find: String::new(),
-            users: ListQuery::default().part(USERS, vec![row]),
+            users: PageQuery::default().part(USERS, vec![row]),
             faults: Faults::none(),
             typed: InvitationForm::default(),
         };

@@ -1,7 +1,7 @@
 //! The user's own account: password and sessions.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -13,6 +13,7 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -56,18 +57,13 @@ impl From<v1::Session> for SessionRow {
 }
 
 #[derive(Deserialize)]
-pub(super) struct AccountQuery {
-    done: Option<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct PasswordForm {
     current_password: String,
     password: String,
 }
 
-pub(super) async fn show(signed_in: SignedIn, Query(query): Query<AccountQuery>) -> Page {
-    page(&signed_in, Faults::none(), query.done.as_deref()).await
+pub(super) async fn show(signed_in: SignedIn, query: PageQuery) -> Page {
+    page(&signed_in, Faults::none(), query.text("done")).await
 }
 
 pub(super) async fn change_password(signed_in: SignedIn, Posted(form): Posted<PasswordForm>) -> Page {
@@ -80,7 +76,7 @@ pub(super) async fn change_password(signed_in: SignedIn, Posted(form): Posted<Pa
         Ok(answer) => {
             start_session(&signed_in.visit, answer.into_inner().session.as_ref(), "/console/account?done=password")
         }
-        Err(status) => page(&signed_in, Faults::of(&status)?, None).await,
+        Err(status) => page(&signed_in, Faults::of(&status)?, "").await,
     }
 }
 
@@ -110,7 +106,7 @@ pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, Posted(N
     Ok(see_other("/console/account?done=revoked"))
 }
 
-async fn page(signed_in: &SignedIn, faults: Faults, done: Option<&str>) -> Page {
+async fn page(signed_in: &SignedIn, faults: Faults, done: &str) -> Page {
     let request = signed_in.request(v1::ListSessionsRequest {});
     let sessions = signed_in.core().accounts.list_sessions(request).await?.into_inner().data;
     let page = AccountPage {

@@ -1,7 +1,6 @@
 //! The request for a link to set a new password.
 
 use askama::Template;
-use axum::extract::Query;
 use serde::Deserialize;
 use thesis_proto::v1;
 
@@ -9,6 +8,7 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
+    page_query::PageQuery,
     view::{Layout, render},
     visit::Visit,
 };
@@ -29,17 +29,12 @@ struct ForgotPage {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ForgotQuery {
-    done: Option<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct ForgotForm {
     email: String,
 }
 
-pub(super) async fn show(visit: Visit, Query(query): Query<ForgotQuery>) -> Page {
-    let layout = Layout::visitor(&visit, "Forgotten password").with_notice(query.done.as_deref(), &DONE);
+pub(super) async fn show(visit: Visit, query: PageQuery) -> Page {
+    let layout = Layout::visitor(&visit, "Forgotten password").with_notice(query.text("done"), &DONE);
     page(layout, Faults::none(), String::new())
 }
 

@@ -1,7 +1,6 @@
 //! Sign-in and sign-out.
 
 use askama::Template;
-use axum::extract::Query;
 use serde::Deserialize;
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -10,6 +9,7 @@ use crate::{
     HOME, Page,
     failure::Failed,
     form::{Faults, NoFields, Posted},
+    page_query::PageQuery,
     view::{Layout, render},
     visit::Visit,
 };
@@ -27,21 +27,15 @@ struct SignInPage {
 }
 
 #[derive(Deserialize)]
-pub(super) struct SignInQuery {
-    next: Option<String>,
-    done: Option<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct SignInForm {
     email: String,
     password: String,
     next: Option<String>,
 }
 
-pub(super) async fn show(visit: Visit, Query(query): Query<SignInQuery>) -> Page {
-    let layout = Layout::visitor(&visit, "Sign in").with_notice(query.done.as_deref(), &DONE);
-    page(layout, Faults::none(), String::new(), query.next.as_deref())
+pub(super) async fn show(visit: Visit, query: PageQuery) -> Page {
+    let layout = Layout::visitor(&visit, "Sign in").with_notice(query.text("done"), &DONE);
+    page(layout, Faults::none(), String::new(), query.single("next")?)
 }
 
 pub(super) async fn send(visit: Visit, Posted(form): Posted<SignInForm>) -> Page {

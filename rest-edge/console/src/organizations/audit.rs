@@ -1,14 +1,14 @@
 //! The audit log of an organization.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{Parameters, access::OrganizationAccess, overview_path};
+use super::{access::OrganizationAccess, overview_path};
 use crate::{
     Page,
-    page_query::link,
+    page_query::{PageQuery, link},
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -99,9 +99,9 @@ fn action_text(action: &str) -> Option<&'static str> {
     })
 }
 
-pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(mut parameters): Parameters) -> Page {
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
     let access = OrganizationAccess::of(&signed_in, &id, "audit")?;
-    let cursor = parameters.remove("cursor");
+    let cursor = query.given("cursor");
     let first = format!("{}/audit", overview_path(&id));
     let newest = cursor.is_some().then(|| first.clone());
     let message = v1::ListAuditEntriesRequest { organization_id: id, limit: Some(ENTRIES), cursor };

@@ -1,12 +1,11 @@
 //! The members of an organization and, for owners, the invitations to it.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    Parameters,
     access::{OrganizationAccess, RoleChoice, role_choices, role_name, role_number, role_word},
     members_path,
 };
@@ -14,6 +13,7 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -28,7 +28,7 @@ const DONE: &[(&str, &str)] = &[
 /// The event that leads to the page of members.
 pub(super) enum MembersState<'a> {
     /// A link, or a successful form with its word for the notice.
-    Arrived(Option<&'a str>),
+    Arrived(&'a str),
     /// A failed change of a role: user id, word of the role, faults.
     ChangingRole(&'a str, &'a str, Faults),
     /// A failed invitation.
@@ -127,7 +127,7 @@ pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>
     let reader = signed_in.account.user.as_ref().map(|user| user.id.as_str()).unwrap_or_default();
     let mut members: Vec<_> = members.into_iter().map(|member| member_row(member, reader)).collect();
     let nobody = InvitationForm { email: String::new(), role: "viewer".to_owned() };
-    let (mut done, mut invitee, mut inviting, mut pressed) = (None, &nobody, Faults::none(), Faults::none());
+    let (mut done, mut invitee, mut inviting, mut pressed) = ("", &nobody, Faults::none(), Faults::none());
     match state {
         MembersState::Arrived(word) => done = word,
         MembersState::Pressed(faults) => pressed = faults,
@@ -157,8 +157,8 @@ pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>
     render(status, &page)
 }
 
-pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(parameters): Parameters) -> Page {
-    page(&signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
+    page(&signed_in, &id, MembersState::Arrived(query.text("done"))).await
 }
 
 pub(super) async fn change_role(

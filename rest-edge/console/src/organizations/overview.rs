@@ -1,15 +1,16 @@
 //! An organization with its projects, and its name.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{Parameters, access::OrganizationAccess, overview_path};
+use super::{access::OrganizationAccess, overview_path};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
+    page_query::PageQuery,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -22,7 +23,7 @@ const DONE: &[(&str, &str)] = &[
 /// The event that leads to the page of an organization.
 enum OverviewState<'a> {
     /// A link, or a successful form with its word for the notice.
-    Arrived(Option<&'a str>),
+    Arrived(&'a str),
     /// A failed change of the name, with the typed name.
     Renaming(&'a str, Faults),
 }
@@ -79,7 +80,7 @@ async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page 
     let present = access.name.clone();
     let (done, name, faults) = match state {
         OverviewState::Arrived(done) => (done, present.as_str(), Faults::none()),
-        OverviewState::Renaming(name, faults) => (None, name, faults),
+        OverviewState::Renaming(name, faults) => ("", name, faults),
     };
     let page = OverviewPage {
         layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
@@ -92,8 +93,8 @@ async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page 
     render(faults.status(), &page)
 }
 
-pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, Query(parameters): Parameters) -> Page {
-    page(&signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
+    page(&signed_in, &id, OverviewState::Arrived(query.text("done"))).await
 }
 
 pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<RenameForm>) -> Page {

@@ -1,12 +1,9 @@
 //! The usage of a project: the limits of its plan, and its requests by day and by key.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap},
-};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{
     names::{CONSOLE, environment_name},
@@ -16,7 +13,8 @@ use thesis_proto::{
 
 use super::{ProjectAccess, find};
 use crate::{
-    Console, Page,
+    Page,
+    page_query::PageQuery,
     view::{Layout, MAX_BAR, bar_length, group_digits, render, time},
     visit::SignedIn,
 };
@@ -186,12 +184,8 @@ struct UsagePage {
     keys: Vec<UsageRow>,
 }
 
-pub(super) async fn show(
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Page {
-    let requested = query.get("days").and_then(|days| days.parse().ok());
+pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
+    let requested = query.text("days").parse().ok();
     let span_days = requested.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
     let access = find(&signed_in, &id).await?;
     let today = signed_in.visit.console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;

@@ -85,7 +85,7 @@ struct DeliveryPage {
 }
 
 impl DeliveryPage {
-    fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: Option<&str>, faults: Faults) -> Self {
+    fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: &str, faults: Faults) -> Self {
         let delivery = answer.delivery.clone().unwrap_or_default();
         let event_type = event_type_name(delivery.event_type());
         let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
@@ -135,7 +135,7 @@ async fn find(workspace: &Workspace, webhook: &str, id: String) -> Result<v1::Ge
     if is_its { Ok(answer) } else { Err(Failed::missing()) }
 }
 
-async fn page(workspace: Workspace, (webhook, id): (String, String), done: Option<&str>, faults: Faults) -> Page {
+async fn page(workspace: Workspace, (webhook, id): (String, String), done: &str, faults: Faults) -> Page {
     let answer = find(&workspace, &webhook, id).await?;
     let status = faults.status();
     render(status, &DeliveryPage::new(workspace, &answer, done, faults))
@@ -146,7 +146,7 @@ pub(super) async fn show(
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
     query: PageQuery,
 ) -> Page {
-    page(workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
+    page(workspace, (webhook, id), query.text("done"), Faults::none()).await
 }
 
 /// Redirects from a form's address to the page with the form.
@@ -169,7 +169,7 @@ pub(super) async fn replay(
             let replay = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
         }
-        Err(status) => page(workspace, (webhook, id), None, Faults::of(&status)?).await,
+        Err(status) => page(workspace, (webhook, id), "", Faults::of(&status)?).await,
     }
 }
 

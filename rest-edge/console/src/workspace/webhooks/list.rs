@@ -66,7 +66,7 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let statuses = WEBHOOK_STATUSES.iter().map(|&(status, name)| (name, badge(status).word));
     let status = faults.status();
     let page = ListPage {
-        layout: workspace.layout("Webhooks").with_notice(Some(query.text("done")), DONE),
+        layout: workspace.layout("Webhooks").with_notice(query.text("done"), DONE),
         tab: TAB,
         webhooks: listed.data.iter().map(|webhook| WebhookFacts::of(&workspace, webhook, ROW_TEXT)).collect(),
         used: plan.used,

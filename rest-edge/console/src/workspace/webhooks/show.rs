@@ -58,7 +58,7 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
         None => WebhookForm::of(&webhook, shown.faults),
     };
     let page = WebhookPage {
-        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(Some(query.text("done")), DONE),
+        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(query.text("done"), DONE),
         tab: TAB,
         webhook: WebhookFacts::of(&workspace, &webhook, PAGE_TEXT),
         workspace,
