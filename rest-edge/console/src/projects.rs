@@ -13,19 +13,23 @@ use futures::future::try_join_all;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    metadata, v1,
+    metadata,
+    time::to_millis,
+    v1,
 };
 
-use self::keys::KeyRow;
 use super::{
     Page,
     failure::{Failed, see_other},
     form::{Faults, NoFields, Posted},
     organizations::to_console,
     page_query::PageQuery,
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::SignedIn,
 };
+
+/// The page shows at most this many revoked keys.
+const MAX_REVOKED: usize = 20;
 
 /// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
@@ -163,16 +167,20 @@ async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(new): Posted
 struct ProjectPage {
     layout: Layout,
     access: ProjectAccess,
-    created: String,
-    /// The time of the pending request for live access.
-    requested_at: Option<String>,
-    keys: Vec<KeyRow>,
-    revoked_keys: Vec<KeyRow>,
+    now_ms: i64,
+    keys: Vec<v1::ApiKey>,
+    revoked_keys: Vec<v1::ApiKey>,
     /// The page shows the latest of these revoked keys.
     revoked_count: usize,
     /// The typed name, or else the current one.
     typed_name: String,
     faults: Faults,
+}
+
+impl ProjectPage {
+    fn is_expired(&self, key: &v1::ApiKey) -> bool {
+        key.expires_at.as_ref().is_some_and(|at| to_millis(at) <= self.now_ms)
+    }
 }
 
 /// The state of the page's forms: a notice, or the typed text with its faults.
@@ -184,16 +192,16 @@ struct FormState<'a> {
 
 async fn show_project(signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Page {
     let access = find(signed_in, id).await?;
-    let rows = keys::list(signed_in, &access).await?;
-    let (revoked_keys, keys): (Vec<_>, Vec<_>) = rows.into_iter().partition(|key| key.revoked.is_some());
+    let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
+    let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
+    let (revoked_keys, keys): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| key.revoked_at.is_some());
     let status = form.faults.status();
     let page = ProjectPage {
         layout: Layout::of(signed_in, &access.project.name, "organizations").with_notice(form.done, DONE),
-        created: time(access.project.created_at.as_ref()),
-        requested_at: access.project.live_requested_at.as_ref().map(|at| time(Some(at))),
+        now_ms: signed_in.visit.console.clock.now_ms(),
         keys,
         revoked_count: revoked_keys.len(),
-        revoked_keys: revoked_keys.into_iter().take(keys::MAX_REVOKED).collect(),
+        revoked_keys: revoked_keys.into_iter().take(MAX_REVOKED).collect(),
         typed_name: form.typed_name.unwrap_or_else(|| access.project.name.clone()),
         access,
         faults: form.faults,

@@ -8,29 +8,11 @@ use super::{ABUSE, ACTIVE, TABS, Tab, listing::PageTurns};
 use crate::{
     Page,
     page_query::{PageQuery, link},
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::Administrator,
 };
 
 const LIMIT: i32 = 50;
-
-struct AddressRow {
-    address: String,
-    failures: u64,
-    first_at: String,
-    last_at: String,
-}
-
-impl From<v1::AbusiveAddress> for AddressRow {
-    fn from(row: v1::AbusiveAddress) -> Self {
-        Self {
-            address: row.address,
-            failures: row.failures,
-            first_at: time(row.first_at.as_ref()),
-            last_at: time(row.last_at.as_ref()),
-        }
-    }
-}
 
 #[derive(Template)]
 #[template(path = "administration_abuse.html")]
@@ -38,7 +20,7 @@ struct AbusePage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    addresses: Vec<AddressRow>,
+    addresses: Vec<v1::AbusiveAddress>,
     turns: PageTurns,
 }
 
@@ -50,7 +32,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
         tabs: TABS,
         tab: ABUSE,
-        addresses: listed.data.into_iter().map(AddressRow::from).collect(),
+        addresses: listed.data,
         turns: PageTurns {
             previous: cursor.map(|_| ABUSE.to_owned()),
             next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),

@@ -22,13 +22,6 @@ const NOTICES: &[(&str, &str)] = &[
     ("confirmed", "The e-mail is confirmed."),
 ];
 
-struct UserRow {
-    email: String,
-    is_administrator: bool,
-    is_confirmed: bool,
-    created_at: String,
-}
-
 #[derive(Template)]
 #[template(path = "administration_users.html")]
 struct UsersPage {
@@ -36,7 +29,7 @@ struct UsersPage {
     tabs: [Tab; 6],
     tab: &'static str,
     find: String,
-    users: Listing<UserRow>,
+    users: Listing<v1::User>,
     faults: Faults,
     /// The invitation form as the administrator typed it.
     typed: InvitationForm,
@@ -76,19 +69,13 @@ pub(super) struct UserForm {
 async fn page(signed_in: &SignedIn, query: &PageQuery, (typed, faults): (InvitationForm, Faults)) -> Page {
     let request = signed_in.request(v1::ListUsersRequest {});
     let all = signed_in.core().admin.list_users(request).await?.into_inner().data;
-    let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email]));
-    let rows = wanted.map(|user| UserRow {
-        email: user.email,
-        is_administrator: user.administrator,
-        is_confirmed: user.email_confirmed_at.is_some(),
-        created_at: time(user.created_at.as_ref()),
-    });
+    let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email])).collect();
     let page = UsersPage {
         layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.text("done"), NOTICES),
         tabs: TABS,
         tab: USERS,
         find: query.text("find").to_owned(),
-        users: query.part(USERS, rows.collect()),
+        users: query.part(USERS, wanted),
         faults,
         typed,
     };
@@ -182,8 +169,8 @@ mod tests {
     use super::*;
 
     fn actions(is_administrator: bool, is_confirmed: bool) -> [bool; 4] {
-        let email = "ada@example.com".to_owned();
-        let row = UserRow { email, is_administrator, is_confirmed, created_at: String::new() };
+        let (email, email_confirmed_at) = ("ada@example.com".to_owned(), is_confirmed.then(Timestamp::default));
+        let row = v1::User { email, administrator: is_administrator, email_confirmed_at, ..v1::User::default() };
         let layout = Layout {
             title: String::new(),
             heading: String::new(),

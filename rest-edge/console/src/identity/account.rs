@@ -14,7 +14,7 @@ use crate::{
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::SignedIn,
 };
 
@@ -31,29 +31,7 @@ struct AccountPage {
     layout: Layout,
     faults: Faults,
     email: String,
-    sessions: Vec<SessionRow>,
-}
-
-struct SessionRow {
-    id: String,
-    browser: String,
-    address: String,
-    created_at: String,
-    used_at: String,
-    current: bool,
-}
-
-impl From<v1::Session> for SessionRow {
-    fn from(session: v1::Session) -> Self {
-        Self {
-            created_at: time(session.created_at.as_ref()),
-            used_at: time(session.used_at.as_ref()),
-            browser: session.user_agent.unwrap_or_else(|| "unknown".to_owned()),
-            address: session.address.unwrap_or_else(|| "unknown".to_owned()),
-            current: session.current,
-            id: session.id,
-        }
-    }
+    sessions: Vec<v1::Session>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +90,7 @@ async fn page(signed_in: &SignedIn, faults: Faults, done: &str) -> Page {
     let page = AccountPage {
         layout: Layout::of(signed_in, "Account", "account").with_notice(done, &DONE),
         email: signed_in.email().to_owned(),
-        sessions: sessions.into_iter().map(SessionRow::from).collect(),
+        sessions,
         faults,
     };
     render(page.faults.status(), &page)

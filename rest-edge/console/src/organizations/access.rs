@@ -2,23 +2,18 @@
 
 use thesis_proto::v1::{self, Role};
 
-use crate::{failure::Failed, view::time, visit::SignedIn};
+use crate::{
+    failure::Failed,
+    view::{Choice, choices, time},
+    visit::SignedIn,
+};
 
 /// All roles. Each role includes the rights of the previous one.
 const ROLES: [Role; 3] = [Role::Viewer, Role::Developer, Role::Owner];
 
-pub(super) struct RoleChoice {
-    pub(super) word: &'static str,
-    pub(super) name: &'static str,
-    pub(super) is_chosen: bool,
-}
-
 /// The choices of a form; the word selects one of them.
-pub(super) fn role_choices(chosen: &str) -> [RoleChoice; 3] {
-    ROLES.map(|role| {
-        let word = role_word(role);
-        RoleChoice { word, name: role_name(role), is_chosen: word == chosen }
-    })
+pub(super) fn role_choices(chosen: &str) -> Vec<Choice> {
+    choices(ROLES.map(|role| (role_word(role), role_name(role))), chosen)
 }
 
 /// The value of a role in forms.
@@ -89,10 +84,10 @@ mod tests {
     fn roles_have_words_and_others_are_none() {
         for role in ROLES {
             assert_eq!(role_number(role_word(role)), i32::from(role));
-            let chosen: Vec<_> = role_choices(role_word(role)).into_iter().filter(|choice| choice.is_chosen).collect();
+            let chosen: Vec<_> = role_choices(role_word(role)).into_iter().filter(|choice| choice.is_taken).collect();
             assert_eq!(chosen.iter().map(|choice| choice.name).collect::<Vec<_>>(), [role_name(role)]);
         }
         assert_eq!(role_number("administrator"), i32::from(Role::Unspecified));
-        assert!(role_choices("administrator").iter().all(|choice| !choice.is_chosen));
+        assert!(role_choices("administrator").iter().all(|choice| !choice.is_taken));
     }
 }

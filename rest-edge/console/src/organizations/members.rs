@@ -6,7 +6,7 @@ use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    access::{OrganizationAccess, RoleChoice, role_choices, role_name, role_number, role_word},
+    access::{OrganizationAccess, role_choices, role_name, role_number, role_word},
     members_path,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
-    view::{Layout, render, time},
+    view::{Choice, Layout, render, time},
     visit::SignedIn,
 };
 
@@ -56,18 +56,11 @@ struct MemberRow {
     id: String,
     email: String,
     role: &'static str,
-    choices: [RoleChoice; 3],
+    choices: Vec<Choice>,
     fault: Option<String>,
     joined_at: String,
     revision: u64,
     is_reader: bool,
-}
-
-struct InvitationRow {
-    id: String,
-    email: String,
-    role: &'static str,
-    expires_at: String,
 }
 
 #[derive(Template)]
@@ -76,7 +69,7 @@ struct MembersPage<'a> {
     layout: Layout,
     access: OrganizationAccess,
     members: Vec<MemberRow>,
-    invitations: Vec<InvitationRow>,
+    invitations: Vec<v1::Invitation>,
     /// True if people without an account can accept an invitation.
     invites_strangers: bool,
     /// The user id of the visitor.
@@ -84,7 +77,7 @@ struct MembersPage<'a> {
     /// The faults that belong to no field.
     whole: Option<&'a str>,
     email: &'a str,
-    choices: [RoleChoice; 3],
+    choices: Vec<Choice>,
     inviting: &'a Faults,
 }
 
@@ -100,15 +93,6 @@ fn member_row(member: v1::Member, reader: &str) -> MemberRow {
         fault: None,
         joined_at: time(member.created_at.as_ref()),
         revision: member.revision,
-    }
-}
-
-fn invitation_row(invitation: v1::Invitation) -> InvitationRow {
-    InvitationRow {
-        role: role_name(invitation.role()),
-        expires_at: time(invitation.expires_at.as_ref()),
-        id: invitation.id,
-        email: invitation.email,
     }
 }
 
@@ -146,7 +130,7 @@ pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>
         layout: Layout::of(signed_in, &title, "organizations").with_notice(done, DONE),
         access,
         members,
-        invitations: invitations.into_iter().map(invitation_row).collect(),
+        invitations,
         invites_strangers: signed_in.account.invites_strangers,
         reader,
         whole: pressed.whole().or_else(|| inviting.whole()),

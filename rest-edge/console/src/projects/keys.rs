@@ -1,4 +1,4 @@
-//! A project's keys: the list, creation and revocation.
+//! Creates and revokes the keys of a project.
 
 use askama::Template;
 use axum::extract::Path;
@@ -7,57 +7,18 @@ use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, FieldError},
     names::{SCOPES, environment_name, parse_environment},
-    time::to_millis,
     v1,
 };
 
 use super::{ProjectAccess, find, path};
 use crate::{
     Page,
-    failure::{Failed, see_other},
+    failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::typed_time,
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::SignedIn,
 };
-
-/// Most revoked keys that a project's page shows.
-pub(super) const MAX_REVOKED: usize = 20;
-
-/// A key as a row of the list.
-pub(super) struct KeyRow {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) prefix: String,
-    pub(super) environment: &'static str,
-    pub(super) scopes: String,
-    pub(super) created: String,
-    pub(super) last_used: String,
-    pub(super) expires: String,
-    pub(super) is_over: bool,
-    /// When it was revoked, if it was.
-    pub(super) revoked: Option<String>,
-}
-
-/// Lists a project's keys, newest first.
-pub(super) async fn list(signed_in: &SignedIn, access: &ProjectAccess) -> Result<Vec<KeyRow>, Failed> {
-    let now_ms = signed_in.visit.console.clock.now_ms();
-    let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
-    let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
-    let row = |key: v1::ApiKey| KeyRow {
-        environment: environment_name(key.environment()),
-        scopes: key.scopes.join(", "),
-        created: time(key.created_at.as_ref()),
-        last_used: time(key.last_used_at.as_ref()),
-        expires: time(key.expires_at.as_ref()),
-        is_over: key.expires_at.as_ref().is_some_and(|at| to_millis(at) <= now_ms),
-        revoked: key.revoked_at.as_ref().map(|at| time(Some(at))),
-        id: key.id,
-        name: key.name,
-        prefix: key.prefix,
-    };
-    Ok(keys.into_iter().map(row).collect())
-}
 
 /// What a scope allows.
 fn about(scope: &str) -> &'static str {
@@ -219,6 +180,8 @@ pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, _: Poste
 
 #[cfg(test)]
 mod tests {
+    use thesis_proto::time::to_millis;
+
     use super::*;
 
     #[test]

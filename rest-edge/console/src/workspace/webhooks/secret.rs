@@ -26,17 +26,8 @@ struct SecretPage {
     is_rotated: bool,
 }
 
-/// Shows the secret of a new webhook.
-pub(super) fn show_first(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
-    show(workspace, webhook, secret, false)
-}
-
-/// Shows the secret that replaces an older one.
-pub(super) fn show_next(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
-    show(workspace, webhook, secret, true)
-}
-
-fn show(workspace: Workspace, webhook: &v1::Webhook, secret: String, is_rotated: bool) -> Page {
+/// Shows the secret of a new webhook, or the one that replaces an older one.
+pub(super) fn show(workspace: Workspace, webhook: &v1::Webhook, secret: String, is_rotated: bool) -> Page {
     let title = if is_rotated { "The webhook's new secret" } else { "Your new webhook" };
     let page = SecretPage {
         layout: workspace.layout(title),
