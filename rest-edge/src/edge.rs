@@ -1,7 +1,7 @@
 //! The pipeline of a request: a key in the query string, route and method, form, core. Only this module turns failures
 //! into responses.
 
-use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, fmt::Debug, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -63,6 +63,11 @@ const MAX_DISCARDED: usize = 1024 * 1024;
 const ROOT: &str = "/";
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The body of a request from a connection or from a test.
+pub(crate) trait RequestBody: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin {}
+
+impl<B: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin> RequestBody for B {}
+
 /// The state that all connections share.
 pub(crate) struct Edge {
     pub(crate) context: Context,
@@ -115,11 +120,7 @@ impl Edge {
     }
 
     /// Responds to any request.
-    pub(crate) async fn respond<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    pub(crate) async fn respond<B: RequestBody>(&self, peer: IpAddr, request: Request<B>) -> Response<Body> {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
         let counted = self.request_metrics.begin(&method, &path);
@@ -151,11 +152,13 @@ impl Edge {
         response
     }
 
-    async fn respond_page<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn respond_page<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        id: &HeaderValue,
+        trace: Trace,
+        request: Request<B>,
+    ) -> Response<Body> {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
         let method = head.method.clone();
@@ -171,11 +174,12 @@ impl Edge {
         self.console.finish(&visit, &method, answered).await.map(Either::Left)
     }
 
-    async fn respond_api<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn respond_api<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        access: &AccessRecord<'_>,
+        request: Request<B>,
+    ) -> Response<Body> {
         let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
         let routing = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
         let answer = routing.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
@@ -203,11 +207,12 @@ impl Edge {
         }
     }
 
-    async fn route_request<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Answer
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn route_request<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        access: &AccessRecord<'_>,
+        request: Request<B>,
+    ) -> Answer {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
         if head.uri.query().is_some_and(has_key) {
@@ -275,11 +280,13 @@ impl Edge {
     }
 
     /// Reads the path parameter and the body, and checks the idempotency key.
-    async fn read_call<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn read_call<B: RequestBody>(
+        &self,
+        route: &Route,
+        call: &mut Call,
+        raw_id: &str,
+        body: B,
+    ) -> Result<(), Failure> {
         let broken = "the path's percent-encoding is broken; write each % as %25";
         let id = path_text(raw_id).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
         call.id = id.into_owned();

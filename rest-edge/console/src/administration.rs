@@ -26,20 +26,14 @@ const INGEST: &str = "/console/administration/ingest";
 /// The layout marks this entry of its navigation on all administration pages.
 const ACTIVE: &str = "administration";
 
-/// An entry of the navigation between administration pages.
-struct Tab {
-    path: &'static str,
-    name: &'static str,
-}
-
-/// All administration pages in the order of the navigation.
-const TABS: [Tab; 6] = [
-    Tab { path: APPROVALS, name: "Approvals" },
-    Tab { path: ORGANIZATIONS, name: "Organizations" },
-    Tab { path: USERS, name: "Users" },
-    Tab { path: AUDIT, name: "Audit log" },
-    Tab { path: ABUSE, name: "Abuse" },
-    Tab { path: INGEST, name: "Ingest" },
+/// The names and paths of all administration pages in the order of the navigation.
+const TABS: [(&str, &str); 6] = [
+    ("Approvals", APPROVALS),
+    ("Organizations", ORGANIZATIONS),
+    ("Users", USERS),
+    ("Audit log", AUDIT),
+    ("Abuse", ABUSE),
+    ("Ingest", INGEST),
 ];
 
 pub(super) fn routes() -> Router {

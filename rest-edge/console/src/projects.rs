@@ -134,7 +134,6 @@ struct NewProject {
 fn show_new(signed_in: &SignedIn, organization_id: &str, typed_name: String, faults: Faults) -> Page {
     let membership = signed_in.membership(organization_id)?;
     let organization = membership.organization.clone().unwrap_or_default();
-    let status = faults.status();
     let page = NewPage {
         layout: Layout::of(signed_in, "New project", "organizations"),
         organization_id: organization.id,
@@ -143,7 +142,7 @@ fn show_new(signed_in: &SignedIn, organization_id: &str, typed_name: String, fau
         typed_name,
         faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }
 
 async fn new_project(signed_in: SignedIn, Path(id): Path<String>) -> Page {
@@ -195,7 +194,6 @@ async fn show_project(signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Pa
     let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
     let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
     let (revoked_keys, keys): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| key.revoked_at.is_some());
-    let status = form.faults.status();
     let page = ProjectPage {
         layout: Layout::of(signed_in, &access.project.name, "organizations").with_notice(form.done, DONE),
         now_ms: signed_in.visit.console.clock.now_ms(),
@@ -206,7 +204,7 @@ async fn show_project(signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Pa
         access,
         faults: form.faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }
 
 async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {

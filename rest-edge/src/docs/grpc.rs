@@ -15,7 +15,7 @@ use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use thesis_proto::v1;
 
 use super::{
-    markdown::{self, GuideSource},
+    markdown,
     page::{Page, PagePart, cards, escaped},
 };
 
@@ -127,8 +127,7 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
     let types = types::TypePages::new();
     let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
     let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
-    let source = GuideSource { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
-    let mut guide = markdown::page(&source, public_url);
+    let mut guide = markdown::page(PATH, include_str!("../../../docs/guides/grpc.md"), public_url);
     for audience in Audience::ALL {
         let (title, id) = audience.title();
         guide.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });

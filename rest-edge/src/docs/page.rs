@@ -29,6 +29,8 @@ pub(super) struct Page {
 pub(super) struct PageLink {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
+    /// The Markdown of a guide; none for pages that are built.
+    pub(super) source: Option<&'static str>,
 }
 
 pub(super) struct PageGroup {

@@ -4,7 +4,7 @@ use askama::Template;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{ABUSE, ACTIVE, TABS, Tab, listing::PageTurns};
+use super::{ABUSE, ACTIVE, listing::PageTurns};
 use crate::{
     Page,
     page_query::{PageQuery, link},
@@ -18,7 +18,6 @@ const LIMIT: i32 = 50;
 #[template(path = "administration_abuse.html")]
 struct AbusePage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     addresses: Vec<v1::AbusiveAddress>,
     turns: PageTurns,
@@ -30,7 +29,6 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
     let listed = signed_in.core().admin.list_abuse(signed_in.request(message)).await?.into_inner();
     let page = AbusePage {
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
-        tabs: TABS,
         tab: ABUSE,
         addresses: listed.data,
         turns: PageTurns {

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::{time::to_millis, v1};
 
-use super::{ACTIVE, APPROVALS, TABS, Tab, listing::Listing};
+use super::{ACTIVE, APPROVALS, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
@@ -49,7 +49,6 @@ struct LiveProject {
 #[template(path = "administration.html")]
 struct ApprovalsPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     alert: Option<String>,
     /// The oldest request comes first.
@@ -112,7 +111,6 @@ async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedFo
     let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
     let page = ApprovalsPage {
         layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(query.text("done"), NOTICES),
-        tabs: TABS,
         tab: APPROVALS,
         alert: faults.whole().map(str::to_owned),
         requests: requests.collect(),

@@ -7,7 +7,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{ACTIVE, AUDIT, TABS, Tab, listing::PageTurns};
+use super::{ACTIVE, AUDIT, listing::PageTurns};
 use crate::{
     Page,
     organizations::audit::EntryRow,
@@ -28,7 +28,6 @@ fn row(entry: v1::AuditEntry) -> EntryRow {
 #[template(path = "administration_audit.html")]
 struct AuditPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     /// Empty selects entries that belong to no organization.
     organization: String,
@@ -56,7 +55,6 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
     let status = if fault.is_some() { StatusCode::NOT_FOUND } else { StatusCode::OK };
     let page = AuditPage {
         layout: Layout::of(&signed_in, "Audit log", ACTIVE),
-        tabs: TABS,
         tab: AUDIT,
         organization,
         fault,

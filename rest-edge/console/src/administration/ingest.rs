@@ -6,7 +6,7 @@ use askama::Template;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{ACTIVE, INGEST, TABS, Tab};
+use super::{ACTIVE, INGEST};
 use crate::{
     Page,
     view::{Layout, render, time},
@@ -17,7 +17,6 @@ use crate::{
 #[template(path = "administration_ingest.html")]
 struct IngestPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     state: &'static str,
     /// Name and value.
@@ -58,7 +57,6 @@ pub(super) async fn show(Administrator(signed_in): Administrator) -> Page {
     let look_ups = [("made", made), ("failed", failed), ("held back", held_back)];
     let page = IngestPage {
         layout: Layout::of(&signed_in, "Ingest", ACTIVE),
-        tabs: TABS,
         tab: INGEST,
         state,
         facts: vec![

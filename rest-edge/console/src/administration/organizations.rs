@@ -7,7 +7,7 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{ACTIVE, AUDIT, ORGANIZATIONS, TABS, Tab, listing::Listing};
+use super::{ACTIVE, AUDIT, ORGANIZATIONS, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
@@ -34,7 +34,6 @@ struct OrganizationRow {
 #[template(path = "administration_organizations.html")]
 struct OrganizationsPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     alert: Option<String>,
     find: String,
@@ -79,7 +78,6 @@ async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedFo
     let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
     let page = OrganizationsPage {
         layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(query.text("done"), NOTICES),
-        tabs: TABS,
         tab: ORGANIZATIONS,
         alert: faults.whole().map(str::to_owned),
         find: query.text("find").to_owned(),

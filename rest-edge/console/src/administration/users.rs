@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{ACTIVE, TABS, Tab, USERS, listing::Listing};
+use super::{ACTIVE, USERS, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
@@ -26,7 +26,6 @@ const NOTICES: &[(&str, &str)] = &[
 #[template(path = "administration_users.html")]
 struct UsersPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     find: String,
     users: Listing<v1::User>,
@@ -40,7 +39,6 @@ struct UsersPage {
 #[template(path = "administration_link.html")]
 struct LinkPage {
     layout: Layout,
-    tabs: [Tab; 6],
     tab: &'static str,
     /// Explains the link's purpose and how to use it.
     text: String,
@@ -72,7 +70,6 @@ async fn page(signed_in: &SignedIn, query: &PageQuery, (typed, faults): (Invitat
     let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email])).collect();
     let page = UsersPage {
         layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.text("done"), NOTICES),
-        tabs: TABS,
         tab: USERS,
         find: query.text("find").to_owned(),
         users: query.part(USERS, wanted),
@@ -90,7 +87,7 @@ async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: Invita
 /// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
 fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
     let layout = Layout::of(signed_in, title, ACTIVE);
-    let page = LinkPage { layout, tabs: TABS, tab: USERS, text, link, expires_at: time(expires_at) };
+    let page = LinkPage { layout, tab: USERS, text, link, expires_at: time(expires_at) };
     render(StatusCode::OK, &page)
 }
 
@@ -186,7 +183,6 @@ mod tests {
         };
         let page = UsersPage {
             layout,
-            tabs: TABS,
             tab: USERS,
             find: String::new(),
             users: PageQuery::default().part(USERS, vec![row]),

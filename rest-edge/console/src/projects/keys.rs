@@ -123,7 +123,6 @@ async fn show(signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> P
     let access = find(signed_in, id).await?;
     let is_ticked = |name: &str| typed.scopes.iter().any(|ticked| ticked == name);
     let scopes = SCOPES.iter().map(|&(name, _)| ScopeBox { name, about: about(name), is_ticked: is_ticked(name) });
-    let status = faults.status();
     let page = KeysPage {
         layout: Layout::of(signed_in, "Create a key", "organizations"),
         access,
@@ -131,7 +130,7 @@ async fn show(signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> P
         typed,
         faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }
 
 pub(super) async fn new(signed_in: SignedIn, Path(id): Path<String>) -> Page {

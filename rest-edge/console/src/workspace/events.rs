@@ -65,7 +65,7 @@ async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEvents
 async fn history(workspace: Workspace, query: PageQuery) -> Page {
     let (answer, faults) = Faults::of_query(find(&workspace, &query).await)?;
     let next = answer.next_cursor.as_deref().filter(|_| answer.has_more);
-    let (fields, status) = (FilterFields::of_query(&query), faults.status());
+    let fields = FilterFields::of_query(&query);
     let names: Vec<&str> = EVENT_TYPES.iter().map(|(_, name)| *name).collect();
     let path = |cursor: Option<&str>| query.link(&workspace.path(TAB), KEPT, cursor);
     let is_newest = !query.has_value(&["cursor", "created_before"]);
@@ -84,7 +84,7 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
         faults,
         workspace,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }
 
 /// Creates the ticket with which a page of the session opens a stream.

@@ -3,19 +3,18 @@
 use askama::Template;
 use axum::extract::Path;
 use thesis_proto::{
-    names::event_type_name,
     time::to_millis,
     v1,
     webhook::{self, SIGNATURE},
 };
 
-use super::{Workspace, badge, delivery_path, format_time, is_over, marks, number};
+use super::{DeliveryRow, Workspace, delivery_path, format_time, number};
 use crate::{
     Page,
     failure::{Failed, see_other},
     form::{Faults, Once, Posted},
     page_query::PageQuery,
-    view::{Badge, Layout, MAX_SHOWN, cut_markup, render},
+    view::{Layout, MAX_SHOWN, cut_markup, render},
 };
 
 /// The notices after a change, by the word in `?done=`.
@@ -59,25 +58,17 @@ struct DeliveryPage {
     workspace: Workspace,
     tab: &'static str,
     faults: Faults,
+    overview: DeliveryRow,
     id: String,
-    path: String,
     webhook_id: String,
     webhook_path: String,
     event_id: String,
-    event_type: &'static str,
     /// The path of the event's page. Events of test sends have no page.
     event_path: Option<String>,
-    status: Badge,
-    marks: Vec<&'static str>,
-    /// The number of attempts, and their limit.
-    attempt_count: String,
-    created: String,
-    delivered: String,
     /// The time of the next attempt, if one is pending.
     next_attempt: Option<String>,
     /// Id and path of the delivery that this one replays.
     replay_of: Option<(String, String)>,
-    is_over: bool,
     attempts: Vec<AttemptRow>,
     payload: String,
     payload_bytes: usize,
@@ -87,7 +78,7 @@ struct DeliveryPage {
 impl DeliveryPage {
     fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: &str, faults: Faults) -> Self {
         let delivery = answer.delivery.clone().unwrap_or_default();
-        let event_type = event_type_name(delivery.event_type());
+        let overview = DeliveryRow::of(&workspace, &delivery);
         let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
             number: attempt.attempt,
             started: format_time(attempt.started_at.as_ref()),
@@ -100,21 +91,14 @@ impl DeliveryPage {
         let (payload, is_whole) = cut_markup(&payload, MAX_SHOWN);
         let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
         Self {
-            layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),
+            layout: workspace.layout(&format!("Delivery of {}", overview.event_type)).with_notice(done, DONE),
             tab: "/webhooks",
             faults,
-            path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
             webhook_path: workspace.webhook_path(&delivery.webhook_id),
             event_path: (!delivery.is_test).then(|| workspace.path(&format!("/events/{}", delivery.event_id))),
-            event_type,
-            status: badge(delivery.status()),
-            marks: marks(&delivery),
-            attempt_count: format!("{} of {}", delivery.attempt, delivery.max_attempts),
-            created: format_time(delivery.created_at.as_ref()),
-            delivered: format_time(delivery.delivered_at.as_ref()),
             next_attempt: delivery.next_attempt_at.as_ref().map(|at| format_time(Some(at))),
             replay_of: answer.replay_of.as_ref().map(original),
-            is_over: is_over(delivery.status()),
+            overview,
             attempts: delivery.attempts.iter().map(row).collect(),
             payload: payload.to_owned(),
             payload_bytes: answer.payload.len(),
@@ -137,8 +121,8 @@ async fn find(workspace: &Workspace, webhook: &str, id: String) -> Result<v1::Ge
 
 async fn page(workspace: Workspace, (webhook, id): (String, String), done: &str, faults: Faults) -> Page {
     let answer = find(&workspace, &webhook, id).await?;
-    let status = faults.status();
-    render(status, &DeliveryPage::new(workspace, &answer, done, faults))
+    let page = DeliveryPage::new(workspace, &answer, done, faults);
+    render(page.faults.status(), &page)
 }
 
 pub(super) async fn show(

@@ -68,7 +68,6 @@ async fn search(workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchRe
 
 pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (found, faults) = Faults::of_query(search(&workspace, &query).await)?;
-    let status = faults.status();
     let page = SearchPage {
         layout: workspace.layout("Explore"),
         tab: TAB,
@@ -83,5 +82,5 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         workspace,
         faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }

@@ -62,7 +62,7 @@ async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListTheses
 
 pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (listed, faults) = Faults::of_query(find(&workspace, &query).await)?;
-    let (status, path) = (faults.status(), workspace.path(THESES));
+    let path = workspace.path(THESES);
     let page = ListPage {
         layout: workspace.layout("Theses"),
         tab: TAB,
@@ -75,5 +75,5 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         workspace,
         faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }

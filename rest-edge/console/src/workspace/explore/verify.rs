@@ -90,7 +90,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let named = verified.as_ref();
     let thesis = named.and_then(|verified| verdict::readable(verified).map(str::to_owned));
     let profile = named.and_then(|verified| verified.profile_id.clone());
-    let status = faults.status();
     let page = VerifyPage {
         layout: workspace.layout("Verify a thesis"),
         tab: TAB,
@@ -103,5 +102,5 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         workspace,
         faults,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }

@@ -24,9 +24,8 @@ struct NewPage {
 }
 
 fn show_new(workspace: Workspace, form: WebhookForm) -> Page {
-    let status = form.faults.status();
     let page = NewPage { layout: workspace.layout("New webhook"), workspace, tab: TAB, form };
-    render(status, &page)
+    render(page.form.faults.status(), &page)
 }
 
 pub(super) async fn new(workspace: Workspace) -> Page {

@@ -64,7 +64,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let plan = plan.and_then(|usage| usage.webhooks).unwrap_or_default();
     let path = workspace.path(TAB);
     let statuses = WEBHOOK_STATUSES.iter().map(|&(status, name)| (name, badge(status).word));
-    let status = faults.status();
     let page = ListPage {
         layout: workspace.layout("Webhooks").with_notice(query.text("done"), DONE),
         tab: TAB,
@@ -78,5 +77,5 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         next: listed.next_cursor.as_deref().map(|next| query.link(&path, &["status"], Some(next))),
         workspace,
     };
-    render(status, &page)
+    render(page.faults.status(), &page)
 }
