@@ -1,8 +1,8 @@
 //! The data that a project's keys can read: theses, profiles, tokens, and the verification of theses.
 
 mod chart;
+mod facts;
 mod profile;
-mod rows;
 mod search;
 mod theses;
 mod thesis;

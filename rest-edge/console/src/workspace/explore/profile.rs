@@ -6,9 +6,9 @@ use http::StatusCode;
 use thesis_proto::{error::ApiError, names::source_name, v1};
 
 use super::{
-    TAB, THESES, missing,
-    rows::{Fact, ThesisRow, outside},
-    theses,
+    TAB, THESES,
+    facts::{Fact, outside},
+    missing, theses,
 };
 use crate::{
     Page,
@@ -31,7 +31,7 @@ struct ProfilePage {
     facts: Vec<Fact>,
     platform_url: Option<String>,
     is_stale: bool,
-    theses: Vec<ThesisRow>,
+    theses: Vec<v1::Thesis>,
     /// The path of the list of all its theses.
     all_href: String,
 }
@@ -81,7 +81,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, reference)): Path<(St
         bio: profile.bio.take(),
         platform_url: outside(profile.profile_url.take()),
         is_stale: profile.stale.unwrap_or_default(),
-        theses: ThesisRow::all(&workspace, newest),
+        theses: newest,
         all_href: link(&workspace.path(THESES), &[("profile", &profile.id)]),
         facts: facts(profile),
         workspace,

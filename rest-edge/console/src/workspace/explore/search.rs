@@ -7,11 +7,7 @@ use thesis_proto::{
 };
 use tonic::Status;
 
-use super::{
-    TAB,
-    rows::{ProfileRow, ThesisRow, TokenRow},
-    theses,
-};
+use super::{TAB, theses};
 use crate::{
     Page,
     form::Faults,
@@ -40,9 +36,9 @@ struct SearchPage {
     sorts: Vec<Choice>,
     /// True if the query has words.
     is_search: bool,
-    theses: Vec<ThesisRow>,
-    profiles: Vec<ProfileRow>,
-    tokens: Vec<TokenRow>,
+    theses: Vec<v1::Thesis>,
+    profiles: Vec<v1::Profile>,
+    tokens: Vec<v1::Token>,
     faults: Faults,
 }
 
@@ -75,9 +71,9 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         kinds: choices(KINDS, query.text("types")),
         sorts: choices(SORTS, query.text("sort")),
         is_search: query.has_value(&["q"]),
-        theses: ThesisRow::all(&workspace, found.theses),
-        profiles: ProfileRow::all(&workspace, found.profiles),
-        tokens: TokenRow::all(&workspace, found.tokens),
+        theses: found.theses,
+        profiles: found.profiles,
+        tokens: found.tokens,
         query,
         workspace,
         faults,

@@ -4,7 +4,7 @@ use askama::Template;
 use thesis_proto::{names::parse_thesis_sort, v1};
 use tonic::Status;
 
-use super::{TAB, THESES, rows::ThesisRow};
+use super::{TAB, THESES};
 use crate::{
     Page,
     form::Faults,
@@ -29,7 +29,7 @@ struct ListPage {
     part: &'static str,
     query: PageQuery,
     sorts: Vec<Choice>,
-    theses: Vec<ThesisRow>,
+    theses: Vec<v1::Thesis>,
     /// The path of the first page; none on that page.
     first: Option<String>,
     /// The path of the next page.
@@ -68,7 +68,7 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         tab: TAB,
         part: THESES,
         sorts: choices(SORTS, query.text("sort")),
-        theses: ThesisRow::all(&workspace, listed.data),
+        theses: listed.data,
         first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
         next: listed.next_cursor.map(|cursor| query.link(&path, KEPT, Some(&cursor))),
         query,

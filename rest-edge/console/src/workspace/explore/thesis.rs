@@ -6,8 +6,9 @@ use http::StatusCode;
 use thesis_proto::{error::ApiError, names::source_name, time::to_millis, v1};
 
 use super::{
-    TAB, VERIFY, missing,
-    rows::{Fact, number, outside, profile_path, token_path},
+    TAB, VERIFY,
+    facts::{Fact, number, outside},
+    missing,
 };
 use crate::{
     Page,
@@ -60,9 +61,9 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
             Some(name) => format!("{} ({name})", profile.handle),
             None => profile.handle,
         },
-        profile_href: profile_path(&workspace, &profile.id),
+        profile_href: workspace.profile_path(&profile.id),
         token: format!("{} on {}", token.symbol, token.chain),
-        token_href: token_path(&workspace, &token.id),
+        token_href: workspace.token_path(&token.id),
         facts: vec![
             ("Posted", exact_time(thesis.created_at.as_ref())),
             ("Last changed", exact_time(thesis.updated_at.as_ref())),

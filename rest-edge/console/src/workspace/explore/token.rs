@@ -13,8 +13,8 @@ use thesis_proto::{
 use super::{
     TAB, THESES,
     chart::{HourRow, hours},
+    facts::{Fact, outside},
     missing,
-    rows::{Fact, ThesisRow, outside, token_path},
 };
 use crate::{
     Page,
@@ -38,7 +38,7 @@ struct TokenPage {
     /// The largest number of theses in an hour.
     max_theses: String,
     velocity: Vec<Fact>,
-    theses: Vec<ThesisRow>,
+    theses: Vec<v1::Thesis>,
     /// The path of the list of all its theses.
     all_href: String,
 }
@@ -74,7 +74,7 @@ pub(super) fn candidates(error: &ApiError) -> Vec<TokenCandidate> {
 }
 
 fn ambiguous(workspace: Workspace, error: &ApiError) -> Page {
-    let leads = |candidate: TokenCandidate| (token_path(&workspace, &candidate.id), candidate);
+    let leads = |candidate: TokenCandidate| (workspace.token_path(&candidate.id), candidate);
     let page = AmbiguousPage {
         layout: workspace.layout("Which token?"),
         tab: TAB,
@@ -171,7 +171,7 @@ pub(super) async fn show(
         hours,
         max_theses: group_digits(max_theses),
         velocity: velocity_facts(&velocity),
-        theses: ThesisRow::all(&workspace, activity.recent_theses),
+        theses: activity.recent_theses,
         workspace,
     };
     render(StatusCode::OK, &page)

@@ -7,11 +7,7 @@ use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
 use self::verdict::Verdict;
-use super::{
-    TAB, VERIFY,
-    rows::{profile_path, thesis_path},
-    token::candidates,
-};
+use super::{TAB, VERIFY, token::candidates};
 use crate::{
     Page,
     form::Faults,
@@ -95,8 +91,8 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         tab: TAB,
         part: VERIFY,
         verdict: named.map(Verdict::of),
-        thesis: thesis.map(|id| (thesis_path(&workspace, &id), id)),
-        profile: profile.map(|id| (profile_path(&workspace, &id), id)),
+        thesis: thesis.map(|id| (workspace.thesis_path(&id), id)),
+        profile: profile.map(|id| (workspace.profile_path(&id), id)),
         candidates,
         query,
         workspace,
