@@ -14,7 +14,7 @@ use axum::{
     routing::{get, post},
 };
 
-use super::{Page, failure::see_other, visit::Administrator};
+use super::{Page, failure::see_other, form::Faults, visit::Administrator};
 
 const APPROVALS: &str = "/console/administration";
 const ORGANIZATIONS: &str = "/console/administration/organizations";
@@ -35,6 +35,27 @@ const TABS: [(&str, &str); 6] = [
     ("Abuse", ABUSE),
     ("Ingest", INGEST),
 ];
+
+/// A form about one resource that core refused. The default stands for none.
+#[derive(Default)]
+struct RefusedForm {
+    id: String,
+    /// The typed text.
+    text: String,
+    faults: Faults,
+}
+
+impl RefusedForm {
+    /// The typed text if the form is about this resource.
+    fn typed(&self, id: &str) -> Option<&str> {
+        (self.id == id).then_some(self.text.as_str())
+    }
+
+    /// The fault of a field if the form is about this resource.
+    fn fault(&self, id: &str, field: &str) -> Option<&str> {
+        self.faults.field(field).filter(|_| self.id == id)
+    }
+}
 
 pub(super) fn routes() -> Router {
     Router::new()

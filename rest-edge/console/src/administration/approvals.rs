@@ -7,13 +7,13 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::{time::to_millis, v1};
 
-use super::{ACTIVE, APPROVALS, listing::Listing};
+use super::{ACTIVE, APPROVALS, RefusedForm, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::{Administrator, SignedIn},
 };
 
@@ -26,43 +26,20 @@ const NOTICES: &[(&str, &str)] = &[
     ("withdrawn", "Live access was withdrawn: the project's live keys work no more."),
 ];
 
-/// A project with a pending request for live access.
-struct LiveRequest {
-    id: String,
-    name: String,
-    organization: String,
-    organization_id: String,
-    requested_at: String,
-    /// The refusal's reason as the administrator typed it. `fault` has the rule that it breaks.
-    reason: String,
-    fault: Option<String>,
-}
-
-struct LiveProject {
-    id: String,
-    name: String,
-    organization: String,
-    organization_id: String,
-}
-
 #[derive(Template)]
 #[template(path = "administration.html")]
 struct ApprovalsPage {
     layout: Layout,
     tab: &'static str,
-    alert: Option<String>,
-    /// The oldest request comes first.
-    requests: Vec<LiveRequest>,
+    /// The names of organizations by id.
+    organizations: HashMap<String, String>,
+    /// The projects with a pending request for live access. The oldest request comes first.
+    requests: Vec<v1::Project>,
     /// Number of requests that this page does not show.
     more: usize,
     find: String,
-    live: Listing<LiveProject>,
-}
-
-struct RefusedForm {
-    project_id: String,
-    reason: String,
-    faults: Faults,
+    live: Listing<v1::Project>,
+    refused: RefusedForm,
 }
 
 #[derive(Default, Deserialize)]
@@ -71,54 +48,42 @@ pub(super) struct RefusalForm {
     reason: String,
 }
 
-async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedForm>) -> Page {
-    let (admin, visit) = (&signed_in.core().admin, &signed_in.visit);
-    let organizations = admin.list_organizations(visit.request(v1::ListOrganizationsRequest {})).await?;
-    let names: HashMap<_, _> = organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
-    let name = |id: &str| names.get(id).cloned().unwrap_or_else(|| id.to_owned());
-    let request = v1::ListProjectsRequest { organization_id: None };
-    let projects = admin.list_projects(visit.request(request)).await?.into_inner().data;
-    let in_use = || projects.iter().filter(|project| !project.archived);
+/// The name of an organization, or its id if it has none.
+fn name_of<'a>(organizations: &'a HashMap<String, String>, id: &'a str) -> &'a str {
+    organizations.get(id).map_or(id, String::as_str)
+}
 
-    let mut waiting: Vec<_> = in_use().filter(|project| project.live_requested_at.is_some()).collect();
-    waiting.sort_by_key(|project| project.live_requested_at.as_ref().map(to_millis));
-    let requests = waiting.iter().take(MAX_REQUESTS).map(|project| {
-        let attempt = attempt.as_ref().filter(|attempt| attempt.project_id == project.id);
-        LiveRequest {
-            id: project.id.clone(),
-            name: project.name.clone(),
-            organization: name(&project.organization_id),
-            organization_id: project.organization_id.clone(),
-            requested_at: time(project.live_requested_at.as_ref()),
-            reason: attempt.map(|attempt| attempt.reason.clone()).unwrap_or_default(),
-            fault: attempt.and_then(|attempt| attempt.faults.field("reason").map(str::to_owned)),
-        }
-    });
+async fn page(signed_in: &SignedIn, query: &PageQuery, refused: RefusedForm) -> Page {
+    let admin = &signed_in.core().admin;
+    let organizations = admin.list_organizations(signed_in.request(v1::ListOrganizationsRequest {})).await?;
+    let organizations: HashMap<_, _> =
+        organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
+    let request = signed_in.request(v1::ListProjectsRequest { organization_id: None });
+    let mut projects = admin.list_projects(request).await?.into_inner().data;
+    projects.retain(|project| !project.archived);
 
-    let mut live: Vec<_> = in_use()
-        .filter(|project| project.live_approved)
-        .map(|project| LiveProject {
-            id: project.id.clone(),
-            name: project.name.clone(),
-            organization: name(&project.organization_id),
-            organization_id: project.organization_id.clone(),
-        })
-        .filter(|row| query.wants(&[&row.id, &row.name, &row.organization]))
-        .collect();
-    live.sort_by_cached_key(|row| (row.organization.to_lowercase(), row.name.to_lowercase(), row.id.clone()));
+    let mut requests = projects.clone();
+    requests.retain(|project| project.live_requested_at.is_some());
+    requests.sort_by_key(|project| project.live_requested_at.as_ref().map(to_millis));
+    let more = requests.len().saturating_sub(MAX_REQUESTS);
+    requests.truncate(MAX_REQUESTS);
 
-    let none = Faults::none();
-    let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
+    let organization = |project: &v1::Project| name_of(&organizations, &project.organization_id).to_owned();
+    let mut live = projects;
+    live.retain(|row| row.live_approved && query.wants(&[&row.id, &row.name, &organization(row)]));
+    live.sort_by_cached_key(|row| (organization(row).to_lowercase(), row.name.to_lowercase(), row.id.clone()));
+
     let page = ApprovalsPage {
         layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(query.text("done"), NOTICES),
         tab: APPROVALS,
-        alert: faults.whole().map(str::to_owned),
-        requests: requests.collect(),
-        more: waiting.len().saturating_sub(MAX_REQUESTS),
+        organizations,
+        requests,
+        more,
         find: query.text("find").to_owned(),
         live: query.part(APPROVALS, live),
+        refused,
     };
-    render(faults.status(), &page)
+    render(page.refused.faults.status(), &page)
 }
 
 /// Redirects to the page after success, or shows the page with core's faults.
@@ -126,17 +91,17 @@ async fn finish_form<T>(
     signed_in: &SignedIn,
     outcome: Result<T, tonic::Status>,
     done: &str,
-    (project_id, reason): (String, String),
+    (id, text): (String, String),
 ) -> Page {
     let Err(status) = outcome else {
         return Ok(see_other(&format!("{APPROVALS}?done={done}")));
     };
     let faults = Faults::of(&status)?;
-    page(signed_in, &PageQuery::default(), Some(RefusedForm { project_id, reason, faults })).await
+    page(signed_in, &PageQuery::default(), RefusedForm { id, text, faults }).await
 }
 
 pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
-    page(&signed_in, &query, None).await
+    page(&signed_in, &query, RefusedForm::default()).await
 }
 
 pub(super) async fn approve(

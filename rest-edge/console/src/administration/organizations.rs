@@ -7,45 +7,28 @@ use axum::extract::Path;
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{ACTIVE, AUDIT, ORGANIZATIONS, listing::Listing};
+use super::{ACTIVE, ORGANIZATIONS, RefusedForm, listing::Listing};
 use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
     page_query::{PageQuery, link},
-    view::{Layout, render, time},
+    view::{Layout, render},
     visit::{Administrator, SignedIn},
 };
 
 const NOTICES: &[(&str, &str)] = &[("plan", "The plan was set. Its limits hold from now on.")];
-
-struct OrganizationRow {
-    id: String,
-    name: String,
-    /// The current plan, or the text that core refused.
-    plan: String,
-    fault: Option<String>,
-    created_at: String,
-    /// Link to the organization's entries of the audit log.
-    audit: String,
-}
 
 #[derive(Template)]
 #[template(path = "administration_organizations.html")]
 struct OrganizationsPage {
     layout: Layout,
     tab: &'static str,
-    alert: Option<String>,
     find: String,
-    organizations: Listing<OrganizationRow>,
+    organizations: Listing<v1::Organization>,
     /// The form suggests the plans that organizations already have.
     plans: BTreeSet<String>,
-}
-
-struct RefusedForm {
-    id: String,
-    plan: String,
-    faults: Faults,
+    refused: RefusedForm,
 }
 
 #[derive(Default, Deserialize)]
@@ -57,38 +40,25 @@ pub(super) struct PlanForm {
     page: String,
 }
 
-async fn page(signed_in: &SignedIn, query: &PageQuery, attempt: Option<RefusedForm>) -> Page {
+async fn page(signed_in: &SignedIn, query: &PageQuery, refused: RefusedForm) -> Page {
     let request = signed_in.request(v1::ListOrganizationsRequest {});
     let mut all = signed_in.core().admin.list_organizations(request).await?.into_inner().data;
     all.sort_by_cached_key(|row| (row.name.to_lowercase(), row.id.clone()));
     let plans = all.iter().map(|row| row.plan.clone()).collect();
-    let wanted = all.into_iter().filter(|row| query.wants(&[&row.id, &row.name, &row.plan]));
-    let rows = wanted.map(|row| {
-        let attempt = attempt.as_ref().filter(|attempt| attempt.id == row.id);
-        OrganizationRow {
-            plan: attempt.map_or(row.plan, |attempt| attempt.plan.clone()),
-            fault: attempt.and_then(|attempt| attempt.faults.field("plan").map(str::to_owned)),
-            created_at: time(row.created_at.as_ref()),
-            audit: link(AUDIT, &[("organization", &row.id)]),
-            id: row.id,
-            name: row.name,
-        }
-    });
-    let none = Faults::none();
-    let faults = attempt.as_ref().map_or(&none, |attempt| &attempt.faults);
+    all.retain(|row| query.wants(&[&row.id, &row.name, &row.plan]));
     let page = OrganizationsPage {
         layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(query.text("done"), NOTICES),
         tab: ORGANIZATIONS,
-        alert: faults.whole().map(str::to_owned),
         find: query.text("find").to_owned(),
-        organizations: query.part(ORGANIZATIONS, rows.collect()),
+        organizations: query.part(ORGANIZATIONS, all),
         plans,
+        refused,
     };
-    render(faults.status(), &page)
+    render(page.refused.faults.status(), &page)
 }
 
 pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
-    page(&signed_in, &query, None).await
+    page(&signed_in, &query, RefusedForm::default()).await
 }
 
 pub(super) async fn set_plan(
@@ -102,5 +72,5 @@ pub(super) async fn set_plan(
     };
     let faults = Faults::of(&status)?;
     let query = PageQuery::of([("find".to_owned(), find), ("page".to_owned(), at)]);
-    page(&signed_in, &query, Some(RefusedForm { id, plan, faults })).await
+    page(&signed_in, &query, RefusedForm { id, text: plan, faults }).await
 }
