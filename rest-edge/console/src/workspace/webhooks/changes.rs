@@ -79,7 +79,7 @@ pub(super) async fn rotate(workspace: Workspace, Path((_, _, id)): WebhookPath, 
     match workspace.core().webhooks.rotate_webhook_secret(request).await {
         Ok(answer) => {
             let rotated = answer.into_inner();
-            secret::show(workspace, &rotated.webhook.unwrap_or_default(), rotated.secret, true)
+            secret::show(workspace, rotated.webhook.unwrap_or_default(), rotated.secret, true)
         }
         Err(status) => show_faults(workspace, &id, &status).await,
     }

@@ -7,10 +7,7 @@ use thesis_proto::{
 };
 use tonic::Status;
 
-use super::{
-    TAB,
-    facts::{ROW_TEXT, WebhookFacts, badge},
-};
+use super::{TAB, facts::badge};
 use crate::{
     Page,
     form::Faults,
@@ -30,7 +27,7 @@ struct ListPage {
     layout: Layout,
     workspace: Workspace,
     tab: &'static str,
-    webhooks: Vec<WebhookFacts>,
+    webhooks: Vec<v1::Webhook>,
     /// Number of webhooks in the environment; `limit` is the plan's limit.
     used: i64,
     limit: i64,
@@ -67,7 +64,7 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let page = ListPage {
         layout: workspace.layout("Webhooks").with_notice(query.text("done"), DONE),
         tab: TAB,
-        webhooks: listed.data.iter().map(|webhook| WebhookFacts::of(&workspace, webhook, ROW_TEXT)).collect(),
+        webhooks: listed.data,
         used: plan.used,
         limit: plan.limit,
         statuses: choices([ALL].into_iter().chain(statuses), query.text("status")),

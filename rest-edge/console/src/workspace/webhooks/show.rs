@@ -6,7 +6,6 @@ use thesis_proto::v1;
 
 use super::{
     TAB, WebhookPath,
-    facts::{PAGE_TEXT, WebhookFacts},
     form::{TypedWebhook, WebhookForm, revision},
 };
 use crate::{
@@ -33,7 +32,7 @@ struct WebhookPage {
     layout: Layout,
     workspace: Workspace,
     tab: &'static str,
-    webhook: WebhookFacts,
+    webhook: v1::Webhook,
     form: WebhookForm,
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
@@ -60,10 +59,10 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
     let page = WebhookPage {
         layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(query.text("done"), DONE),
         tab: TAB,
-        webhook: WebhookFacts::of(&workspace, &webhook, PAGE_TEXT),
         workspace,
         form,
         revision: revision(&webhook),
+        webhook,
         log,
     };
     render(status, &page)
