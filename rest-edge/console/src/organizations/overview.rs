@@ -11,7 +11,7 @@ use crate::{
     failure::see_other,
     form::{Faults, Posted},
     page_query::PageQuery,
-    view::{Layout, render, time},
+    view::{Badge, Layout, render},
     visit::SignedIn,
 };
 
@@ -35,29 +35,18 @@ pub(super) struct RenameForm {
     revision: Option<u64>,
 }
 
-struct ProjectRow {
-    id: String,
-    name: String,
-    /// The state of its live access.
-    live: &'static str,
-    /// The class of the badge for that state.
-    badge: &'static str,
-    created_at: String,
-}
-
-impl From<v1::Project> for ProjectRow {
-    fn from(project: v1::Project) -> Self {
-        let (live, badge) = if project.live_approved {
-            ("Approved", "good")
-        } else if project.live_requested_at.is_some() {
-            ("Asked for", "warn")
-        } else if project.live_refusal.is_some() {
-            ("Refused", "bad")
-        } else {
-            ("Not asked for", "")
-        };
-        Self { id: project.id, name: project.name, live, badge, created_at: time(project.created_at.as_ref()) }
-    }
+/// The state of a project's live access.
+fn live_access(project: &v1::Project) -> Badge {
+    let (word, class) = if project.live_approved {
+        ("Approved", "good")
+    } else if project.live_requested_at.is_some() {
+        ("Asked for", "warn")
+    } else if project.live_refusal.is_some() {
+        ("Refused", "bad")
+    } else {
+        ("Not asked for", "")
+    };
+    Badge { word, class }
 }
 
 #[derive(Template)]
@@ -65,8 +54,8 @@ impl From<v1::Project> for ProjectRow {
 struct OverviewPage<'a> {
     layout: Layout,
     access: OrganizationAccess,
-    projects: Vec<ProjectRow>,
-    archived: Vec<ProjectRow>,
+    projects: Vec<v1::Project>,
+    archived: Vec<v1::Project>,
     name: &'a str,
     faults: &'a Faults,
 }
@@ -85,8 +74,8 @@ async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page 
     let page = OverviewPage {
         layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
         access,
-        projects: projects.into_iter().map(ProjectRow::from).collect(),
-        archived: archived.into_iter().map(ProjectRow::from).collect(),
+        projects,
+        archived,
         name,
         faults: &faults,
     };
