@@ -6,9 +6,7 @@ mod matches;
 use axum::{Router, routing::get};
 use prost_types::Timestamp;
 use thesis_proto::{
-    names::{
-        DELIVERY_STATUSES, EVENT_TYPES, delivery_status_name, event_type_name, parse_delivery_status, parse_event_type,
-    },
+    names::{DELIVERY_STATUSES, EVENT_TYPES, delivery_status_name, parse_delivery_status, parse_event_type},
     v1,
 };
 use tonic::Status;
@@ -37,21 +35,21 @@ pub(super) fn routes() -> Router {
         )
 }
 
-fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
+pub(super) fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
     format!("{}/deliveries/{}", workspace.webhook_path(webhook_id), encoded(id))
 }
 
 /// Formats a time, or the placeholder.
-fn format_time(at: Option<&Timestamp>) -> String {
+pub(super) fn format_time(at: Option<&Timestamp>) -> String {
     at.map_or_else(|| NONE.to_owned(), |at| exact_time(Some(at)))
 }
 
 /// Formats a number, or the placeholder.
-fn number(number: Option<i32>) -> String {
-    number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
+pub(super) fn number(number: Option<&i32>) -> String {
+    number.map_or_else(|| NONE.to_owned(), i32::to_string)
 }
 
-fn badge(status: v1::DeliveryStatus) -> Badge {
+pub(super) fn badge(status: v1::DeliveryStatus) -> Badge {
     let class = match status {
         v1::DeliveryStatus::Delivered => "good",
         v1::DeliveryStatus::Retrying => "warn",
@@ -62,7 +60,7 @@ fn badge(status: v1::DeliveryStatus) -> Badge {
 }
 
 /// The marks of a delivery that is a test, a replay, or both.
-fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
+pub(super) fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
     [(delivery.is_test, "test"), (delivery.is_replay, "replay")]
         .into_iter()
         .filter_map(|(is_so, mark)| is_so.then_some(mark))
@@ -74,43 +72,9 @@ fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
 }
 
-pub(super) struct DeliveryRow {
-    pub(super) path: String,
-    pub(super) event_type: &'static str,
-    pub(super) status: Badge,
-    /// The number of attempts, and their limit.
-    pub(super) attempts: String,
-    /// The status of the last response.
-    pub(super) code: String,
-    /// Duration of the last attempt in milliseconds.
-    pub(super) latency: String,
-    pub(super) created: String,
-    pub(super) delivered: String,
-    pub(super) marks: Vec<&'static str>,
-    /// True if the delivery can be replayed.
-    pub(super) is_over: bool,
-}
-
 /// True if no attempt will follow.
-fn is_over(status: v1::DeliveryStatus) -> bool {
+pub(super) fn is_over(status: v1::DeliveryStatus) -> bool {
     matches!(status, v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed)
-}
-
-impl DeliveryRow {
-    fn of(workspace: &Workspace, delivery: &v1::WebhookDelivery) -> Self {
-        Self {
-            path: delivery_path(workspace, &delivery.webhook_id, &delivery.id),
-            event_type: event_type_name(delivery.event_type()),
-            status: badge(delivery.status()),
-            attempts: format!("{} of {}", delivery.attempt, delivery.max_attempts),
-            code: number(delivery.response_status),
-            latency: number(delivery.latency_ms),
-            created: format_time(delivery.created_at.as_ref()),
-            delivered: format_time(delivery.delivered_at.as_ref()),
-            marks: marks(delivery),
-            is_over: is_over(delivery.status()),
-        }
-    }
 }
 
 /// A page of a webhook's delivery log. `deliveries_log.html` shows it as `log`.
@@ -124,7 +88,7 @@ pub(super) struct DeliveryLog {
     /// The faults of the query.
     pub(super) faults: Faults,
     /// Newest first. A page may be empty although older pages have rows.
-    pub(super) rows: Vec<DeliveryRow>,
+    pub(super) rows: Vec<v1::WebhookDelivery>,
     /// The path of the newest page; none on that page.
     pub(super) first: Option<String>,
     /// The path of the next page, with older deliveries.
@@ -161,7 +125,7 @@ pub(super) async fn log(workspace: &Workspace, webhook_id: &str, query: &PageQue
         event_types: named(EVENT_TYPES, query.text("event_type")),
         is_filtered: query.has_value(KEPT),
         faults,
-        rows: listed.data.iter().map(|delivery| DeliveryRow::of(workspace, delivery)).collect(),
+        rows: listed.data,
         first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
         next: listed.next_cursor.as_deref().map(|cursor| query.link(&path, KEPT, Some(cursor))),
         path,

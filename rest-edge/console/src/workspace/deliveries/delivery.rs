@@ -3,12 +3,13 @@
 use askama::Template;
 use axum::extract::Path;
 use thesis_proto::{
+    names::event_type_name,
     time::to_millis,
     v1,
     webhook::{self, SIGNATURE},
 };
 
-use super::{DeliveryRow, Workspace, delivery_path, format_time, number};
+use super::{Workspace, delivery_path};
 use crate::{
     Page,
     failure::{Failed, see_other},
@@ -22,17 +23,6 @@ const DONE: &[(&str, &str)] = &[
     ("replayed", "The event is sent again. This is the new delivery."),
     ("tested", "The test event is sent. This is its delivery."),
 ];
-
-/// An attempt as a row, with its request headers.
-struct AttemptRow {
-    number: i32,
-    started: String,
-    code: String,
-    latency: String,
-    /// The reason of a failure without a response.
-    failure: String,
-    headers: Vec<(&'static str, String)>,
-}
 
 /// The request headers of an attempt. The service does not store the value of the signature.
 fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
@@ -58,57 +48,12 @@ struct DeliveryPage {
     workspace: Workspace,
     tab: &'static str,
     faults: Faults,
-    overview: DeliveryRow,
-    id: String,
-    webhook_id: String,
-    webhook_path: String,
-    event_id: String,
-    /// The path of the event's page. Events of test sends have no page.
-    event_path: Option<String>,
-    /// The time of the next attempt, if one is pending.
-    next_attempt: Option<String>,
-    /// Id and path of the delivery that this one replays.
-    replay_of: Option<(String, String)>,
-    attempts: Vec<AttemptRow>,
+    path: String,
+    delivery: v1::WebhookDelivery,
+    answer: v1::GetDeliveryResponse,
+    /// The beginning of the payload, as text.
     payload: String,
-    payload_bytes: usize,
     is_whole: bool,
-}
-
-impl DeliveryPage {
-    fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: &str, faults: Faults) -> Self {
-        let delivery = answer.delivery.clone().unwrap_or_default();
-        let overview = DeliveryRow::of(&workspace, &delivery);
-        let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
-            number: attempt.attempt,
-            started: format_time(attempt.started_at.as_ref()),
-            code: number(attempt.response_status),
-            latency: number(attempt.latency_ms),
-            failure: attempt.failure.clone().unwrap_or_default(),
-            headers: headers(answer, attempt),
-        };
-        let payload = String::from_utf8_lossy(&answer.payload);
-        let (payload, is_whole) = cut_markup(&payload, MAX_SHOWN);
-        let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
-        Self {
-            layout: workspace.layout(&format!("Delivery of {}", overview.event_type)).with_notice(done, DONE),
-            tab: "/webhooks",
-            faults,
-            webhook_path: workspace.webhook_path(&delivery.webhook_id),
-            event_path: (!delivery.is_test).then(|| workspace.path(&format!("/events/{}", delivery.event_id))),
-            next_attempt: delivery.next_attempt_at.as_ref().map(|at| format_time(Some(at))),
-            replay_of: answer.replay_of.as_ref().map(original),
-            overview,
-            attempts: delivery.attempts.iter().map(row).collect(),
-            payload: payload.to_owned(),
-            payload_bytes: answer.payload.len(),
-            is_whole,
-            id: delivery.id,
-            webhook_id: delivery.webhook_id,
-            event_id: delivery.event_id,
-            workspace,
-        }
-    }
 }
 
 /// Finds a delivery of a webhook. Deliveries of other webhooks count as missing.
@@ -121,7 +66,24 @@ async fn find(workspace: &Workspace, webhook: &str, id: String) -> Result<v1::Ge
 
 async fn page(workspace: Workspace, (webhook, id): (String, String), done: &str, faults: Faults) -> Page {
     let answer = find(&workspace, &webhook, id).await?;
-    let page = DeliveryPage::new(workspace, &answer, done, faults);
+    let delivery = answer.delivery.clone().unwrap_or_default();
+    let (payload, is_whole) = {
+        let text = String::from_utf8_lossy(&answer.payload);
+        let (beginning, is_whole) = cut_markup(&text, MAX_SHOWN);
+        (beginning.to_owned(), is_whole)
+    };
+    let title = format!("Delivery of {}", event_type_name(delivery.event_type()));
+    let page = DeliveryPage {
+        layout: workspace.layout(&title).with_notice(done, DONE),
+        tab: "/webhooks",
+        faults,
+        path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
+        payload,
+        is_whole,
+        delivery,
+        answer,
+        workspace,
+    };
     render(page.faults.status(), &page)
 }
 
