@@ -15,7 +15,7 @@ use thesis_proto::{names::EVENT_TYPES, v1};
 use tonic::Status;
 
 use self::query::{KEPT, message, stream_path};
-pub(super) use self::row::EventRow;
+pub(super) use self::row::{kind, line, source};
 use super::{
     Workspace,
     filters::{FilterFields, TypeBox},
@@ -48,7 +48,7 @@ struct HistoryPage {
     /// True if the query filters the events.
     is_narrowed: bool,
     faults: Faults,
-    rows: Vec<EventRow>,
+    rows: Vec<v1::Event>,
     /// The path of the first page; none on that page.
     first: Option<String>,
     next: Option<String>,
@@ -73,7 +73,7 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
         layout: workspace.layout("Events"),
         tab: TAB,
         boxes: fields.boxes(),
-        rows: answer.data.iter().map(|event| EventRow::new(event, &workspace)).collect(),
+        rows: answer.data,
         first: query.given("cursor").map(|_| path(None)),
         next: next.map(|cursor| path(Some(cursor))),
         stream: (faults.whole().is_none() && is_newest).then(|| stream_path(&fields)),

@@ -11,7 +11,6 @@ use crate::{
     Page,
     failure::Failed,
     view::{Layout, cut, group_digits, render},
-    workspace::events::EventRow,
 };
 
 /// A scan covers at most this many events.
@@ -29,19 +28,19 @@ struct ScanResult {
     scanned: usize,
     matched: usize,
     /// The newest matching events.
-    rows: Vec<EventRow>,
+    rows: Vec<v1::Event>,
     /// The time of the oldest scanned event.
     oldest: Option<Timestamp>,
 }
 
 impl ScanResult {
-    fn add(&mut self, workspace: &Workspace, filter: &CompiledFilter, event: &v1::Event) {
+    fn add(&mut self, filter: &CompiledFilter, event: v1::Event) {
         self.scanned += 1;
         self.oldest = event.created_at;
-        if filter.matches(event) {
+        if filter.matches(&event) {
             self.matched += 1;
             if self.rows.len() < MAX_SHOWN {
-                self.rows.push(EventRow::new(event, workspace));
+                self.rows.push(event);
             }
         }
     }
@@ -54,8 +53,8 @@ async fn scan_events(workspace: &Workspace, filter: &CompiledFilter) -> Result<S
         let message =
             v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
         let page = workspace.core().events.list_events(workspace.request(message)).await?.into_inner();
-        for event in page.data.iter().take(MAX_EVENTS - scan.scanned) {
-            scan.add(workspace, filter, event);
+        for event in page.data.into_iter().take(MAX_EVENTS - scan.scanned) {
+            scan.add(filter, event);
         }
         cursor = page.next_cursor;
         if cursor.is_none() || scan.scanned == MAX_EVENTS {
@@ -79,7 +78,7 @@ struct MatchesPage {
     matched: String,
     /// The time of the oldest scanned event.
     oldest: Option<String>,
-    rows: Vec<EventRow>,
+    rows: Vec<v1::Event>,
     is_whole: bool,
 }
 

@@ -5,38 +5,17 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{super::Workspace, TAB};
-use crate::view::{cut, time};
+use crate::view::cut;
 
 /// A line cuts a thesis's text after this many characters.
 const MAX_CHARACTERS: usize = 140;
 
-pub(in crate::workspace) struct EventRow {
-    /// The page's script recognizes an event by its id.
-    pub(in crate::workspace) id: String,
-    pub(in crate::workspace) href: String,
-    pub(in crate::workspace) kind: &'static str,
-    /// The readable summary.
-    pub(in crate::workspace) line: String,
-    pub(in crate::workspace) at: String,
-    pub(in crate::workspace) source: String,
-}
-
-impl EventRow {
-    pub(in crate::workspace) fn new(event: &v1::Event, workspace: &Workspace) -> Self {
-        Self {
-            id: event.id.clone(),
-            href: workspace.path(&format!("{TAB}/{}", event.id)),
-            kind: event_type_name(event.r#type()),
-            line: line(event),
-            at: time(event.created_at.as_ref()),
-            source: source(event),
-        }
-    }
+pub(in crate::workspace) fn kind(event: &v1::Event) -> &'static str {
+    event_type_name(event.r#type())
 }
 
 /// The readable source of an event.
-pub(super) fn source(event: &v1::Event) -> String {
+pub(in crate::workspace) fn source(event: &v1::Event) -> String {
     let name = source_name(event.source());
     if event.test.unwrap_or_default() { format!("{name}, test") } else { name.to_owned() }
 }
@@ -46,7 +25,7 @@ fn symbol(token: Option<&v1::TokenRef>) -> &str {
 }
 
 /// Summarizes an event in one line.
-pub(super) fn line(event: &v1::Event) -> String {
+pub(in crate::workspace) fn line(event: &v1::Event) -> String {
     match &event.data {
         Some(Data::ThesisCreated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);

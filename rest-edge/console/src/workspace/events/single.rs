@@ -3,15 +3,10 @@ use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{
     json,
-    names::event_type_name,
     v1::{self, event::Data},
 };
 
-use super::{
-    super::Workspace,
-    TAB,
-    row::{line, source},
-};
+use super::{super::Workspace, TAB, kind, line, source};
 use crate::{
     Page,
     failure::Failed,
@@ -51,7 +46,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,
-        kind: event_type_name(event.r#type()),
+        kind: kind(&event),
         line: line(&event),
         at: time(event.created_at.as_ref()),
         source: source(&event),
