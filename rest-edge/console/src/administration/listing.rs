@@ -16,7 +16,7 @@ impl PageQuery {
     pub(super) fn part<T>(&self, path: &str, all: Vec<T>) -> Listing<T> {
         let total = all.len();
         let last = total.div_ceil(MAX_ROWS).max(1);
-        let page = self.text("page").parse().unwrap_or(1).clamp(1, last);
+        let page = self.text("page").parse::<usize>().unwrap_or(1).clamp(1, last);
         let rows = all.into_iter().skip((page - 1) * MAX_ROWS).take(MAX_ROWS).collect();
         let at = |page: usize| link(path, &[("find", self.text("find")), ("page", &page.to_string())]);
         let (previous, next) = ((page > 1).then(|| at(page - 1)), (page < last).then(|| at(page + 1)));

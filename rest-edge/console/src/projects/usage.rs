@@ -185,7 +185,7 @@ struct UsagePage {
 }
 
 pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
-    let requested = query.text("days").parse().ok();
+    let requested = query.text("days").parse::<i64>().ok();
     let span_days = requested.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
     let access = find(&signed_in, &id).await?;
     let today = signed_in.visit.console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
