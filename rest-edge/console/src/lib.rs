@@ -1,7 +1,7 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `view` renders, and `failure`
-//! has the reasons why a handler shows no page. The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `view` renders, and
+//! `failure` has the reasons why a handler shows no page. The other modules have the pages.
 
 mod administration;
 pub mod assets;

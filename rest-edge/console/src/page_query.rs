@@ -1,7 +1,7 @@
 //! The query of a page, its readers, and paths with a query.
 //!
-//! Queries come from forms: a blank parameter counts as absent, a list is a repeated parameter, and others are ignored. So
-//! pages do not share the reader of the API, which refuses unknown parameters and has commas between values.
+//! Queries come from forms: a blank parameter counts as absent, a list is a repeated parameter, and unknown parameters
+//! are ignored. The API refuses what its routes do not declare and has commas between values, so it has its own reader.
 
 use std::{collections::HashMap, convert::Infallible};
 
