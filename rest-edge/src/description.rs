@@ -4,27 +4,33 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response};
 use parking_lot::Mutex;
+use serde_json::Value;
 use thesis_net::clock::SharedClock;
 
 use crate::{
     answer::{Body, JSON},
     document::Document,
-    openapi::{DAY_MS, openapi},
 };
+
+/// The times of examples change once in this interval.
+pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Builds the description for a time in Unix milliseconds.
+type Build = Box<dyn Fn(i64) -> Value + Send + Sync>;
 
 /// The description of the current day. All edges with the same public URL build the same text and thus the same tag.
 pub(crate) struct Description {
-    public_url: String,
+    build: Build,
     clock: SharedClock,
     /// The day, and the document of that day.
     kept: Mutex<(i64, Arc<Document>)>,
 }
 
 impl Description {
-    pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
+    pub(crate) fn new(build: Build, clock: SharedClock) -> Self {
         let now_ms = clock.now_ms();
-        let kept = Mutex::new((day_of(now_ms), build_document(public_url, now_ms)));
-        Self { public_url: public_url.to_owned(), clock, kept }
+        let kept = Mutex::new((day_of(now_ms), document(&build(now_ms))));
+        Self { build, clock, kept }
     }
 
     /// Responds with the client's preferred encoding and a tag.
@@ -37,7 +43,7 @@ impl Description {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
         if kept.0 != day_of(now_ms) {
-            *kept = (day_of(now_ms), build_document(&self.public_url, now_ms));
+            *kept = (day_of(now_ms), document(&(self.build)(now_ms)));
         }
         Arc::clone(&kept.1)
     }
@@ -47,8 +53,8 @@ fn day_of(now_ms: i64) -> i64 {
     now_ms.div_euclid(DAY_MS)
 }
 
-fn build_document(public_url: &str, now_ms: i64) -> Arc<Document> {
-    Arc::new(Document::new(JSON, openapi(public_url, now_ms).to_string().into()))
+fn document(description: &Value) -> Arc<Document> {
+    Arc::new(Document::new(JSON, description.to_string().into()))
 }
 
 #[cfg(test)]
@@ -59,6 +65,7 @@ mod tests {
     use thesis_net::clock::Clock;
 
     use super::*;
+    use crate::openapi::openapi;
 
     struct Set(AtomicI64);
 
@@ -71,7 +78,7 @@ mod tests {
     #[tokio::test]
     async fn it_changes_with_the_day_alone() {
         let clock = Arc::new(Set(AtomicI64::new(20_000 * DAY_MS)));
-        let description = Description::new("http://edge.test", clock.clone());
+        let description = Description::new(Box::new(|now_ms| openapi("http://edge.test", now_ms)), clock.clone());
         let tag = async || description.answer(&HeaderMap::new()).await.headers()[ETAG].clone();
         let first = tag().await;
         clock.0.fetch_add(DAY_MS - 1, Ordering::Relaxed);

@@ -13,13 +13,13 @@ use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
     header::{CONTENT_SECURITY_POLICY, ETAG},
 };
+use rest_edge_console::HEADERS;
 use tokio::{sync::OnceCell, task::spawn_blocking};
 
 use self::page::Page;
 use crate::{
     answer::{Answer, Failure, method_not_allowed, redirect},
     conditional,
-    console::HEADERS,
     document::Document,
 };
 
@@ -90,7 +90,7 @@ impl Docs {
 }
 
 fn document(page: &Page) -> Document {
-    Document::new(HTML, page.html().into())
+    Document::new(HTML, page.html(guides::GROUPS).into())
 }
 
 /// Builds all pages and files, by path.

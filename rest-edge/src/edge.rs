@@ -1,7 +1,7 @@
 //! The pipeline of a request: a key in the query string, route and method, form, core. Only this module turns failures
 //! into responses.
 
-use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, fmt::Debug, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -10,6 +10,7 @@ use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use parking_lot::Mutex;
+use rest_edge_console::{self as console, Site};
 use thesis_net::{
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
@@ -36,13 +37,13 @@ use crate::{
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
     call::{Call, RequestOrigin},
     conditional,
-    console::{self, Site},
     context::Context,
     cors,
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
+    openapi::openapi,
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
@@ -60,6 +61,11 @@ const MAX_OPENINGS: usize = 128;
 const MAX_DISCARDED: usize = 1024 * 1024;
 const ROOT: &str = "/";
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The body of a request from a connection or from a test.
+pub(crate) trait RequestBody: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin {}
+
+impl<B: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin> RequestBody for B {}
 
 /// The state that all connections share.
 pub(crate) struct Edge {
@@ -87,12 +93,13 @@ impl Edge {
         shutdown: CancellationToken,
     ) -> Self {
         let routes = resources::routes();
+        let public_url = config.public_url.clone();
         let context = Context {
             hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
             errors: Envelopes::new(&config.public_url),
             discovery: resources::discovery_document(&config.public_url),
-            openapi: Description::new(&config.public_url, clock.clone()),
+            openapi: Description::new(Box::new(move |now_ms| openapi(&public_url, now_ms)), clock.clone()),
             ids,
         };
         Self {
@@ -110,11 +117,7 @@ impl Edge {
     }
 
     /// Responds to any request.
-    pub(crate) async fn respond<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    pub(crate) async fn respond<B: RequestBody>(&self, peer: IpAddr, request: Request<B>) -> Response<Body> {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
         let counted = self.request_metrics.begin(&method, &path);
@@ -146,11 +149,13 @@ impl Edge {
         response
     }
 
-    async fn respond_page<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn respond_page<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        id: &HeaderValue,
+        trace: Trace,
+        request: Request<B>,
+    ) -> Response<Body> {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
         let method = head.method.clone();
@@ -163,14 +168,15 @@ impl Edge {
         };
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let answered = answered.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref())));
-        self.console.finish(&visit, &method, answered).await
+        self.console.finish(&visit, &method, answered).await.map(Either::Left)
     }
 
-    async fn respond_api<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn respond_api<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        access: &AccessRecord<'_>,
+        request: Request<B>,
+    ) -> Response<Body> {
         let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
         let routing = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
         let answer = routing.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
@@ -198,11 +204,12 @@ impl Edge {
         }
     }
 
-    async fn route_request<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Answer
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn route_request<B: RequestBody>(
+        &self,
+        peer: IpAddr,
+        access: &AccessRecord<'_>,
+        request: Request<B>,
+    ) -> Answer {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
         if head.uri.query().is_some_and(has_key) {
@@ -271,11 +278,13 @@ impl Edge {
     }
 
     /// Reads the path parameter and the body, and checks the idempotency key.
-    async fn read_call<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin,
-        B::Error: std::fmt::Debug,
-    {
+    async fn read_call<B: RequestBody>(
+        &self,
+        route: &Route,
+        call: &mut Call,
+        raw_id: &str,
+        body: B,
+    ) -> Result<(), Failure> {
         let broken = "the path's percent-encoding is broken; write each % as %25";
         let id = path_text(raw_id).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
         call.id = id.into_owned();

@@ -3,13 +3,13 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
 //! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
-//! open connections. `console` has the pages in which users manage their access, `docs` the documentation.
+//! open connections. `docs` has the documentation. The crate `rest-edge-console` has the pages in which users manage
+//! their access.
 
 mod access;
 mod answer;
 mod call;
 mod conditional;
-mod console;
 mod context;
 mod cors;
 mod description;
@@ -29,6 +29,8 @@ mod tests;
 mod v1;
 
 use ipnet::IpNet;
+// The frame of all pages, which this crate's templates extend, finds the assets under this path.
+use rest_edge_console::assets;
 use thesis_net::tls::Acceptor;
 
 pub use crate::{openapi::openapi, server::serve};

@@ -24,9 +24,6 @@ use crate::{
     v1,
 };
 
-/// The times of examples change once in this interval.
-pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-
 /// The rules of all operations, in Markdown.
 const ABOUT: &str = "Trade theses, profiles, tokens and their events, over REST, streams and webhooks.\n\n\
     **Keys.** Every request carries `Authorization: Bearer <API_KEY>`. A test key (`svc_test_…`) sees sandbox data and \

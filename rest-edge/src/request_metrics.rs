@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use http::{Method, StatusCode};
 use parking_lot::RwLock;
+use rest_edge_console as console;
 use thesis_net::{
     metric::{ANY, Counter, Histogram, InProgress},
     server::{begin_refused, count_refused},
@@ -11,7 +12,7 @@ use thesis_net::{
 use thesis_proto::error::ApiError;
 use tokio::time::Instant;
 
-use crate::{access::GIVEN_UP, console, docs, route::Route};
+use crate::{access::GIVEN_UP, docs, route::Route};
 
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";

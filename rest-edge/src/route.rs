@@ -18,6 +18,14 @@ use crate::{
 
 pub(crate) type Handler = for<'a> fn(&'a Context, &'a mut Call) -> BoxFuture<'a, Answer>;
 
+/// A route of a method and a path: `route!(GET, "/v1/theses", "ThesisService/ListTheses", list)`.
+macro_rules! route {
+    ($method:ident, $path:literal, $operation:literal, $handler:ident) => {
+        Route::new(http::Method::$method, $path, $operation, |edge, call| Box::pin($handler(edge, call)))
+    };
+}
+pub(crate) use route;
+
 pub(crate) struct Route {
     pub(crate) method: Method,
     /// The path with at most one `{parameter}`.
@@ -206,6 +214,12 @@ impl Route {
     }
 }
 
+/// The routes of one path.
+///
+/// axum's router does not replace this and the lookup by `matchit`, which it uses itself. The contract has an `Allow`
+/// header and an error that list all methods, `OPTIONS` included, and a broken percent-encoding in a path is an error:
+/// axum writes its own `Allow`, and passes such paths on. It also clones a service and boxes the future and both bodies
+/// for each request, where this lookup allocates nothing.
 pub(crate) struct PathRoutes {
     routes: Vec<Route>,
     allow: HeaderValue,

@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority};
 use hyper::body::Incoming;
+use rest_edge_console::loggable_path;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     server::{Limits, RequestHandler, Socket},
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     EdgeConfig,
     answer::{Body, REQUEST_ID},
-    console, cors,
+    cors,
     edge::Edge,
     refusal::EnvelopedConnection,
     request_metrics,
@@ -79,10 +80,7 @@ impl RequestHandler for Edge {
 
     async fn handle(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
-            tracing::info!(
-                path = console::loggable_path(request.uri().path()),
-                "request refused: it names no host, or several"
-            );
+            tracing::info!(path = loggable_path(request.uri().path()), "request refused: it names no host, or several");
             return self.refusal_response(&ApiError::new(
                 ErrorCode::InvalidRequest,
                 "a request must name one host; send one Host header",

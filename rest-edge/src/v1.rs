@@ -47,6 +47,7 @@ pub(crate) fn routes() -> Vec<Route> {
         events::routes(),
         crate::stream::routes(),
         stream_tickets::routes(),
+        webhooks::list_routes(),
         webhooks::routes(),
         webhook_deliveries::routes(),
     ]

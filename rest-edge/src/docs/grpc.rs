@@ -12,8 +12,8 @@ use prost_types::FileDescriptorProto;
 use thesis_proto::descriptors;
 
 use super::{
-    markdown::{self, GuideSource},
-    page::{Page, PagePart, cards},
+    markdown,
+    page::{Page, PagePart, cards, escaped},
 };
 
 /// The guide's path, and the prefix of the files' pages.
@@ -121,15 +121,14 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
     let types = types::TypePages::new();
     let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
     let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
-    let source = GuideSource { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
-    let mut guide = markdown::page(&source, public_url);
+    let mut guide = markdown::page(PATH, include_str!("../../../docs/guides/grpc.md"), public_url);
     for audience in Audience::ALL {
         let (title, id) = audience.title();
         guide.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
         let rule = comments::html(audience.rule());
         let of = files.iter().filter(|(of, _)| *of == audience);
         let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));
-        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", markdown::escaped(title)));
+        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", escaped(title)));
     }
     std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
 }

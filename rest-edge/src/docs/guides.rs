@@ -1,86 +1,69 @@
 //! The guides, and the list of all pages.
 
 use super::{
-    HOME, grpc,
-    markdown::{self, GuideSource},
+    HOME, grpc, markdown,
     page::{Page, PageGroup, PageLink, cards},
     reference,
 };
+
+/// A guide: its title in the list, the last segment of its path, and its file.
+macro_rules! guide {
+    ($title:literal, $name:literal, $file:literal) => {
+        PageLink {
+            path: concat!("/docs/", $name),
+            title: $title,
+            source: Some(include_str!(concat!("../../../docs/", $file))),
+        }
+    };
+}
 
 /// All pages in the order of the list.
 pub(super) const GROUPS: &[PageGroup] = &[
     PageGroup {
         title: "Begin",
         links: &[
-            PageLink { path: "/docs/quick-start", title: "Quick start" },
-            PageLink { path: "/docs/keys-and-environments", title: "Keys and environments" },
-            PageLink { path: "/docs/sandbox", title: "Sandbox" },
+            guide!("Quick start", "quick-start", "guides/quick-start.md"),
+            guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
+            guide!("Sandbox", "sandbox", "guides/sandbox.md"),
         ],
     },
     PageGroup {
         title: "Use",
         links: &[
-            PageLink { path: "/docs/pagination", title: "Pagination" },
-            PageLink { path: "/docs/filters-and-references", title: "Filters and references" },
-            PageLink { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
-            PageLink { path: "/docs/streams", title: "Streams" },
-            PageLink { path: "/docs/webhooks", title: "Webhooks" },
-            PageLink { path: "/docs/errors-and-limits", title: "Errors and limits" },
-            PageLink { path: "/docs/going-live", title: "Going live" },
+            guide!("Pagination", "pagination", "guides/pagination.md"),
+            guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Verifying a thesis", "verifying-a-thesis", "guides/verifying-a-thesis.md"),
+            guide!("Streams", "streams", "guides/streams.md"),
+            guide!("Webhooks", "webhooks", "guides/webhooks.md"),
+            guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
+            guide!("Going live", "going-live", "guides/going-live.md"),
         ],
     },
     PageGroup {
         title: "Look up",
         links: &[
-            PageLink { path: reference::PATH, title: "API reference" },
-            PageLink { path: grpc::PATH, title: "gRPC" },
-            PageLink { path: "/docs/errors", title: "Errors" },
+            PageLink { path: reference::PATH, title: "API reference", source: None },
+            PageLink { path: grpc::PATH, title: "gRPC", source: None },
+            guide!("Errors", "errors", "guides/errors.md"),
         ],
     },
     PageGroup {
         title: "Run it",
         links: &[
-            PageLink { path: "/docs/operators", title: "For operators" },
-            PageLink { path: "/docs/deploy", title: "Deploy and upgrade" },
-            PageLink { path: "/docs/data", title: "Data and backups" },
-            PageLink { path: "/docs/observability", title: "Observability" },
-            PageLink { path: "/docs/upstream", title: "The upstream" },
-            PageLink { path: "/docs/capacity", title: "Capacity" },
-            PageLink { path: "/docs/measurements", title: "Measurements" },
+            guide!("For operators", "operators", "guides/operators.md"),
+            guide!("Deploy and upgrade", "deploy", "guides/deploy.md"),
+            guide!("Data and backups", "data", "guides/data.md"),
+            guide!("Observability", "observability", "guides/observability.md"),
+            guide!("The upstream", "upstream", "upstream.md"),
+            guide!("Capacity", "capacity", "capacity.md"),
+            guide!("Measurements", "measurements", "measurements.md"),
         ],
     },
 ];
 
-macro_rules! sources {
-    ($($name:literal $file:literal;)+) => {
-        const SOURCES: &[GuideSource] =
-            &[$(GuideSource { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
-    };
-}
-
-sources! {
-    "quick-start" "guides/quick-start.md";
-    "keys-and-environments" "guides/keys-and-environments.md";
-    "sandbox" "guides/sandbox.md";
-    "pagination" "guides/pagination.md";
-    "filters-and-references" "guides/filters-and-references.md";
-    "verifying-a-thesis" "guides/verifying-a-thesis.md";
-    "streams" "guides/streams.md";
-    "webhooks" "guides/webhooks.md";
-    "errors-and-limits" "guides/errors-and-limits.md";
-    "going-live" "guides/going-live.md";
-    "errors" "guides/errors.md";
-    "operators" "guides/operators.md";
-    "deploy" "guides/deploy.md";
-    "data" "guides/data.md";
-    "observability" "guides/observability.md";
-    "capacity" "capacity.md";
-    "measurements" "measurements.md";
-    "upstream" "upstream.md";
-}
-
 pub(super) fn pages(public_url: &str) -> Vec<Page> {
-    SOURCES.iter().map(|source| markdown::page(source, public_url)).collect()
+    let links = GROUPS.iter().flat_map(|group| group.links);
+    links.filter_map(|link| Some(markdown::page(link.path, link.source?, public_url))).collect()
 }
 
 /// The index of all pages.

@@ -4,20 +4,12 @@
 use std::collections::HashMap;
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html};
-use pulldown_cmark_escape::escape_html;
 use thesis_proto::error::ErrorCode;
 
 use super::{
     HOME,
-    page::{Page, PagePart},
+    page::{Page, PagePart, escaped},
 };
-
-/// The Markdown file of a guide.
-pub(super) struct GuideSource {
-    /// The last segment of the page's path.
-    pub(super) name: &'static str,
-    pub(super) text: &'static str,
-}
 
 /// Readers choose between these languages of code. Each has a readable name.
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("js", "Node"), ("go", "Go")];
@@ -27,15 +19,9 @@ fn name_of(language: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == language).map(|(_, name)| *name)
 }
 
-/// Escapes a text for HTML content and attributes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    escape_html(&mut out, text).expect("memory takes every text");
-    out
-}
-
-pub(super) fn page(source: &GuideSource, public_url: &str) -> Page {
-    let text = source.text.replace("{{api_url}}", public_url);
+/// Renders the Markdown of a guide as the page of a path.
+pub(super) fn page(path: &str, source: &str, public_url: &str) -> Page {
+    let text = source.replace("{{api_url}}", public_url);
     let mut writer = Writer::default();
     let parser = Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     for event in parser {
@@ -43,7 +29,7 @@ pub(super) fn page(source: &GuideSource, public_url: &str) -> Page {
     }
     writer.end_code();
     Page {
-        path: format!("{HOME}/{}", source.name),
+        path: path.to_owned(),
         title: writer.title,
         summary: writer.summary,
         parts: writer.parts,

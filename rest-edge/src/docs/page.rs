@@ -1,8 +1,7 @@
 //! A page of the documentation, with the frame of all pages.
 
 use askama::Template;
-
-use super::markdown::escaped;
+use pulldown_cmark_escape::escape_html;
 
 /// A heading of the second level, for the page's table of contents.
 #[derive(Debug)]
@@ -30,6 +29,8 @@ pub(super) struct Page {
 pub(super) struct PageLink {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
+    /// The Markdown of a guide; none for pages that are built.
+    pub(super) source: Option<&'static str>,
 }
 
 pub(super) struct PageGroup {
@@ -44,6 +45,13 @@ struct Frame<'a> {
     groups: &'static [PageGroup],
 }
 
+/// Escapes a text for HTML content and attributes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    escape_html(&mut out, text).expect("memory takes every text");
+    out
+}
+
 /// Renders path, title and summary of several pages.
 pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
     let card = |(path, title, summary): (&str, &str, &str)| {
@@ -54,9 +62,8 @@ pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>
 }
 
 impl Page {
-    /// The complete HTML.
-    pub(super) fn html(&self) -> String {
-        let frame = Frame { page: self, groups: super::guides::GROUPS };
-        frame.render().expect("texts always render")
+    /// The complete HTML, with the list of all pages.
+    pub(super) fn html(&self, groups: &'static [PageGroup]) -> String {
+        Frame { page: self, groups }.render().expect("texts always render")
     }
 }

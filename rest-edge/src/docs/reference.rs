@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use rest_edge_console::assets;
 use utoipa_swagger_ui::{Config, serve};
 
 use super::page::Page;
-use crate::{console::assets, document::Document};
+use crate::document::Document;
 
 pub(super) const PATH: &str = "/docs/reference";
 /// The summary for the list of all pages.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thesis_proto::time::format_millis;
 
-use super::DAY_MS;
+use crate::description::DAY_MS;
 
 macro_rules! examples {
     ($($name:literal)+) => {

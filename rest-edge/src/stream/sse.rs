@@ -26,7 +26,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 /// Clients wait a random time in this range before they reconnect.
@@ -46,7 +46,7 @@ const HEADERS: &[Param] =
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/events/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
+        route!(GET, "/v1/events/stream", "StreamService/Open", open)
             .named("streamEvents", "Streams", "Streams events as they happen, as Server-Sent Events.")
             .about(
                 "Open it with a library for Server-Sent Events: a generated client waits for the end of an answer, \

@@ -28,7 +28,7 @@ use crate::{
     call::Call,
     context::Context,
     input::Param,
-    route::Route,
+    route::{Route, route},
 };
 
 /// The keys of some clients have unused bits in the last character, as the example in RFC 6455 (4.1) does.
@@ -39,7 +39,7 @@ const QUERY: &[Param] = &[super::TICKET];
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
+        route!(GET, "/v1/stream", "StreamService/Open", open)
             .named("openWebSocket", "Streams", "Opens a WebSocket that streams events.")
             .about(
                 "Open it with a library for WebSockets: a generated client cannot. The guide [Streams](/docs/streams) \

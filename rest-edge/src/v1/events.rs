@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 const LIST: &[Param] = &[
@@ -26,7 +26,7 @@ const LIST: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/events", "EventService/ListEvents", |edge, call| Box::pin(list(edge, call)))
+        route!(GET, "/v1/events", "EventService/ListEvents", list)
             .named(
                 "listEvents",
                 "Events",
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[ErrorCode::HistoryLimit])
             .query(LIST)
             .answers::<json::EventList<'_>>(200),
-        Route::new(Method::GET, "/v1/events/{id}", "EventService/GetEvent", |edge, call| Box::pin(get(edge, call)))
+        route!(GET, "/v1/events/{id}", "EventService/GetEvent", get)
             .named("getEvent", "Events", "Reads one event.")
             .about(
                 "An event stays as it was sent, also when its thesis is later edited or deleted. An event older \

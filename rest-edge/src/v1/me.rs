@@ -1,18 +1,18 @@
 //! The calling key and its usage.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    route::Route,
+    route::{Route, route},
 };
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/me", "MetaService/GetMe", |edge, call| Box::pin(me(edge, call)))
+        route!(GET, "/v1/me", "MetaService/GetMe", me)
             .named("getMe", "Me", "Describes the calling key.")
             .about(
                 "Tells the key's environment, scopes, project, organization and plan, never the key itself. Use \
@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
             .needs(None, "standard")
             .answers::<json::KeyInfo<'_>>(200)
             .tagged(),
-        Route::new(Method::GET, "/v1/me/usage", "MetaService/GetUsage", |edge, call| Box::pin(usage(edge, call)))
+        route!(GET, "/v1/me/usage", "MetaService/GetUsage", usage)
             .named("getUsage", "Me", "Tells how much of the plan's limits is used.")
             .about(
                 "Tells limit and use of the month's requests (of the organization), of each rate class in this \

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 const TAG: &str = "Profiles";
@@ -26,7 +26,7 @@ const FIND: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/profiles", "ProfileService/GetProfile", |edge, call| Box::pin(find(edge, call)))
+        route!(GET, "/v1/profiles", "ProfileService/GetProfile", find)
             .named("findProfile", TAG, "Finds one profile by exactly one of its names.")
             .about(
                 "Give exactly one of `id`, `handle` and `upstream_user_id`; none or several are 422. An id never \
@@ -40,37 +40,33 @@ pub(super) fn routes() -> Vec<Route> {
             .query(FIND)
             .answers::<json::Profile<'_>>(200)
             .tagged(),
-        Route::new(Method::GET, "/v1/profiles/{ref}", "ProfileService/GetProfile", |edge, call| {
-            Box::pin(get(edge, call))
-        })
-        .named("getProfile", TAG, "Reads one profile.")
-        .about(
-            "`ref` is tried as an `fp_` id, then as an upstream user id, then as a handle; the first that \
-             exists is the answer. Handles are compared without regard to case. The service's index is asked \
-             first; for a live key an unknown profile is looked up once through the upstream, and a miss is \
-             remembered for 10 minutes. `stale` is true when the upstream could not be reached and older data \
-             is served. It answers 404 `FEATURE_DISABLED` while the Profiles API is off.",
-        )
-        .needs(Some("profiles:read"), "heavy")
-        .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
-        .path_text(REF, 80)
-        .path_example(EXAMPLE)
-        .answers::<json::Profile<'_>>(200)
-        .tagged(),
-        Route::new(Method::GET, "/v1/profiles/{ref}/wallets", "ProfileService/GetProfileWallets", |edge, call| {
-            Box::pin(wallets(edge, call))
-        })
-        .named("getProfileWallets", TAG, "Lists a profile's public, authorized wallet associations.")
-        .about(
-            "Only associations that are public and authorized are listed, the one observed last first. It \
-             answers 404 `FEATURE_DISABLED` while the Wallets API is off, as it is unless the operator has \
-             switched it on.",
-        )
-        .needs(Some("wallets:read"), "heavy")
-        .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
-        .path_text(REF, 80)
-        .path_example(EXAMPLE)
-        .answers::<json::ProfileWallets<'_>>(200),
+        route!(GET, "/v1/profiles/{ref}", "ProfileService/GetProfile", get)
+            .named("getProfile", TAG, "Reads one profile.")
+            .about(
+                "`ref` is tried as an `fp_` id, then as an upstream user id, then as a handle; the first that \
+                 exists is the answer. Handles are compared without regard to case. The service's index is asked \
+                 first; for a live key an unknown profile is looked up once through the upstream, and a miss is \
+                 remembered for 10 minutes. `stale` is true when the upstream could not be reached and older data \
+                 is served. It answers 404 `FEATURE_DISABLED` while the Profiles API is off.",
+            )
+            .needs(Some("profiles:read"), "heavy")
+            .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
+            .path_text(REF, 80)
+            .path_example(EXAMPLE)
+            .answers::<json::Profile<'_>>(200)
+            .tagged(),
+        route!(GET, "/v1/profiles/{ref}/wallets", "ProfileService/GetProfileWallets", wallets)
+            .named("getProfileWallets", TAG, "Lists a profile's public, authorized wallet associations.")
+            .about(
+                "Only associations that are public and authorized are listed, the one observed last first. It \
+                 answers 404 `FEATURE_DISABLED` while the Wallets API is off, as it is unless the operator has \
+                 switched it on.",
+            )
+            .needs(Some("wallets:read"), "heavy")
+            .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
+            .path_text(REF, 80)
+            .path_example(EXAMPLE)
+            .answers::<json::ProfileWallets<'_>>(200),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Search across theses, profiles and tokens.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, names, v1};
 use tonic::metadata::MetadataMap;
 
@@ -9,7 +9,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param, enum_texts},
-    route::Route,
+    route::{Route, route},
 };
 
 const TAG: &str = "Search";
@@ -38,7 +38,7 @@ const SEMANTIC: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/search", "SearchService/Search", |edge, call| Box::pin(search(edge, call)))
+        route!(GET, "/v1/search", "SearchService/Search", search)
             .named("search", TAG, "Searches theses, profiles and tokens.")
             .about(
                 "Words are AND-ed; `\"a phrase\"`, `-word`, `OR` and `prefix*` are understood; a query that \
@@ -51,19 +51,17 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[ErrorCode::HistoryLimit])
             .query(SEARCH)
             .answers::<json::SearchResult<'_>>(200),
-        Route::new(Method::POST, "/v1/search/semantic", "SearchService/SemanticSearch", |edge, call| {
-            Box::pin(semantic(edge, call))
-        })
-        .named("searchSemantically", TAG, "Searches by meaning. Disabled: always 404 `FEATURE_DISABLED`.")
-        .about(
-            "This feature is declared but disabled: every call is 404 `FEATURE_DISABLED`. Once it is enabled \
-             it will answer as the example shows. `Idempotency-Key` has no effect here.",
-        )
-        .needs(Some("search:read"), "heavy")
-        .fails(&[ErrorCode::FeatureDisabled])
-        .body("SemanticSearch", SEMANTIC)
-        .never_repeated()
-        .answers::<json::SearchResult<'_>>(200),
+        route!(POST, "/v1/search/semantic", "SearchService/SemanticSearch", semantic)
+            .named("searchSemantically", TAG, "Searches by meaning. Disabled: always 404 `FEATURE_DISABLED`.")
+            .about(
+                "This feature is declared but disabled: every call is 404 `FEATURE_DISABLED`. Once it is enabled \
+                 it will answer as the example shows. `Idempotency-Key` has no effect here.",
+            )
+            .needs(Some("search:read"), "heavy")
+            .fails(&[ErrorCode::FeatureDisabled])
+            .body("SemanticSearch", SEMANTIC)
+            .never_repeated()
+            .answers::<json::SearchResult<'_>>(200),
     ]
 }
 

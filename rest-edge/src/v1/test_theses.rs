@@ -1,6 +1,6 @@
 //! Test data of a project.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 const CREATE: &[Param] = &[
@@ -19,22 +19,20 @@ const CREATE: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::POST, "/v1/test/theses", "TestDataService/CreateTestThesis", |edge, call| {
-            Box::pin(create(edge, call))
-        })
-        .named("createTestThesis", "Test data", "Creates a thesis that only the project sees, and its event.")
-        .about(
-            "For test keys only; a live key gets 403 `TEST_KEY_REQUIRED`. The thesis and its `thesis.created` \
-             event, with `test` true, are seen by the project's test keys alone, in lists, searches, streams \
-             and webhooks. A handle or a symbol of the sandbox refers to the shared profile or token; a new \
-             one becomes a test profile or a test token of the project. A project keeps the newest test theses, as \
-             many as its plan allows; older ones are deleted. It has at most that many test handles and that many \
-             test tokens; a new one beyond that is 422 `VALIDATION_FAILED` on `handle` or `token`.",
-        )
-        .needs(Some("theses:read"), "standard")
-        .fails(&[ErrorCode::TestKeyRequired])
-        .body("CreateTestThesis", CREATE)
-        .answers::<json::TestThesisResult<'_>>(201),
+        route!(POST, "/v1/test/theses", "TestDataService/CreateTestThesis", create)
+            .named("createTestThesis", "Test data", "Creates a thesis that only the project sees, and its event.")
+            .about(
+                "For test keys only; a live key gets 403 `TEST_KEY_REQUIRED`. The thesis and its `thesis.created` \
+                 event, with `test` true, are seen by the project's test keys alone, in lists, searches, streams \
+                 and webhooks. A handle or a symbol of the sandbox refers to the shared profile or token; a new \
+                 one becomes a test profile or a test token of the project. A project keeps the newest test theses, as \
+                 many as its plan allows; older ones are deleted. It has at most that many test handles and that many \
+                 test tokens; a new one beyond that is 422 `VALIDATION_FAILED` on `handle` or `token`.",
+            )
+            .needs(Some("theses:read"), "standard")
+            .fails(&[ErrorCode::TestKeyRequired])
+            .body("CreateTestThesis", CREATE)
+            .answers::<json::TestThesisResult<'_>>(201),
     ]
 }
 

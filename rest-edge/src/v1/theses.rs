@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param, enum_texts},
-    route::Route,
+    route::{Route, route},
 };
 
 const LIST: &[Param] = &[
@@ -37,7 +37,7 @@ const LIST: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/theses", "ThesisService/ListTheses", |edge, call| Box::pin(list(edge, call)))
+        route!(GET, "/v1/theses", "ThesisService/ListTheses", list)
             .named("listTheses", "Theses", "Lists theses; filters combine freely.")
             .about(
                 "Filters combine freely, and a thesis must match all of them. A filter that names an unknown \
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[ErrorCode::FeatureDisabled, ErrorCode::HistoryLimit])
             .query(LIST)
             .answers::<json::ThesisList<'_>>(200),
-        Route::new(Method::GET, "/v1/theses/{id}", "ThesisService/GetThesis", |edge, call| Box::pin(get(edge, call)))
+        route!(GET, "/v1/theses/{id}", "ThesisService/GetThesis", get)
             .named("getThesis", "Theses", "Reads one thesis.")
             .about(
                 "Returns the thesis with its profile and token as they are now. A thesis older than the plan's \

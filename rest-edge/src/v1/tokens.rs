@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 const TAG: &str = "Tokens";
@@ -30,7 +30,7 @@ const ACTIVITY: &[Param] = &[CHAIN, Param::new("recent", Kind::Integer(1, 50, 10
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/tokens/{ref}", "TokenService/GetToken", |edge, call| Box::pin(get(edge, call)))
+        route!(GET, "/v1/tokens/{ref}", "TokenService/GetToken", get)
             .named("getToken", TAG, "Reads a token's metadata and counts.")
             .about(
                 "`ref` is tried as a `tk_` id, then as `chain:address`, then as an address, then as a symbol; the \
@@ -46,37 +46,33 @@ pub(super) fn routes() -> Vec<Route> {
             .query(TOKEN)
             .answers::<json::Token<'_>>(200)
             .tagged(),
-        Route::new(Method::GET, "/v1/tokens/{ref}/activity", "TokenService/GetTokenActivity", |edge, call| {
-            Box::pin(activity(edge, call))
-        })
-        .named("getTokenActivity", TAG, "Reads a token's last 24 hours.")
-        .about(
-            "Counts theses and authors of the last hour and day, with 24 buckets of one hour that end at \
-             `computed_at` and sum to `thesis_count_24h`. `recent` sets how many of the newest theses come \
-             along; those older than the plan's history window are left out. `ref` and `chain` name the token \
-             as in `GET /v1/tokens/{ref}`.",
-        )
-        .needs(Some("tokens:read"), "standard")
-        .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
-        .path_text(REF, REF_CHARS)
-        .path_example(EXAMPLE)
-        .query(ACTIVITY)
-        .answers::<json::TokenActivity<'_>>(200),
-        Route::new(Method::GET, "/v1/tokens/{ref}/thesis-velocity", "TokenService/GetThesisVelocity", |edge, call| {
-            Box::pin(velocity(edge, call))
-        })
-        .named("getThesisVelocity", TAG, "Reads how fast theses on a token arrive.")
-        .about(
-            "Compares the theses of the last hour with those of the hour before. `change_pct` is null when \
-             there were none in the hour before. `ref` and `chain` name the token as in `GET \
-             /v1/tokens/{ref}`.",
-        )
-        .needs(Some("tokens:read"), "standard")
-        .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
-        .path_text(REF, REF_CHARS)
-        .path_example(EXAMPLE)
-        .query(TOKEN)
-        .answers::<json::ThesisVelocity<'_>>(200),
+        route!(GET, "/v1/tokens/{ref}/activity", "TokenService/GetTokenActivity", activity)
+            .named("getTokenActivity", TAG, "Reads a token's last 24 hours.")
+            .about(
+                "Counts theses and authors of the last hour and day, with 24 buckets of one hour that end at \
+                 `computed_at` and sum to `thesis_count_24h`. `recent` sets how many of the newest theses come \
+                 along; those older than the plan's history window are left out. `ref` and `chain` name the token \
+                 as in `GET /v1/tokens/{ref}`.",
+            )
+            .needs(Some("tokens:read"), "standard")
+            .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
+            .path_text(REF, REF_CHARS)
+            .path_example(EXAMPLE)
+            .query(ACTIVITY)
+            .answers::<json::TokenActivity<'_>>(200),
+        route!(GET, "/v1/tokens/{ref}/thesis-velocity", "TokenService/GetThesisVelocity", velocity)
+            .named("getThesisVelocity", TAG, "Reads how fast theses on a token arrive.")
+            .about(
+                "Compares the theses of the last hour with those of the hour before. `change_pct` is null when \
+                 there were none in the hour before. `ref` and `chain` name the token as in `GET \
+                 /v1/tokens/{ref}`.",
+            )
+            .needs(Some("tokens:read"), "standard")
+            .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
+            .path_text(REF, REF_CHARS)
+            .path_example(EXAMPLE)
+            .query(TOKEN)
+            .answers::<json::ThesisVelocity<'_>>(200),
     ]
 }
 

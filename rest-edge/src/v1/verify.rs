@@ -1,6 +1,6 @@
 //! Proof that somebody posted a thesis in time.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param},
-    route::Route,
+    route::{Route, route},
 };
 
 const VERIFY: &[Param] = &[
@@ -23,30 +23,28 @@ const VERIFY: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::POST, "/v1/verify/thesis", "ThesisService/VerifyThesis", |edge, call| {
-            Box::pin(verify(edge, call))
-        })
-        .named("verifyThesis", "Theses", "Tells whether an identity posted a thesis on a token inside a window.")
-        .about(
-            "Give exactly one of `handle` and `profile_id`. The answer is 200 with `verified` true or false, \
-             a `reason` and the single `checks`; it never judges quality, sentiment or accuracy.\n\n\
-             For a live key, when nothing matches and the window ended within the last 15 minutes, the \
-             token's newest theses are fetched from the upstream once and checked again: \
-             `freshness.served_from` is then `live_sync`. When that fails and the feed is down too, the \
-             answer is 503, never a false no. A symbol on several tokens is 409 `AMBIGUOUS_TOKEN`, with \
-             `details.candidates`; `chain` narrows it. A `created_after` before the plan's history window is \
-             403 `HISTORY_LIMIT`. `Idempotency-Key` has no effect here.",
-        )
-        .needs(Some("theses:read"), "verify")
-        .fails(&[
-            ErrorCode::FeatureDisabled,
-            ErrorCode::HistoryLimit,
-            ErrorCode::AmbiguousToken,
-            ErrorCode::UpstreamUnavailable,
-        ])
-        .body("VerifyThesis", VERIFY)
-        .never_repeated()
-        .answers::<json::ThesisVerification<'_>>(200),
+        route!(POST, "/v1/verify/thesis", "ThesisService/VerifyThesis", verify)
+            .named("verifyThesis", "Theses", "Tells whether an identity posted a thesis on a token inside a window.")
+            .about(
+                "Give exactly one of `handle` and `profile_id`. The answer is 200 with `verified` true or false, \
+                 a `reason` and the single `checks`; it never judges quality, sentiment or accuracy.\n\n\
+                 For a live key, when nothing matches and the window ended within the last 15 minutes, the \
+                 token's newest theses are fetched from the upstream once and checked again: \
+                 `freshness.served_from` is then `live_sync`. When that fails and the feed is down too, the \
+                 answer is 503, never a false no. A symbol on several tokens is 409 `AMBIGUOUS_TOKEN`, with \
+                 `details.candidates`; `chain` narrows it. A `created_after` before the plan's history window is \
+                 403 `HISTORY_LIMIT`. `Idempotency-Key` has no effect here.",
+            )
+            .needs(Some("theses:read"), "verify")
+            .fails(&[
+                ErrorCode::FeatureDisabled,
+                ErrorCode::HistoryLimit,
+                ErrorCode::AmbiguousToken,
+                ErrorCode::UpstreamUnavailable,
+            ])
+            .body("VerifyThesis", VERIFY)
+            .never_repeated()
+            .answers::<json::ThesisVerification<'_>>(200),
     ]
 }
 

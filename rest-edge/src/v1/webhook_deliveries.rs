@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use super::webhooks;
@@ -11,7 +11,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param, enum_texts},
-    route::Route,
+    route::{Route, route},
 };
 
 const LIST: &[Param] = &[
@@ -24,64 +24,55 @@ const LIST: &[Param] = &[
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::POST, "/v1/webhooks/{id}/test", "WebhookService/TestWebhook", |edge, call| {
-            Box::pin(test(edge, call))
-        })
-        .named(
-            "testWebhook",
-            webhooks::TAG,
-            "Sends one `thesis.created` event with `test` true, whatever the webhook's events, filters and status.",
-        )
-        .about(
-            "Queues one `thesis.created` event with `test` true, for this webhook alone, whatever its events, \
-             filters and status. The event is in no log. Test sends and replays together are limited to 10 a \
-             minute and project.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound])
-        .path_parameter(webhooks::ID)
-        .empty_body()
-        .answers::<json::WebhookDelivery<'_>>(202),
-        Route::new(
-            Method::POST,
-            "/v1/webhook-deliveries/{id}/replay",
-            "WebhookService/ReplayDelivery",
-            |edge, call| Box::pin(replay(edge, call)),
-        )
-        .named(
-            "replayDelivery",
-            webhooks::TAG,
-            "Sends a delivery that is over again, as a new one with the same event id. It has six attempts of its own.",
-        )
-        .about(
-            "Makes a new delivery with the same event id and six attempts of its own, whatever the webhook's \
-             status. Its attempts carry `Service-Replay: true` and name the original in `Service-Replay-Of`. \
-             A delivery that is `pending` or `retrying` is 409 `DELIVERY_IN_PROGRESS`. Test sends and replays \
-             together are limited to 10 a minute and project.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::DeliveryNotFound, ErrorCode::DeliveryInProgress])
-        .path_parameter("The delivery, `del_…`")
-        .empty_body()
-        .answers::<json::WebhookDelivery<'_>>(202),
-        Route::new(Method::GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", |edge, call| {
-            Box::pin(list(edge, call))
-        })
-        .named(
-            "listDeliveries",
-            webhooks::TAG,
-            "Lists a webhook's deliveries, newest first. A page may be short while `has_more` is true.",
-        )
-        .about(
-            "Newest first; deliveries are kept for 90 days. `limit` rows make a page; pass `next_cursor` as \
-             `cursor`, with the same filters, for the next one, until `has_more` is false. A page may hold \
-             fewer rows than `limit` while `has_more` is true.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound])
-        .path_parameter(webhooks::ID)
-        .query(LIST)
-        .answers::<json::WebhookDeliveryList<'_>>(200),
+        route!(POST, "/v1/webhooks/{id}/test", "WebhookService/TestWebhook", test)
+            .named(
+                "testWebhook",
+                webhooks::TAG,
+                "Sends one `thesis.created` event with `test` true, whatever the webhook's events, filters and status.",
+            )
+            .about(
+                "Queues one `thesis.created` event with `test` true, for this webhook alone, whatever its events, \
+                 filters and status. The event is in no log. Test sends and replays together are limited to 10 a \
+                 minute and project.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound])
+            .path_parameter(webhooks::ID)
+            .empty_body()
+            .answers::<json::WebhookDelivery<'_>>(202),
+        route!(POST, "/v1/webhook-deliveries/{id}/replay", "WebhookService/ReplayDelivery", replay)
+            .named(
+                "replayDelivery",
+                webhooks::TAG,
+                "Sends a delivery that is over again, as a new one with the same event id. It has six attempts of its own.",
+            )
+            .about(
+                "Makes a new delivery with the same event id and six attempts of its own, whatever the webhook's \
+                 status. Its attempts carry `Service-Replay: true` and name the original in `Service-Replay-Of`. \
+                 A delivery that is `pending` or `retrying` is 409 `DELIVERY_IN_PROGRESS`. Test sends and replays \
+                 together are limited to 10 a minute and project.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::DeliveryNotFound, ErrorCode::DeliveryInProgress])
+            .path_parameter("The delivery, `del_…`")
+            .empty_body()
+            .answers::<json::WebhookDelivery<'_>>(202),
+        route!(GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", list)
+            .named(
+                "listDeliveries",
+                webhooks::TAG,
+                "Lists a webhook's deliveries, newest first. A page may be short while `has_more` is true.",
+            )
+            .about(
+                "Newest first; deliveries are kept for 90 days. `limit` rows make a page; pass `next_cursor` as \
+                 `cursor`, with the same filters, for the next one, until `has_more` is false. A page may hold \
+                 fewer rows than `limit` while `has_more` is true.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound])
+            .path_parameter(webhooks::ID)
+            .query(LIST)
+            .answers::<json::WebhookDeliveryList<'_>>(200),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     call::Call,
     context::Context,
     input::{Kind, Param, enum_texts},
-    route::Route,
+    route::{Route, route},
 };
 
 pub(super) const TAG: &str = "Webhooks";
@@ -42,9 +42,10 @@ const LIST: &[Param] = &[
     Param::new("status", Kind::OneOf(|| enum_texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
 ];
 
-pub(super) fn routes() -> Vec<Route> {
+/// The routes of `/v1/webhooks`.
+pub(super) fn list_routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/v1/webhooks", "WebhookService/ListWebhooks", |edge, call| Box::pin(list(edge, call)))
+        route!(GET, "/v1/webhooks", "WebhookService/ListWebhooks", list)
             .named("listWebhooks", TAG, "Lists the webhooks of the key's project and environment.")
             .about(
                 "Newest first. A test key lists test webhooks, a live key live ones. `limit` rows make a page; \
@@ -54,80 +55,77 @@ pub(super) fn routes() -> Vec<Route> {
             .needs(Some("webhooks:write"), "standard")
             .query(LIST)
             .answers::<json::WebhookList<'_>>(200),
-        Route::new(Method::POST, "/v1/webhooks", "WebhookService/CreateWebhook", |edge, call| {
-            Box::pin(create(edge, call))
-        })
-        .named("createWebhook", TAG, "Creates a webhook; its signing secret is told this once.")
-        .about(
-            "The answer holds the signing `secret`, which is told this once. The webhook gets every matching \
-             event created after the answer. Its name is resolved now and before every attempt, and addresses \
-             that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A live \
-             webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
-             `WEBHOOK_LIMIT_REACHED`. 404 `FEATURE_DISABLED` is for services without webhooks; this version always \
-             has them.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookLimitReached, ErrorCode::FeatureDisabled, ErrorCode::WebhookUrlForbidden])
-        .body("CreateWebhook", CREATE)
-        .answers::<json::WebhookWithSecret<'_>>(201),
-        Route::new(Method::GET, "/v1/webhooks/{id}", "WebhookService/GetWebhook", |edge, call| {
-            Box::pin(get(edge, call))
-        })
-        .named("getWebhook", TAG, "Reads one webhook.")
-        .about(
-            "A webhook of another project or of the other environment does not exist: 404. The signing secret \
-             is not told again.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound])
-        .path_parameter(ID)
-        .answers::<json::Webhook<'_>>(200)
-        .tagged(),
-        Route::new(Method::PATCH, "/v1/webhooks/{id}", "WebhookService/UpdateWebhook", |edge, call| {
-            Box::pin(update(edge, call))
-        })
-        .named("updateWebhook", TAG, "Changes the fields that are given. Events after the answer are matched by them.")
-        .about(
-            "Only the fields given change; `{}` changes nothing. `filters` replaces all filters. `status` may \
-             be set to `enabled` or `disabled`; enabling a webhook that is `disabled_failing` begins its \
-             count of failures anew. Null clears `description` and is 422 for all else. Attempts use the URL \
-             as it is then.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound, ErrorCode::WebhookUrlForbidden])
-        .path_parameter(ID)
-        .body("UpdateWebhook", UPDATE)
-        .answers::<json::Webhook<'_>>(200),
-        Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
-            Box::pin(delete(edge, call))
-        })
-        .named("deleteWebhook", TAG, "Deletes a webhook; waiting deliveries end.")
-        .about("Deliveries that wait end as `failed`. Afterwards the webhook and its deliveries are 404.")
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound])
-        .path_parameter(ID)
-        .answers::<json::DeletedWebhook<'_>>(200),
-        Route::new(
-            Method::POST,
-            "/v1/webhooks/{id}/rotate-secret",
-            "WebhookService/RotateWebhookSecret",
-            |edge, call| Box::pin(rotate(edge, call)),
-        )
-        .named(
-            "rotateWebhookSecret",
-            TAG,
-            "Makes a new signing secret, which is told this once. The old one signs too for 24 hours.",
-        )
-        .about(
-            "The answer holds the new signing `secret`, which is told this once. For 24 hours attempts carry \
-             two signatures, by the new secret and by the old one; a second rotation within that time drops \
-             the oldest secret.",
-        )
-        .needs(Some("webhooks:write"), "standard")
-        .fails(&[ErrorCode::WebhookNotFound])
-        .path_parameter(ID)
-        .empty_body()
-        .answers::<json::WebhookWithSecret<'_>>(200),
+        route!(POST, "/v1/webhooks", "WebhookService/CreateWebhook", create)
+            .named("createWebhook", TAG, "Creates a webhook; its signing secret is told this once.")
+            .about(
+                "The answer holds the signing `secret`, which is told this once. The webhook gets every matching \
+                 event created after the answer. Its name is resolved now and before every attempt, and addresses \
+                 that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A live \
+                 webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
+                 `WEBHOOK_LIMIT_REACHED`. 404 `FEATURE_DISABLED` is for services without webhooks; this version always \
+                 has them.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookLimitReached, ErrorCode::FeatureDisabled, ErrorCode::WebhookUrlForbidden])
+            .body("CreateWebhook", CREATE)
+            .answers::<json::WebhookWithSecret<'_>>(201),
+    ]
+}
+
+/// The routes of one webhook.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        route!(GET, "/v1/webhooks/{id}", "WebhookService/GetWebhook", get)
+            .named("getWebhook", TAG, "Reads one webhook.")
+            .about(
+                "A webhook of another project or of the other environment does not exist: 404. The signing secret \
+                 is not told again.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound])
+            .path_parameter(ID)
+            .answers::<json::Webhook<'_>>(200)
+            .tagged(),
+        route!(PATCH, "/v1/webhooks/{id}", "WebhookService/UpdateWebhook", update)
+            .named(
+                "updateWebhook",
+                TAG,
+                "Changes the fields that are given. Events after the answer are matched by them.",
+            )
+            .about(
+                "Only the fields given change; `{}` changes nothing. `filters` replaces all filters. `status` may \
+                 be set to `enabled` or `disabled`; enabling a webhook that is `disabled_failing` begins its \
+                 count of failures anew. Null clears `description` and is 422 for all else. Attempts use the URL \
+                 as it is then.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound, ErrorCode::WebhookUrlForbidden])
+            .path_parameter(ID)
+            .body("UpdateWebhook", UPDATE)
+            .answers::<json::Webhook<'_>>(200),
+        route!(DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", delete)
+            .named("deleteWebhook", TAG, "Deletes a webhook; waiting deliveries end.")
+            .about("Deliveries that wait end as `failed`. Afterwards the webhook and its deliveries are 404.")
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound])
+            .path_parameter(ID)
+            .answers::<json::DeletedWebhook<'_>>(200),
+        route!(POST, "/v1/webhooks/{id}/rotate-secret", "WebhookService/RotateWebhookSecret", rotate)
+            .named(
+                "rotateWebhookSecret",
+                TAG,
+                "Makes a new signing secret, which is told this once. The old one signs too for 24 hours.",
+            )
+            .about(
+                "The answer holds the new signing `secret`, which is told this once. For 24 hours attempts carry \
+                 two signatures, by the new secret and by the old one; a second rotation within that time drops \
+                 the oldest secret.",
+            )
+            .needs(Some("webhooks:write"), "standard")
+            .fails(&[ErrorCode::WebhookNotFound])
+            .path_parameter(ID)
+            .empty_body()
+            .answers::<json::WebhookWithSecret<'_>>(200),
     ]
 }
 

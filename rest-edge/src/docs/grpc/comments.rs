@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use prost_types::FileDescriptorProto;
 use thesis_proto::error::ErrorCode;
 
-use crate::docs::markdown::escaped;
+use crate::docs::page::escaped;
 
 /// A comment's path consists of these field numbers of descriptors.
 pub(super) const PACKAGE: i32 = 2;

@@ -13,10 +13,7 @@ use super::{
     },
     types::TypePages,
 };
-use crate::docs::{
-    markdown::escaped,
-    page::{Page, PagePart},
-};
+use crate::docs::page::{Page, PagePart, escaped};
 
 pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &TypePages) -> Page {
     let comments = Comments::new(file);

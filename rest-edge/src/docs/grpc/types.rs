@@ -8,7 +8,7 @@ use prost_types::{
 };
 
 use super::FILES;
-use crate::docs::markdown::escaped;
+use crate::docs::page::escaped;
 
 const CONTRACT: &str = ".thesis.v1.";
 const WELL_KNOWN: &str = ".google.protobuf.";

@@ -1,7 +1,7 @@
 use super::*;
 
 fn body(text: &'static str) -> Page {
-    page(&GuideSource { name: "test", text }, "https://data.test")
+    page("/docs/test", text, "https://data.test")
 }
 
 #[test]

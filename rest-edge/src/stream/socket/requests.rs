@@ -52,27 +52,24 @@ impl Socket {
             _ => return Ok(()),
         };
         let Some(ClientRequest { rid, operation }) = ClientRequest::read(&text) else { return Err(Closing::NoObject) };
-        match (operation, self.stream.clone()) {
+        let applied = match (operation, self.stream.clone()) {
             (Ok(Operation::Auth { key }), None) => {
                 self.authenticate(rid, &key);
-                Ok(())
+                return Ok(());
             }
-            (_, None) => Err(Closing::NoObject),
-            (Ok(operation), Some(stream)) => {
-                if let Err(error) = self.apply_operation(rid.clone(), operation, stream) {
-                    self.refuse(rid.as_deref(), &error);
-                }
-                Ok(())
+            (_, None) => return Err(Closing::NoObject),
+            (operation, Some(stream)) => {
+                operation.and_then(|operation| self.apply_operation(rid.clone(), operation, stream))
             }
-            (Err(error), Some(_)) => {
-                self.refuse(rid.as_deref(), &error);
-                Ok(())
-            }
+        };
+        if let Err(error) = applied {
+            self.refuse(rid.as_deref(), &error, &self.client.request_id());
         }
+        Ok(())
     }
 
-    fn refuse(&mut self, rid: Option<&str>, error: &ApiError) {
-        let text = error_message(rid, self.client.errors.json_error(error, &self.client.request_id()));
+    fn refuse(&mut self, rid: Option<&str>, error: &ApiError, request_id: &str) {
+        let text = error_message(rid, self.client.errors.json_error(error, request_id));
         self.frames.queue_text(&text);
     }
 
@@ -158,8 +155,7 @@ impl Socket {
             }
             CoreCall::Auth(Err(status)) => {
                 let error = ApiError::from_status(&status);
-                self.frames
-                    .queue_text(&error_message(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
+                self.refuse(rid.as_deref(), &error, &request_id);
                 return Err(Closing::of_failure(error.code));
             }
             CoreCall::Subscribe(done) => {
@@ -167,8 +163,7 @@ impl Socket {
                 let opened = opened.map_err(|status| ApiError::from_status(&status));
                 if let Err(error) = opened.and_then(|opened| self.start_subscription(rid.as_deref(), pending, &opened))
                 {
-                    self.frames
-                        .queue_text(&error_message(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
+                    self.refuse(rid.as_deref(), &error, &request_id);
                 }
             }
         }

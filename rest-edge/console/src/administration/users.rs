@@ -1,0 +1,204 @@
+//! The users who can sign in.
+
+use askama::Template;
+use http::StatusCode;
+use prost_types::Timestamp;
+use serde::Deserialize;
+use thesis_proto::v1;
+
+use super::{ACTIVE, USERS, listing::Listing};
+use crate::{
+    Page,
+    failure::see_other,
+    form::{Faults, Posted},
+    page_query::PageQuery,
+    view::{Layout, render, time},
+    visit::{Administrator, SignedIn},
+};
+
+const NOTICES: &[(&str, &str)] = &[
+    ("administrator-made", "The user is an administrator now."),
+    ("administrator-unmade", "The user is no administrator any more."),
+    ("confirmed", "The e-mail is confirmed."),
+];
+
+#[derive(Template)]
+#[template(path = "administration_users.html")]
+struct UsersPage {
+    layout: Layout,
+    tab: &'static str,
+    find: String,
+    users: Listing<v1::User>,
+    faults: Faults,
+    /// The invitation form as the administrator typed it.
+    typed: InvitationForm,
+}
+
+/// The page with a link, which the console shows only once.
+#[derive(Template)]
+#[template(path = "administration_link.html")]
+struct LinkPage {
+    layout: Layout,
+    tab: &'static str,
+    /// Explains the link's purpose and how to use it.
+    text: String,
+    link: String,
+    expires_at: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InvitationForm {
+    email: String,
+    /// A checkbox: present if it is ticked.
+    administrator: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UserForm {
+    email: String,
+    /// `true` or `false` from the button that changes it.
+    administrator: String,
+    /// Present if the administrator pressed the button for a link that keeps memberships.
+    keep_memberships: Option<String>,
+}
+
+async fn page(signed_in: &SignedIn, query: &PageQuery, (typed, faults): (InvitationForm, Faults)) -> Page {
+    let request = signed_in.request(v1::ListUsersRequest {});
+    let all = signed_in.core().admin.list_users(request).await?.into_inner().data;
+    let wanted = all.into_iter().filter(|user| query.wants(&[&user.id, &user.email])).collect();
+    let page = UsersPage {
+        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(query.text("done"), NOTICES),
+        tab: USERS,
+        find: query.text("find").to_owned(),
+        users: query.part(USERS, wanted),
+        faults,
+        typed,
+    };
+    render(page.faults.status(), &page)
+}
+
+/// Shows the page again with core's faults.
+async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
+    page(signed_in, &PageQuery::default(), (typed, Faults::of(status)?)).await
+}
+
+/// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
+fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
+    let layout = Layout::of(signed_in, title, ACTIVE);
+    let page = LinkPage { layout, tab: USERS, text, link, expires_at: time(expires_at) };
+    render(StatusCode::OK, &page)
+}
+
+pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
+    page(&signed_in, &query, (InvitationForm::default(), Faults::none())).await
+}
+
+pub(super) async fn invite(Administrator(signed_in): Administrator, Posted(typed): Posted<InvitationForm>) -> Page {
+    let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
+    let created = match signed_in.core().admin.create_user(signed_in.request(message)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return show_faults(&signed_in, &status, typed).await,
+    };
+    let text = format!(
+        "By this link {} sets a password. It is also sent to them, where this installation sends mail.",
+        typed.email.trim()
+    );
+    link_page(&signed_in, "Invitation link", text, created.link, created.expires_at.as_ref())
+}
+
+pub(super) async fn set_administrator(
+    Administrator(signed_in): Administrator,
+    Posted(UserForm { email, administrator, .. }): Posted<UserForm>,
+) -> Page {
+    let administrator = administrator == "true";
+    let message = v1::SetAdministratorRequest { email, administrator };
+    let user = match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
+        Ok(answer) => answer.into_inner().user,
+        Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
+    };
+    let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
+    if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
+        // The user is no administrator any more and must not see these pages.
+        return Ok(see_other("/console"));
+    }
+    let done = if administrator { "administrator-made" } else { "administrator-unmade" };
+    Ok(see_other(&format!("{USERS}?done={done}")))
+}
+
+pub(super) async fn confirm(
+    Administrator(signed_in): Administrator,
+    Posted(UserForm { email, .. }): Posted<UserForm>,
+) -> Page {
+    match signed_in.core().admin.confirm_user(signed_in.request(v1::ConfirmUserRequest { email })).await {
+        Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
+        Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
+    }
+}
+
+pub(super) async fn make_reset_link(
+    Administrator(signed_in): Administrator,
+    Posted(UserForm { email, keep_memberships, .. }): Posted<UserForm>,
+) -> Page {
+    let keep_memberships = keep_memberships.is_some();
+    let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
+    let created = match signed_in.core().admin.create_reset_link(signed_in.request(message)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
+    };
+    let effect = match (created.email_confirmed, created.ends_memberships) {
+        (true, _) => "",
+        (false, true) => {
+            " Nobody ever confirmed this e-mail, so somebody else may have signed up with it: with the new password the \
+             account leaves all its organizations."
+        }
+        (false, false) => " Nobody ever confirmed this e-mail. The link confirms it, and memberships stay.",
+    };
+    let text = format!(
+        "By this link {email} sets a new password. Hand it over to nobody else. When it is used, no other link of theirs works any more.{effect}"
+    );
+    link_page(&signed_in, "Reset link", text, created.link, created.expires_at.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actions(is_administrator: bool, is_confirmed: bool) -> [bool; 4] {
+        let (email, email_confirmed_at) = ("ada@example.com".to_owned(), is_confirmed.then(Timestamp::default));
+        let row = v1::User { email, administrator: is_administrator, email_confirmed_at, ..v1::User::default() };
+        let layout = Layout {
+            title: String::new(),
+            heading: String::new(),
+            csrf: String::new(),
+            once: String::new(),
+            user: None,
+            organizations: Vec::new(),
+            is_administrator: true,
+            unconfirmed: None,
+            sends_mail: false,
+            notice: None,
+            active: ACTIVE,
+        };
+        let page = UsersPage {
+            layout,
+            tab: USERS,
+            find: String::new(),
+            users: PageQuery::default().part(USERS, vec![row]),
+            faults: Faults::none(),
+            typed: InvitationForm::default(),
+        };
+        let text = page.render().unwrap();
+        ["Confirm e-mail:", "Remove as administrator:", "Make administrator:", "Reset link that keeps memberships for"]
+            .map(|label| text.contains(&format!("aria-label=\"{label} ada@example.com\"")))
+    }
+
+    #[test]
+    fn an_unconfirmed_administrator_can_be_confirmed_too() {
+        assert_eq!(actions(true, false), [true, true, false, true]);
+        assert_eq!(actions(true, true), [false, true, false, false]);
+        assert_eq!(actions(false, false), [true, false, false, true]);
+        assert_eq!(actions(false, true), [false, false, true, false]);
+    }
+}

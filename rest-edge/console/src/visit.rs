@@ -1,0 +1,311 @@
+//! The visitor of a page: cookies, session and CSRF tokens.
+
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue,
+    header::{COOKIE, HOST, ORIGIN, USER_AGENT},
+    request::Parts,
+};
+use sha2::Sha256;
+use thesis_net::{
+    services::{MemberSession, Services, Trusted},
+    trace::Trace,
+};
+use thesis_proto::{metadata, v1};
+use tonic::{Request, metadata::MetadataMap};
+
+use super::{Console, HOME, failure::Failed};
+
+const SESSION: HeaderName = HeaderName::from_static(metadata::SESSION);
+/// Limit in characters for the browser's name in calls of core.
+const MAX_USER_AGENT: usize = 300;
+const MAX_SESSION: usize = 256;
+/// Lifetime of the device cookie: 90 days, as long as core keeps the token.
+const DEVICE_SECONDS: u32 = 7_776_000;
+/// Length in characters of the cookie that guards the forms of visitors.
+const FORM_LENGTH: usize = 32;
+
+/// Names and attributes of the console's cookies. With https their names begin with `__Host-`: a browser then accepts
+/// them only from this host and by https, so no other host of the domain can plant one. The prefix demands the path
+/// `/`.
+#[derive(Clone, Copy)]
+pub(crate) struct Cookies {
+    /// True if browsers send the cookies only by https.
+    pub(super) is_secure: bool,
+}
+
+impl Cookies {
+    pub(crate) const fn session(self) -> &'static str {
+        if self.is_secure { "__Host-session" } else { "session" }
+    }
+
+    const fn form(self) -> &'static str {
+        if self.is_secure { "__Host-form" } else { "form" }
+    }
+
+    /// The header that sets a cookie until the browser closes; none if a cookie cannot carry the value.
+    pub(crate) fn set(self, name: &str, value: &str) -> Option<HeaderValue> {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
+        let mut header = HeaderValue::try_from(text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
+    /// The cookie by which core recognizes a browser in which the user has signed in before.
+    pub(crate) const fn device(self) -> &'static str {
+        if self.is_secure { "__Host-device" } else { "device" }
+    }
+
+    /// The header that keeps the device's token beyond the session; none if a cookie cannot carry the token.
+    pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
+        let until_closed = self.set(self.device(), token)?;
+        let text = format!("{}; Max-Age={DEVICE_SECONDS}", until_closed.to_str().ok()?);
+        let mut header = HeaderValue::try_from(text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
+    /// The header that deletes the session's cookie.
+    pub(crate) fn end_session(self) -> HeaderValue {
+        let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
+        let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::try_from(text).expect("it is ASCII")
+    }
+}
+
+/// The visitor and the origin of a request for a page.
+#[derive(Clone)]
+pub struct Visit {
+    pub(crate) console: Arc<Console>,
+    /// The session's token, if the browser sent one. The session may have ended.
+    pub(crate) session: Option<String>,
+    /// The device's token, if the browser sent one. Only core can validate it.
+    pub(crate) device: Option<String>,
+    pub(crate) address: IpAddr,
+    pub(crate) request_id: HeaderValue,
+    pub(crate) trace: Trace,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) path: String,
+    /// The value of the cookie that guards the forms of visitors.
+    form: String,
+    /// True if the browser does not have that cookie yet.
+    is_new: bool,
+    /// False if the request names another site as its origin.
+    pub(super) is_own: bool,
+}
+
+impl Visit {
+    pub(super) fn new(
+        console: &Arc<Console>,
+        address: IpAddr,
+        request_id: &HeaderValue,
+        trace: Trace,
+        head: &Parts,
+    ) -> Self {
+        let cookies = console.cookies();
+        let session = cookie(&head.headers, cookies.session(), is_token);
+        let device = cookie(&head.headers, cookies.device(), is_token);
+        let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
+        let is_new = session.is_none() && known.is_none();
+        let form = known.map_or_else(|| random(console), str::to_owned);
+        let user_agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        Self {
+            console: Arc::clone(console),
+            session: session.map(str::to_owned),
+            device: device.map(str::to_owned),
+            address,
+            request_id: request_id.clone(),
+            trace,
+            user_agent: user_agent.map(|name| name.chars().take(MAX_USER_AGENT).collect()),
+            path: head.uri.path_and_query().map_or(HOME, |path| path.as_str()).to_owned(),
+            form,
+            is_new,
+            is_own: is_own(head, console),
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Services {
+        &self.console.core
+    }
+
+    /// The token that every form must carry. Pages of other sites do not know it.
+    pub(crate) fn csrf(&self) -> String {
+        hex::encode(self.mac().finalize().into_bytes())
+    }
+
+    /// Checks a form's token in constant time.
+    pub(super) fn accepts(&self, csrf: &str) -> bool {
+        hex::decode(csrf).is_ok_and(|tag| self.mac().verify_slice(&tag).is_ok())
+    }
+
+    /// Names a form that does its work once, by the token in it; none for a form without one. Tokens are request ids, which
+    /// logs have. The session's part of the name is in no log and no store, so nobody derives a key from them.
+    pub(crate) fn once(&self, token: &str) -> Option<String> {
+        (!token.is_empty()).then(|| format!("{token}/{}", self.csrf()))
+    }
+
+    /// The key is the session's token, even of a session that has ended. So a sign-in invalidates earlier form tokens.
+    /// Visitors without a session use their form cookie as the key.
+    fn mac(&self) -> Hmac<Sha256> {
+        let key = self.session.as_deref().unwrap_or(&self.form);
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+        mac.update(b"console form");
+        mac
+    }
+
+    /// A call of core on behalf of the session's user. A visitor without a session sends an empty token, which core
+    /// refuses: a call without any token would count as an operator's.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let token = self.session.as_deref().unwrap_or_default();
+        let mut token = HeaderValue::try_from(token).expect("a token is printable");
+        token.set_sensitive(true);
+        let mut request = self.anonymous(message);
+        request.metadata_mut().as_mut().insert(SESSION, token);
+        request
+    }
+
+    /// A call of core for methods that need no session.
+    pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
+        self.trusted(message, None)
+    }
+
+    /// A call of a public service on behalf of the session's user, in an environment of a project.
+    pub(crate) fn request_in<T>(&self, project_id: &str, live: bool, message: T) -> Request<T> {
+        let token = self.session.clone().unwrap_or_default().into();
+        self.trusted(message, Some(MemberSession { token, project_id: project_id.to_owned(), live }))
+    }
+
+    fn trusted<T>(&self, message: T, member: Option<MemberSession>) -> Request<T> {
+        let mut extensions = Extensions::new();
+        extensions.insert(Trusted {
+            client_address: Some(self.address),
+            request_id: Some(self.request_id.clone()),
+            trace: Some(self.trace),
+            malformed: false,
+            member,
+        });
+        Request::from_parts(MetadataMap::new(), extensions, message)
+    }
+
+    /// Sets the cookie that guards forms for a new visitor.
+    pub(super) fn new_form_cookie(&self, cookies: Cookies) -> Option<HeaderValue> {
+        cookies.set(cookies.form(), &self.form).filter(|_| self.is_new)
+    }
+}
+
+/// The first acceptable value of a cookie. Other applications of the host may set cookies of the same name.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str, is_one: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let pairs = headers.get_all(COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    let mut texts = pairs.filter_map(|pair| std::str::from_utf8(pair.trim_ascii()).ok()?.split_once('='));
+    texts.find_map(|(key, value)| (key == name && is_one(value)).then_some(value))
+}
+
+/// True if a cookie's value can be a token.
+fn is_token(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=MAX_SESSION).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+fn random(console: &Console) -> String {
+    let mut bytes = [0; FORM_LENGTH / 2];
+    console.ids.fill(&mut bytes);
+    hex::encode(bytes)
+}
+
+/// False if the request names an origin other than this service.
+fn is_own(head: &Parts, console: &Console) -> bool {
+    let host = head.uri.authority().map(|authority| authority.as_str());
+    let host = host.or_else(|| head.headers.get(HOST).and_then(|value| value.to_str().ok()));
+    let is_host = |origin: &str| {
+        let plain = || origin.strip_prefix("http://").filter(|_| !console.is_secure);
+        let named = origin.strip_prefix("https://").or_else(plain);
+        named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
+    };
+    let own = console.public_url.as_str();
+    let mut origins = head.headers.get_all(ORIGIN).iter();
+    origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().expect("every request that reaches a page has its visit"))
+    }
+}
+
+/// A visit with a valid session.
+pub(crate) struct SignedIn {
+    pub(crate) visit: Visit,
+    pub(crate) account: v1::GetAccountResponse,
+}
+
+impl SignedIn {
+    /// Finds the user of a visit; none if nobody is signed in.
+    pub(crate) async fn find(visit: Visit) -> Result<Option<Self>, Failed> {
+        if visit.session.is_none() {
+            return Ok(None);
+        }
+        match visit.core().accounts.get_account(visit.request(v1::GetAccountRequest {})).await {
+            Ok(answer) => Ok(Some(Self { visit, account: answer.into_inner() })),
+            Err(status) => match Failed::from(status) {
+                Failed::SignIn(_) => Ok(None),
+                failed => Err(failed),
+            },
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Services {
+        self.visit.core()
+    }
+
+    /// A call of core on behalf of the user.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        self.visit.request(message)
+    }
+
+    /// The user's membership of an organization. For others the organization counts as missing.
+    pub(crate) fn membership(&self, organization_id: &str) -> Result<&v1::Membership, Failed> {
+        let is_it = |row: &&v1::Membership| row.organization.as_ref().is_some_and(|found| found.id == organization_id);
+        self.account.memberships.iter().find(is_it).ok_or_else(Failed::missing)
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.account.user.as_ref().is_some_and(|user| user.administrator)
+    }
+
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.account.user.as_ref().is_some_and(|user| user.email_confirmed_at.is_some())
+    }
+
+    pub(crate) fn email(&self) -> &str {
+        self.account.user.as_ref().map_or("", |user| &user.email)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for SignedIn {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let Ok(visit) = Visit::from_request_parts(parts, state).await;
+        // The sign-in cannot return to a posted form.
+        let next = if parts.method.is_safe() { visit.path.clone() } else { String::new() };
+        Self::find(visit).await?.ok_or(Failed::SignIn(next))
+    }
+}
+
+/// A visit of an administrator. For others the page counts as missing.
+pub(crate) struct Administrator(pub(crate) SignedIn);
+
+impl<S: Sync> FromRequestParts<S> for Administrator {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let signed_in = SignedIn::from_request_parts(parts, state).await?;
+        if signed_in.is_administrator() { Ok(Self(signed_in)) } else { Err(Failed::missing()) }
+    }
+}

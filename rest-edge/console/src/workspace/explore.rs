@@ -1,0 +1,34 @@
+//! The data that a project's keys can read: theses, profiles, tokens, and the verification of theses.
+
+mod chart;
+mod facts;
+mod profile;
+mod search;
+mod theses;
+mod thesis;
+mod token;
+mod verify;
+
+use axum::{Router, routing::get};
+use thesis_proto::error::{ApiError, ErrorCode};
+
+use crate::failure::Failed;
+
+const TAB: &str = "/explore";
+const THESES: &str = "/explore/theses";
+const VERIFY: &str = "/explore/verify";
+
+pub(super) fn routes() -> Router {
+    Router::new()
+        .route("/console/projects/{id}/{environment}/explore", get(search::show))
+        .route("/console/projects/{id}/{environment}/explore/theses", get(theses::show))
+        .route("/console/projects/{id}/{environment}/explore/theses/{thesis}", get(thesis::show))
+        .route("/console/projects/{id}/{environment}/explore/profiles/{reference}", get(profile::show))
+        .route("/console/projects/{id}/{environment}/explore/tokens/{reference}", get(token::show))
+        .route("/console/projects/{id}/{environment}/explore/verify", get(verify::show))
+}
+
+/// Turns an error into a failure. An invalid reference counts as a missing resource.
+fn missing(error: ApiError) -> Failed {
+    if error.code == ErrorCode::ValidationFailed { Failed::missing() } else { error.into() }
+}

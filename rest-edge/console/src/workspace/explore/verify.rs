@@ -1,0 +1,102 @@
+//! The form that verifies a thesis and explains its checks.
+
+mod verdict;
+
+use askama::Template;
+use thesis_proto::{error::ApiError, v1};
+use tonic::Status;
+
+use self::verdict::Verdict;
+use super::{TAB, VERIFY, token::candidates};
+use crate::{
+    Page,
+    form::Faults,
+    page_query::{PageQuery, link},
+    view::{Layout, render},
+    workspace::Workspace,
+};
+
+/// The fields of the form, as the API names them.
+const FIELDS: &[&str] = &["handle", "profile_id", "token", "chain", "created_after", "created_before", "contains"];
+
+#[derive(Template)]
+#[template(path = "verify.html")]
+struct VerifyPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    part: &'static str,
+    query: PageQuery,
+    verdict: Option<Verdict>,
+    /// Path and id of the thesis in the verdict.
+    thesis: Option<(String, String)>,
+    /// Path and id of the profile in the verdict.
+    profile: Option<(String, String)>,
+    /// Tokens that match an ambiguous reference: a text, and the link that verifies with this token.
+    candidates: Vec<(String, String)>,
+    faults: Faults,
+}
+
+fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
+    let mut read = query.reader();
+    let message = v1::VerifyThesisRequest {
+        handle: read.text("handle"),
+        profile_id: read.text("profile_id"),
+        token: read.text("token"),
+        chain: read.text("chain"),
+        created_after: read.time("created_after"),
+        created_before: read.time("created_before"),
+        // Spaces count in this text.
+        contains: read.exact("contains"),
+    };
+    read.finish(message)
+}
+
+async fn verify(workspace: &Workspace, query: &PageQuery) -> Result<v1::ThesisVerification, Status> {
+    let answer = workspace.core().theses.verify_thesis(workspace.request(request(query)?)).await?;
+    Ok(answer.into_inner().verification.unwrap_or_default())
+}
+
+/// The tokens that match an ambiguous reference, each with a link to the same verification.
+fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) -> Vec<(String, String)> {
+    let found = candidates(&ApiError::from_status(status)).into_iter();
+    let link_for = |id: &str| {
+        let value = |name: &'static str| match name {
+            "token" => (name, id),
+            "contains" => (name, query.exact(name)),
+            _ => (name, query.text(name)),
+        };
+        let params: Vec<_> = FIELDS.iter().copied().map(value).collect();
+        link(&workspace.path(VERIFY), &params)
+    };
+    found
+        .map(|token| (format!("{} on {}, {}", token.symbol, token.chain, token.address), link_for(&token.id)))
+        .collect()
+}
+
+pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
+    let (mut candidates, mut answer) = (Vec::new(), Ok(None));
+    if query.has_any(FIELDS) {
+        answer = verify(&workspace, &query).await.map(Some);
+    }
+    if let Err(status) = &answer {
+        candidates = candidate_links(&workspace, &query, status);
+    }
+    let (verified, faults) = Faults::of_query(answer)?;
+    let named = verified.as_ref();
+    let thesis = named.and_then(|verified| verdict::readable(verified).map(str::to_owned));
+    let profile = named.and_then(|verified| verified.profile_id.clone());
+    let page = VerifyPage {
+        layout: workspace.layout("Verify a thesis"),
+        tab: TAB,
+        part: VERIFY,
+        verdict: named.map(Verdict::of),
+        thesis: thesis.map(|id| (workspace.thesis_path(&id), id)),
+        profile: profile.map(|id| (workspace.profile_path(&id), id)),
+        candidates,
+        query,
+        workspace,
+        faults,
+    };
+    render(page.faults.status(), &page)
+}

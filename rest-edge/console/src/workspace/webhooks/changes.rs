@@ -1,0 +1,105 @@
+//! The forms that change a webhook.
+
+use axum::{extract::Path, response::Response};
+use prost_types::FieldMask;
+use serde::Deserialize;
+use thesis_proto::{names::parse_webhook_status, v1};
+use tonic::Status;
+
+use super::{
+    TAB, WebhookPath,
+    form::{TypedWebhook, faults_of},
+    secret,
+    show::{FormState, show_webhook},
+};
+use crate::{
+    Page,
+    failure::see_other,
+    form::{Faults, NoFields, Once, Posted},
+    page_query::PageQuery,
+    workspace::Workspace,
+};
+
+/// The form with a webhook's new status.
+#[derive(Deserialize)]
+pub(super) struct StatusForm {
+    #[serde(default)]
+    status: String,
+}
+
+/// Shows the webhook's page with the faults of a button.
+async fn show_faults(workspace: Workspace, id: &str, status: &Status) -> Page {
+    let shown = FormState { typed: None, faults: Faults::of(status)? };
+    show_webhook(workspace, id, &PageQuery::default(), shown).await
+}
+
+/// Redirects to the webhook's page with a notice.
+fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
+    see_other(&format!("{}?done={word}", workspace.webhook_path(id)))
+}
+
+pub(super) async fn edit(
+    workspace: Workspace,
+    Path((_, _, id)): WebhookPath,
+    Posted(typed): Posted<TypedWebhook>,
+) -> Page {
+    match workspace.core().webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
+        Ok(_) => Ok(done(&workspace, &id, "saved")),
+        Err(status) => {
+            let shown = FormState { faults: faults_of(&status)?, typed: Some(typed) };
+            show_webhook(workspace, &id, &PageQuery::default(), shown).await
+        }
+    }
+}
+
+pub(super) async fn set_status(
+    workspace: Workspace,
+    Path((_, _, id)): WebhookPath,
+    Posted(new): Posted<StatusForm>,
+) -> Page {
+    let message = v1::UpdateWebhookRequest {
+        id: id.clone(),
+        update_mask: Some(FieldMask { paths: vec!["status".to_owned()] }),
+        // Core refuses an unknown status.
+        status: parse_webhook_status(&new.status).unwrap_or_default().into(),
+        ..v1::UpdateWebhookRequest::default()
+    };
+    match workspace.core().webhooks.update_webhook(workspace.request(message)).await {
+        Ok(answer) => {
+            let webhook = answer.into_inner().webhook.unwrap_or_default();
+            let is_enabled = webhook.status() == v1::WebhookStatus::Enabled;
+            Ok(done(&workspace, &id, if is_enabled { "enabled" } else { "disabled" }))
+        }
+        Err(status) => show_faults(workspace, &id, &status).await,
+    }
+}
+
+pub(super) async fn rotate(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
+    let request = workspace.request_once(&sent.once, v1::RotateWebhookSecretRequest { id: id.clone() });
+    match workspace.core().webhooks.rotate_webhook_secret(request).await {
+        Ok(answer) => {
+            let rotated = answer.into_inner();
+            secret::show(workspace, rotated.webhook.unwrap_or_default(), rotated.secret, true)
+        }
+        Err(status) => show_faults(workspace, &id, &status).await,
+    }
+}
+
+pub(super) async fn send_test(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
+    let request = workspace.request_once(&sent.once, v1::TestWebhookRequest { id: id.clone() });
+    match workspace.core().webhooks.test_webhook(request).await {
+        Ok(answer) => {
+            let delivery = answer.into_inner().delivery.unwrap_or_default();
+            Ok(see_other(&format!("{}/deliveries/{}", workspace.webhook_path(&id), delivery.id)))
+        }
+        Err(status) => show_faults(workspace, &id, &status).await,
+    }
+}
+
+pub(super) async fn delete(workspace: Workspace, Path((_, _, id)): WebhookPath, _: Posted<NoFields>) -> Page {
+    let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
+    match workspace.core().webhooks.delete_webhook(request).await {
+        Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
+        Err(status) => show_faults(workspace, &id, &status).await,
+    }
+}

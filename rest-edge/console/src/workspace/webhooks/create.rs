@@ -1,0 +1,44 @@
+//! Creates a webhook.
+
+use askama::Template;
+
+use super::{
+    TAB,
+    form::{TypedWebhook, WebhookForm, faults_of},
+    secret,
+};
+use crate::{
+    Page,
+    form::Posted,
+    view::{Layout, render},
+    workspace::Workspace,
+};
+
+#[derive(Template)]
+#[template(path = "webhook_new.html")]
+struct NewPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    form: WebhookForm,
+}
+
+fn show_new(workspace: Workspace, form: WebhookForm) -> Page {
+    let page = NewPage { layout: workspace.layout("New webhook"), workspace, tab: TAB, form };
+    render(page.form.faults.status(), &page)
+}
+
+pub(super) async fn new(workspace: Workspace) -> Page {
+    show_new(workspace, WebhookForm::empty())
+}
+
+pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedWebhook>) -> Page {
+    let request = workspace.request_once(&typed.once, typed.new_webhook());
+    match workspace.core().webhooks.create_webhook(request).await {
+        Ok(answer) => {
+            let created = answer.into_inner();
+            secret::show(workspace, created.webhook.unwrap_or_default(), created.secret, false)
+        }
+        Err(status) => show_new(workspace, WebhookForm::again(&typed, faults_of(&status)?)),
+    }
+}

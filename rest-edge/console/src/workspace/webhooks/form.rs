@@ -1,0 +1,216 @@
+//! The form of a webhook.
+
+use prost_types::FieldMask;
+use serde::Deserialize;
+use thesis_proto::{
+    error::{ApiError, ErrorCode, FieldError},
+    time::{from_millis, to_millis},
+    v1,
+};
+use tonic::Status;
+
+use crate::{
+    failure::Failed,
+    form::Faults,
+    workspace::filters::{FilterFields, TypeBox},
+};
+
+const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
+const FILTERS: &str = "filters";
+/// The form shows filters up to this size in bytes.
+const MAX_FILTERS: usize = 4_096;
+
+/// The typed fields of a webhook's form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TypedWebhook {
+    url: String,
+    description: String,
+    /// The names of the ticked event types.
+    events: Vec<String>,
+    /// None if the form does not show the filters.
+    token: Option<String>,
+    handle: String,
+    chain: String,
+    /// The idempotency token of the form.
+    pub(super) once: String,
+    /// `updated_at` of the webhook that the form showed, in Unix milliseconds; 0 for a new one.
+    unchanged_since: i64,
+}
+
+impl TypedWebhook {
+    fn filter_fields(&self) -> FilterFields {
+        FilterFields {
+            types: self.events.clone(),
+            token: self.token.clone().unwrap_or_default(),
+            handle: self.handle.clone(),
+            chain: self.chain.clone(),
+        }
+    }
+
+    /// Trims the URL, because copied text often has spaces.
+    fn url(&self) -> Option<String> {
+        Some(self.url.trim().to_owned())
+    }
+
+    /// The description; none if the field is empty.
+    fn description(&self) -> Option<String> {
+        Some(self.description.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// The request that creates the webhook.
+    pub(super) fn new_webhook(&self) -> v1::CreateWebhookRequest {
+        let filter = self.filter_fields();
+        v1::CreateWebhookRequest {
+            url: self.url(),
+            events: filter.event_types(),
+            filters: filter.filters(),
+            description: self.description(),
+        }
+    }
+
+    /// The request that changes the webhook. Core refuses it if the webhook has changed since the form was rendered.
+    pub(super) fn changes(&self, id: &str) -> v1::UpdateWebhookRequest {
+        let filter = self.filter_fields();
+        let changed = CHANGED.into_iter().filter(|field| *field != FILTERS || self.token.is_some());
+        v1::UpdateWebhookRequest {
+            id: id.to_owned(),
+            update_mask: Some(FieldMask { paths: changed.map(str::to_owned).collect() }),
+            url: self.url(),
+            events: filter.event_types(),
+            filters: filter.filters(),
+            description: self.description(),
+            unchanged_since: Some(from_millis(self.unchanged_since)),
+            ..v1::UpdateWebhookRequest::default()
+        }
+    }
+}
+
+/// Reads the faults of a webhook's form from core's status.
+///
+/// # Errors
+/// As [`Faults::of`].
+pub(super) fn faults_of(status: &Status) -> Result<Faults, Failed> {
+    let error = ApiError::from_status(status);
+    if error.code != ErrorCode::WebhookUrlForbidden {
+        return Faults::of(status);
+    }
+    // Core reports this fault of the URL by a separate code.
+    let fault = FieldError::new("url", error.message);
+    Faults::of(&ApiError::validation(&[fault]).to_status(""))
+}
+
+pub(super) struct WebhookForm {
+    pub(super) url: String,
+    pub(super) description: String,
+    pub(super) filter: FilterFields,
+    pub(super) boxes: Vec<TypeBox>,
+    /// True if the form can edit the filters: they are short enough, and no value contains a comma.
+    pub(super) shows_filters: bool,
+    pub(super) faults: Faults,
+}
+
+impl WebhookForm {
+    fn new(url: String, description: String, filter: FilterFields, faults: Faults) -> Self {
+        Self { url, description, boxes: filter.boxes(), filter, shows_filters: true, faults }
+    }
+
+    pub(super) fn empty() -> Self {
+        let filter = FilterFields::of(&[v1::EventType::ThesisCreated], None);
+        Self::new(String::new(), String::new(), filter, Faults::none())
+    }
+
+    /// The form with the current values of a webhook.
+    pub(super) fn of(webhook: &v1::Webhook, faults: Faults) -> Self {
+        let types: Vec<_> = webhook.events().collect();
+        let filter = FilterFields::of(&types, webhook.filters.as_ref());
+        let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
+        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
+        let shows_filters = is_same && bytes <= MAX_FILTERS;
+        let description = webhook.description.clone().unwrap_or_default();
+        Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
+    }
+
+    /// The form with the typed values and their faults.
+    pub(super) fn again(typed: &TypedWebhook, faults: Faults) -> Self {
+        let shows_filters = typed.token.is_some();
+        Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
+    }
+
+    /// The fault of the ticked boxes.
+    pub(super) fn events_fault(&self) -> Option<&str> {
+        let fault = self.faults.field("events")?;
+        // Core's message is about a list, not about boxes.
+        Some(if self.filter.types.is_empty() { "Tick at least one." } else { fault })
+    }
+}
+
+/// The webhook's `updated_at` in Unix milliseconds, which its form sends back.
+pub(super) fn revision(webhook: &v1::Webhook) -> i64 {
+    webhook.updated_at.as_ref().map_or(0, to_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn typed() -> TypedWebhook {
+        TypedWebhook {
+            url: " https://a.example/hook ".to_owned(),
+            description: "  ".to_owned(),
+            events: vec!["thesis.created".to_owned(), "token.activity".to_owned()],
+            token: Some("$RUN, tk_1".to_owned()),
+            unchanged_since: 1_795_442_700_123,
+            ..TypedWebhook::default()
+        }
+    }
+
+    #[test]
+    fn a_form_becomes_a_webhook() {
+        let new = typed().new_webhook();
+        assert_eq!((new.url.as_deref(), new.description.as_deref()), (Some("https://a.example/hook"), None));
+        assert_eq!(new.events, [v1::EventType::ThesisCreated, v1::EventType::TokenActivity].map(i32::from));
+        assert_eq!(new.filters.unwrap().token, ["$RUN", "tk_1"]);
+    }
+
+    #[test]
+    fn a_form_becomes_a_change_of_what_it_showed() {
+        let changes = typed().changes("wh_1");
+        // The mask names empty fields too, so core clears them.
+        assert_eq!(changes.update_mask.unwrap().paths, CHANGED);
+        assert_eq!((&*changes.id, changes.description), ("wh_1", None));
+        let webhook = v1::Webhook { updated_at: changes.unchanged_since, ..v1::Webhook::default() };
+        assert_eq!(revision(&webhook), 1_795_442_700_123);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_typed_stay_as_they_are() {
+        let of = |token: &[String]| {
+            let filters = v1::EventFilters { token: token.to_vec(), ..v1::EventFilters::default() };
+            WebhookForm::of(&v1::Webhook { filters: Some(filters), ..v1::Webhook::default() }, Faults::none())
+        };
+        assert!(of(&[]).shows_filters && of(&["$RUN".to_owned(), "tk_1".to_owned()]).shows_filters);
+        for token in [&["a,b".to_owned()][..], &[" x".to_owned()], &vec!["x".repeat(200); 50]] {
+            assert!(!of(token).shows_filters, "{token:?}");
+        }
+        let changes = TypedWebhook { token: None, ..typed() }.changes("wh_1");
+        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
+    }
+
+    #[test]
+    fn faults_are_shown_at_their_field() {
+        let message = "this URL cannot receive webhooks: its port is not allowed; use 443";
+        let error = ApiError::new(ErrorCode::WebhookUrlForbidden, message).with_details(json!({ "reason": "port" }));
+        let faults = faults_of(&error.to_status("")).unwrap();
+        let shown = "This URL cannot receive webhooks: its port is not allowed; use 443.";
+        assert_eq!((faults.field("url"), faults.status()), (Some(shown), StatusCode::UNPROCESSABLE_ENTITY));
+        let listed = ApiError::validation(&[FieldError::new("events", "must have 1 to 10 items")]).to_status("");
+        let form = |typed: &TypedWebhook| WebhookForm::again(typed, faults_of(&listed).unwrap());
+        assert_eq!(form(&TypedWebhook::default()).events_fault(), Some("Tick at least one."));
+        assert_eq!(form(&typed()).events_fault(), Some("Must have 1 to 10 items."));
+        assert_eq!(WebhookForm::empty().events_fault(), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! The page of one webhook.
+
+use askama::Template;
+use axum::extract::Path;
+use thesis_proto::v1;
+
+use super::{
+    TAB, WebhookPath,
+    form::{TypedWebhook, WebhookForm, revision},
+};
+use crate::{
+    Page,
+    form::Faults,
+    page_query::PageQuery,
+    view::{Layout, render},
+    workspace::{
+        Workspace,
+        deliveries::{self, DeliveryLog},
+    },
+};
+
+/// The notices after a change, by the word in `?done=`.
+const DONE: &[(&str, &str)] = &[
+    ("saved", "The webhook is saved."),
+    ("enabled", "The webhook is enabled. New events that match are delivered."),
+    ("disabled", "The webhook is disabled. It gets no new events."),
+];
+
+#[derive(Template)]
+#[template(path = "webhook.html")]
+struct WebhookPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    webhook: v1::Webhook,
+    form: WebhookForm,
+    /// The webhook's `updated_at`, in Unix milliseconds.
+    revision: i64,
+    log: DeliveryLog,
+}
+
+/// The state of the forms on a webhook's page.
+pub(super) struct FormState {
+    /// The typed fields, if the form failed.
+    pub(super) typed: Option<TypedWebhook>,
+    /// The faults of the submitted form or button.
+    pub(super) faults: Faults,
+}
+
+pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQuery, shown: FormState) -> Page {
+    let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
+    let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
+    let log = deliveries::log(&workspace, &webhook.id, query).await?;
+    let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
+    let form = match &shown.typed {
+        Some(typed) => WebhookForm::again(typed, shown.faults),
+        None => WebhookForm::of(&webhook, shown.faults),
+    };
+    let page = WebhookPage {
+        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(query.text("done"), DONE),
+        tab: TAB,
+        workspace,
+        form,
+        revision: revision(&webhook),
+        webhook,
+        log,
+    };
+    render(status, &page)
+}
+
+pub(super) async fn show(workspace: Workspace, Path((_, _, id)): WebhookPath, query: PageQuery) -> Page {
+    show_webhook(workspace, &id, &query, FormState { typed: None, faults: Faults::none() }).await
+}
