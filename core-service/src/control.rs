@@ -39,7 +39,6 @@ use crate::{
     },
 };
 
-/// Name of the control log.
 pub const CONTROL_LOG: &str = "control";
 
 /// Name of the projection into rows, from which a start loads.
@@ -58,7 +57,6 @@ const FALLBACK_READ_MS: i64 = 700;
 /// Age from which the state is not used without a check of the log, in milliseconds.
 const CURRENT_MS: i64 = 5_000;
 
-/// The control log with its state.
 pub struct Control {
     backend: SharedBackend,
     log: LogStore,
@@ -114,32 +112,26 @@ impl Control {
     }
 
     /// Signals every change that this replica learns of.
-    #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
     /// True if the log was checked lately. Otherwise a key may be revoked without this replica knowing.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         self.backend.is_exclusive() || self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed) <= CURRENT_MS
     }
 
     /// The last entry of the log that this replica knows.
-    #[must_use]
     pub fn head(&self) -> u64 {
         self.state.read().head
     }
 
     /// Milliseconds since the state was last known to be whole; 0 where no other core can change it.
-    #[must_use]
     pub fn age_ms(&self) -> i64 {
         let age = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
         if self.backend.is_exclusive() { 0 } else { age }
     }
 
-    /// Notifies of changes of [`Control::is_current`].
-    #[must_use]
     pub fn current(&self) -> watch::Receiver<bool> {
         self.current.subscribe()
     }
@@ -186,7 +178,6 @@ impl Control {
         self.entry_notified.notify_one();
     }
 
-    /// Notes whether the notifications of every other core arrive.
     pub fn set_all_connected(&self, all_connected: bool) {
         self.all_connected.store(all_connected, Ordering::Relaxed);
     }
@@ -204,7 +195,6 @@ impl Control {
     }
 
     /// True if other replicas can change the log.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         !self.backend.is_exclusive()
     }
@@ -259,9 +249,6 @@ impl Control {
 
     /// Decides changes on the newest state and appends them, all or none, as the act of an actor. `decide` is called
     /// again when another replica was faster. It may decide for no change.
-    ///
-    /// # Errors
-    /// The error of `decide`, or when the store does not answer.
     pub async fn change<T>(
         self: &Arc<Self>,
         act: Act,

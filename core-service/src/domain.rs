@@ -1,23 +1,24 @@
 //! Types and rules. No async, no driver, no transport. What is stored derives its protobuf form here, so that a row, a
-//! log entry and the rule over it are one type.
+//! log entry and the rule over it are one type. Entries and their rows derive serde too, for exports: JSON with the
+//! same bytes and the same errors from elsewhere takes a mirror of each of these types.
 
-pub mod abuse;
+pub(crate) mod abuse;
 pub mod account;
 pub mod control;
 pub mod dataset;
 pub mod delivery;
-pub mod derivation;
+pub(crate) mod derivation;
 pub mod entry;
-pub mod handle;
+pub(crate) mod handle;
 pub mod id;
 pub(crate) mod id_kind;
-pub mod list_cursor;
-pub mod member_key;
-pub mod observation;
+pub(crate) mod list_cursor;
+pub(crate) mod member_key;
+pub(crate) mod observation;
 pub mod operation;
 pub mod plan;
-pub mod reference;
-pub mod retry;
+pub(crate) mod reference;
+pub(crate) mod retry;
 pub mod row;
-pub mod scope;
+pub(crate) mod scope;
 pub mod window;

@@ -19,7 +19,6 @@ use crate::{
 
 /// Interval between two measurements.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Timeout of reading the head of a log.
 const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kinds of datasets, as metrics name them.
@@ -42,7 +41,6 @@ struct Followers {
     search: FollowerLag,
 }
 
-/// Measures until the core stops.
 pub(crate) async fn run(core: Arc<Core>) {
     let mut every = interval(POLL_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);

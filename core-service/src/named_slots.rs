@@ -15,10 +15,7 @@ pub(crate) struct TakenSlots {
 }
 
 impl NamedSlots {
-    /// Takes a slot of each name, or none at all.
-    ///
-    /// # Errors
-    /// Returns the index of the first name whose limit is reached.
+    /// Takes a slot of each name, or none at all. The error is the index of the first name whose limit is reached.
     pub(crate) fn take_slots(&self, limits: impl Into<Vec<(String, usize)>>) -> Result<TakenSlots, usize> {
         let limits = limits.into();
         let mut taken = self.0.lock();

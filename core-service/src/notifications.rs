@@ -28,7 +28,6 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Waits for the next notification.
     pub async fn next(&self) -> v1::NewsResponse {
         self.notify.notified().await;
         let Unsent { logs, control, queues } = take(&mut *self.unsent.lock());
@@ -71,7 +70,6 @@ impl Notifications {
         });
     }
 
-    /// Notifies that the control log has a new entry.
     pub fn control_changed(&self) {
         self.notify_all(|unsent| unsent.control = true);
     }

@@ -20,20 +20,17 @@ const MAX_DELIVERIES: usize = 50_000;
 pub struct PendingDelivery {
     /// The delivery; its row is in its queue.
     pub delivery: Delivery,
-    /// The event as JSON.
     pub body: Bytes,
 }
 
 /// Hints that the dispatcher has not read yet.
 #[derive(Debug, Default)]
 pub struct PendingHints {
-    /// New deliveries.
     pub deliveries: Vec<PendingDelivery>,
     /// Webhooks with new rows in their queues, and the earliest due time of these.
     pub queues: HashMap<String, i64>,
 }
 
-/// Hands hints to the dispatcher.
 #[derive(Debug, Default)]
 pub struct QueueHints {
     hints: Mutex<PendingHints>,
@@ -95,7 +92,6 @@ impl QueueHints {
         }
     }
 
-    /// True if this core hands out a shard's attempts.
     pub fn serves(&self, shard: i64) -> bool {
         self.shards.load(Ordering::Relaxed) & (1 << shard) != 0
     }

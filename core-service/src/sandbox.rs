@@ -80,7 +80,6 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
 }
 
 /// A profile and a token of the sandbox, for synthetic events.
-#[must_use]
 pub fn a_profile_and_token() -> (Profile, Token) {
     let seed = SandboxSeed { at: FIRST_ACCOUNT_MS };
     (profile(0, seed), token(0, seed))

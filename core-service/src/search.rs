@@ -53,10 +53,10 @@ use tantivy::{
 use tokio::sync::{Notify, watch};
 
 use self::{
-    best::{Best, Order, Rank, highest},
+    best::{Best, Rank, highest},
     cancel::Cancellable,
     compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
-    schema::{Fields, Kind, Terms, VERSION, WORDS},
+    schema::{Fields, Terms, VERSION, WORDS},
     turns::Turns,
     words::WordTokenizer,
     writer::Writer,
@@ -66,10 +66,14 @@ use crate::domain::{
     entry::SequencedEntry,
 };
 
-pub use self::cancel::Cancellation;
-pub use self::filter::{ListedThesis, SearchFilter};
-pub use self::near::NearMatches;
-pub use self::syntax::{ParsedSearch, parse};
+pub use self::{
+    best::Order,
+    cancel::Cancellation,
+    filter::{ListedThesis, SearchFilter},
+    near::NearMatches,
+    schema::Kind,
+    syntax::{ParsedSearch, parse},
+};
 
 /// Memory budget for documents that are not written yet, in bytes.
 const WRITER_MEMORY_BYTES: usize = 20_000_000;
@@ -77,7 +81,6 @@ const WRITER_MEMORY_BYTES: usize = 20_000_000;
 /// Failures of the index. No data is lost: the index is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The index itself failed.
     #[error("the search index failed: {0}")]
     Index(#[from] TantivyError),
     /// The folder of the index cannot be used.
@@ -92,10 +95,8 @@ pub enum SearchError {
     /// A prefix of a search matches too many words.
     #[error("the prefix `{0}*` matches too many words")]
     TooBroad(String),
-    /// The search was cancelled before its end.
     #[error("the search was cancelled")]
     Cancelled,
-    /// Some files of the index differ from the written ones.
     #[error("files of the search index are damaged")]
     Damaged,
 }
@@ -103,7 +104,6 @@ pub enum SearchError {
 /// The last indexed entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogMark {
-    /// Its sequence number.
     pub seq: u64,
     /// Its id, which shows that the log is the same.
     pub id: String,
@@ -119,7 +119,6 @@ struct CommitNote {
     marks: Marks,
 }
 
-/// The search index.
 pub struct SearchIndex {
     fields: Fields,
     reader: IndexReader,
@@ -137,9 +136,6 @@ pub struct SearchIndex {
 
 impl SearchIndex {
     /// Opens the index in a folder, or creates one in memory. A damaged index or another version is deleted.
-    ///
-    /// # Errors
-    /// Fails when the folder cannot be used, or another process uses it.
     pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
         let (fields, schema) = Fields::new();
         let Some(dir) = dir else {
@@ -193,10 +189,7 @@ impl SearchIndex {
     }
 
     /// Indexes a dataset's entries in order, and skips entries up to its position. Searches see them after the next
-    /// commit. This blocks.
-    ///
-    /// # Errors
-    /// Fails when the index fails; uncommitted entries must then be applied again.
+    /// commit. This blocks. After an error, uncommitted entries must be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
@@ -210,10 +203,8 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Makes searches see the applied entries. This blocks for some tens of milliseconds.
-    ///
-    /// # Errors
-    /// Fails when the index fails; uncommitted entries must then be applied again.
+    /// Makes searches see the applied entries. This blocks for some tens of milliseconds. After an error, uncommitted
+    /// entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let note = serde_json::to_string(&CommitNote { version: VERSION, marks: writer.marks.clone() })?;
@@ -236,51 +227,18 @@ impl SearchIndex {
         Ok(done?)
     }
 
-    /// Finds the ids of the theses that match a search, the best match or the newest first.
-    pub fn theses(
-        &self,
-        view: &View,
-        parsed: &ParsedSearch,
-        narrow: &SearchFilter,
-        newest: bool,
-        limit: usize,
-    ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        let order = if newest { Order::Newest } else { Order::Relevance };
-        let best = Best::new(order, None, limit);
-        Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(parsed), narrow, best)?))
-    }
-
-    /// Finds the ids of the profiles that match a search. Profiles with exactly that handle come first.
-    pub fn profiles(
-        &self,
-        view: &View,
-        parsed: &ParsedSearch,
-        narrow: &SearchFilter,
-        limit: usize,
-    ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        self.by_relevance(Kind::Profile, view, parsed, narrow, limit)
-    }
-
-    /// Finds the ids of the tokens that match a search. Tokens with exactly that symbol or address come first.
-    pub fn tokens(
-        &self,
-        view: &View,
-        parsed: &ParsedSearch,
-        narrow: &SearchFilter,
-        limit: usize,
-    ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        self.by_relevance(Kind::Token, view, parsed, narrow, limit)
-    }
-
-    fn by_relevance(
+    /// Finds the ids of the rows of a kind that match a search. By relevance, profiles with exactly that handle and
+    /// tokens with exactly that symbol or address come first.
+    pub fn find(
         &self,
         kind: Kind,
         view: &View,
         parsed: &ParsedSearch,
         narrow: &SearchFilter,
+        order: Order,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        Ok(ids(kind, self.best(view, kind, Some(parsed), narrow, Best::new(Order::Relevance, None, limit))?))
+        Ok(ids(kind, self.best(view, kind, Some(parsed), narrow, Best::new(order, None, limit))?))
     }
 
     /// Lists theses in the order of likes (unknown likes last), then time, then id, all descending, after the given

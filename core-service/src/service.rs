@@ -28,33 +28,25 @@ pub struct Core {
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
     /// The source of live data; none if this core follows no upstream.
-    pub upstream: Option<Arc<Upstream>>,
-    /// Observations that clients push.
-    pub pushes: Pushes,
+    pub(crate) upstream: Option<Arc<Upstream>>,
+    pub(crate) pushes: Pushes,
     /// The search index.
     pub search: Arc<SearchIndex>,
     /// Permits for searches of near names.
-    pub near_searches: Arc<Semaphore>,
-    /// Stored responses of idempotency keys.
-    pub idempotency: Idempotency,
-    /// Hands out due attempts.
-    pub dispatcher: Arc<Dispatcher>,
-    /// The cores that are alive.
-    pub members: Arc<Members>,
+    pub(crate) near_searches: Arc<Semaphore>,
+    pub(crate) idempotency: Idempotency,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) members: Arc<Members>,
     /// The other cores.
     pub peers: Arc<Peers>,
     /// The limit of open streams per project.
-    pub slots: Arc<StreamSlots>,
-    /// The streams that are open at this core.
-    pub open_streams: Arc<OpenStreams>,
-    /// Passwords, sessions and mail.
-    pub accounts: Accounts,
-    /// Usage counts of keys.
-    pub key_usage: Arc<KeyUsage>,
+    pub(crate) slots: Arc<StreamSlots>,
+    pub(crate) open_streams: Arc<OpenStreams>,
+    pub(crate) accounts: Accounts,
+    pub(crate) key_usage: Arc<KeyUsage>,
     /// The link that creates the first administrator, if there is none at the start.
     pub set_up_link: OnceLock<SecretString>,
-    /// Checks the URLs of webhooks.
-    pub urls: UrlVetter,
+    pub(crate) urls: UrlVetter,
     /// Cancelled when the core stops.
     pub stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -63,9 +55,6 @@ pub struct Core {
 impl Core {
     /// Runs work that changes state. Once started, it continues to its end although its caller may give up. While the
     /// store is unavailable no work starts: it could only wait for the store, and there may be many callers.
-    ///
-    /// # Errors
-    /// Fails with the errors of the work, or if the work panics.
     pub(crate) async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,

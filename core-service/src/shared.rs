@@ -7,6 +7,8 @@ use tokio::sync::Semaphore;
 
 use crate::{
     control::Control,
+    domain::id,
+    error::Result,
     keys::key_ring::KeyRing,
     notifications::Notifications,
     queue_hints::{PendingDelivery, QueueHints},
@@ -21,45 +23,51 @@ use crate::{
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Maximum number of tokens whose theses are read at the same time for derived events. Appends find the store free.
-pub const MAX_TOKEN_READS: usize = 16;
+const MAX_TOKEN_READS: usize = 16;
 
 /// Stores and tools that the use cases share.
 pub struct Shared {
-    /// The store.
     pub backend: SharedBackend,
-    /// The logs in it.
     pub log: LogStore,
-    /// Their generation.
     pub generation: Generation,
-    /// The rows in it.
     pub theses: ThesisStore,
-    /// The index of events: their log and sequence number.
     pub events: EventIndex,
-    /// The deliveries in it.
     pub deliveries: DeliveryStore,
-    /// Organizations, projects, keys, webhooks.
     pub control: Arc<Control>,
-    /// The keys derived from the secret.
     pub keys: KeyRing,
-    /// Hints to the dispatcher about queues with new rows.
     pub hints: QueueHints,
-    /// Notifications to the other cores.
     pub notifications: Arc<Notifications>,
     /// Permits to read a token's theses beside a writer.
     pub token_reads: Arc<Semaphore>,
-    /// This core's name.
     pub replica: String,
-    /// The time.
     pub clock: SharedClock,
-    /// Randomness.
     pub ids: SharedIdSource,
 }
 
 impl Shared {
-    /// Creates deliveries and notifies the cores that hand them out.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer. The caller may try again: a repeat loses nothing and changes nothing.
+    /// Loads the control state and the generation, and names the core.
+    pub async fn load(backend: SharedBackend, keys: KeyRing, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
+        let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
+        Ok(Self {
+            replica: if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) },
+            log: LogStore::new(Arc::clone(&backend)),
+            generation: Generation::load(backend.as_ref(), ids.as_ref()).await?,
+            theses: ThesisStore::new(Arc::clone(&backend)),
+            events: EventIndex::new(Arc::clone(&backend)),
+            deliveries: DeliveryStore::new(Arc::clone(&backend)),
+            notifications: Arc::clone(&control.notifications),
+            control,
+            keys,
+            hints: QueueHints::default(),
+            token_reads: Arc::new(Semaphore::new(MAX_TOKEN_READS)),
+            clock,
+            ids,
+            backend,
+        })
+    }
+
+    /// Creates deliveries and notifies the cores that hand them out. After an error the caller may try again: a repeat
+    /// loses nothing and changes nothing.
     pub async fn create_deliveries(&self, pending: Vec<PendingDelivery>, now_ms: i64) -> StoreResult<()> {
         let deliveries: Vec<_> = pending.iter().map(|pending| &pending.delivery).collect();
         self.deliveries.create(&deliveries, now_ms).await?;

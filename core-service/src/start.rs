@@ -26,9 +26,8 @@ use crate::{
         open_streams::OpenStreams,
     },
     accounts::{AccountSettings, Accounts},
-    control::Control,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
-    domain::{dataset::Dataset, id, operation::Features, plan::Plans},
+    domain::{dataset::Dataset, operation::Features, plan::Plans},
     error::Result,
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     keys::key_ring::KeyRing,
@@ -42,7 +41,6 @@ use crate::{
         missing::MAX_NEAR_SEARCHES,
         stream_tickets,
     },
-    queue_hints::QueueHints,
     replicas::{
         members::Members,
         peers::{Dial, OnNotification, Peers, over_grpc},
@@ -54,11 +52,8 @@ use crate::{
         follow::{Follower, follow},
     },
     service::Core,
-    shared::{MAX_TOKEN_READS, Shared},
+    shared::Shared,
     store::{SharedBackend, observed::ObservedStore},
-    tables::{
-        deliveries::DeliveryStore, events::EventIndex, generation::Generation, log::LogStore, theses::ThesisStore,
-    },
 };
 
 /// Interval at which the limits drop ended windows.
@@ -105,9 +100,6 @@ pub struct CoreSettings {
 impl Core {
     /// Starts a core on a store: loads the control state, creates the sandbox and the bootstrap keys once, and starts
     /// the tasks.
-    ///
-    /// # Errors
-    /// Fails if the store does not answer or a setting is wrong.
     pub async fn start(
         backend: SharedBackend,
         settings: CoreSettings,
@@ -136,36 +128,20 @@ impl Core {
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
         let keys = KeyRing::new(settings.secret_key.expose_secret(), Arc::clone(&ids));
-        let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
-        let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
-        let shared = Arc::new(Shared {
-            log: LogStore::new(Arc::clone(&backend)),
-            generation: Generation::load(backend.as_ref(), ids.as_ref()).await?,
-            theses: ThesisStore::new(Arc::clone(&backend)),
-            events: EventIndex::new(Arc::clone(&backend)),
-            deliveries: DeliveryStore::new(Arc::clone(&backend)),
-            control: Arc::clone(&control),
-            keys: keys.clone(),
-            hints: QueueHints::default(),
-            notifications: Arc::clone(&control.notifications),
-            token_reads: Arc::new(Semaphore::new(MAX_TOKEN_READS)),
-            replica: replica.clone(),
-            clock: Arc::clone(&clock),
-            ids: Arc::clone(&ids),
-            backend: Arc::clone(&backend),
-        });
+        let shared = Arc::new(Shared::load(backend, keys.clone(), Arc::clone(&clock), Arc::clone(&ids)).await?);
+        let (backend, control, replica) = (&shared.backend, &shared.control, &shared.replica);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let dial = dial.unwrap_or_else(|| {
             over_grpc(settings.core_authorities, settings.service_token.clone(), Arc::clone(&clock))
         });
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
-        let limits = Limits::new(&backend, &replica);
-        let members = Members::new(Arc::clone(&backend), Arc::clone(&clock), replica, settings.advertise_url);
+        let limits = Limits::new(backend, replica);
+        let members = Members::new(Arc::clone(backend), Arc::clone(&clock), replica.clone(), settings.advertise_url);
         members.send_heartbeat().await?;
         let peers = Peers::new(Arc::clone(&members), dial);
-        let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
-        let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
+        let slots = StreamSlots::new(Arc::clone(backend), Arc::clone(&members));
+        let gate = Gate::new(Arc::clone(control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
         let datasets = Datasets::new(Arc::clone(&shared), Arc::clone(&peers), stop.clone(), tasks.clone());
         let upstream = settings
             .upstream
@@ -173,16 +149,16 @@ impl Core {
         let has_set_up = settings.accounts.set_up;
         let core = Arc::new(Self {
             accounts: Accounts::new(settings.accounts)?,
-            key_usage: Arc::new(KeyUsage::new(Arc::clone(&backend), shared.replica.clone())),
+            key_usage: Arc::new(KeyUsage::new(Arc::clone(backend), replica.clone())),
             set_up_link: OnceLock::new(),
-            open_streams: OpenStreams::new(Arc::clone(&gate), control, clock),
+            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), clock),
             gate,
             datasets,
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
             near_searches: Arc::new(Semaphore::new(MAX_NEAR_SEARCHES)),
-            idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
+            idempotency: Idempotency::new(Arc::clone(backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
             slots,
             members,
@@ -196,20 +172,25 @@ impl Core {
         if has_set_up && let Some(link) = set_up_link(&core).await? {
             core.set_up_link.get_or_init(|| link.into());
         }
-        if core.shared.backend.is_exclusive() {
-            core.datasets.recover().await?;
-        }
-        if settings.sandbox_fixtures {
-            sandbox::seed(&core.shared, &core.datasets).await?;
-        }
-        for dataset in [Dataset::Live, Dataset::Sandbox] {
-            core.search.request_dataset(&dataset);
-        }
+        core.prepare_datasets(settings.sandbox_fixtures).await?;
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
     }
 
-    /// Creates the follower that keeps the search index up to date.
+    /// Finishes what an earlier process began in the datasets, and fills an empty sandbox.
+    async fn prepare_datasets(&self, sandbox_fixtures: bool) -> Result<()> {
+        if self.shared.backend.is_exclusive() {
+            self.datasets.recover().await?;
+        }
+        if sandbox_fixtures {
+            sandbox::seed(&self.shared, &self.datasets).await?;
+        }
+        for dataset in [Dataset::Live, Dataset::Sandbox] {
+            self.search.request_dataset(&dataset);
+        }
+        Ok(())
+    }
+
     pub(crate) fn follower(&self) -> Follower {
         Follower {
             index: Arc::clone(&self.search),
@@ -269,7 +250,6 @@ impl Core {
         self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
     }
 
-    /// Returns the handler of notifications from other cores.
     fn notification_handler(self: &Arc<Self>) -> OnNotification {
         let core = Arc::downgrade(self);
         Arc::new(move |notification| {

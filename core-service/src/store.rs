@@ -4,7 +4,7 @@
 //! repositories above give the tables their meaning; they are written once for both backends.
 
 pub mod embedded;
-pub mod observed;
+pub(crate) mod observed;
 pub mod schema;
 pub mod scylla;
 
@@ -322,9 +322,6 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Writes `records`, which note a backup, then begins a backup of the whole store, these records included. The
     /// backup has the time of its begin. If no backup begins, no record is written.
-    ///
-    /// # Errors
-    /// Fails when the store cannot be read or written.
     async fn backup(&self, _created_at_ms: i64, _records: Vec<Change>) -> StoreResult<Backup> {
         Ok(Backup::Elsewhere)
     }

@@ -26,7 +26,45 @@ pub mod theses;
 pub mod unfinished;
 pub mod upstream;
 
+use bytes::Bytes;
+use prost::Message;
+
+use crate::store::{
+    ConditionalWrite, Consistency, Expect, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+};
+
 /// Hashes a name to a shard from 0 up to, and without, the number of shards.
 fn shard_of_name(name: &str, shards: i64) -> i64 {
     name.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % shards)
+}
+
+/// Decodes a stored message. `what` names the row in the error.
+fn decode_message<M: Message + Default>(body: Bytes, what: &str) -> StoreResult<M> {
+    M::decode(body).map_err(|error| StoreError::Damaged(format!("{what}: {error}")))
+}
+
+/// Reads a message, with the version of its row.
+async fn read_message<M: Message + Default>(
+    backend: &SharedBackend,
+    table: &'static Table,
+    key: &[Value],
+    consistency: Consistency,
+    what: &str,
+) -> StoreResult<Option<(i64, M)>> {
+    let row = backend.get(table, key, consistency).await?;
+    row.map(|row| Ok((row.version, decode_message(row.body, what)?))).transpose()
+}
+
+/// Replaces the only row of a partition if it still has this version, or is new. Returns whether it was written.
+async fn replace_row(
+    backend: &SharedBackend,
+    table: &'static Table,
+    partition: Vec<Value>,
+    before: Option<i64>,
+    body: Bytes,
+    ttl: Option<u32>,
+) -> StoreResult<bool> {
+    let (expect, version) = (before.map_or(Expect::Absent, Expect::Version), before.unwrap_or(0) + 1);
+    let write = ConditionalWrite { clustering: Vec::new(), expect, version, body: Some(body) };
+    backend.transact(Transaction { table, partition, writes: vec![write], ttl }).await
 }

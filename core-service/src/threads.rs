@@ -21,7 +21,6 @@ pub(crate) struct Threads {
 /// The reason why a pool did not run a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotRun {
-    /// The queue is full.
     #[error("too much work waits")]
     Full,
     /// The work panicked, or no thread is left.
@@ -47,9 +46,6 @@ impl Threads {
     }
 
     /// Runs work on one of the threads, unless its caller has given up by then.
-    ///
-    /// # Errors
-    /// Fails if too much work waits, or when the work panicked.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRun> {
         let (answer, answered) = oneshot::channel();
         let job = move || {

@@ -41,9 +41,9 @@ pub use self::{
     bodies::{Bodies, BodyError},
     connections::Room,
     counted::{begin_refused, count_refused},
-    handler::{ConnectionCalls, ReadyResponse, RefusedRequest, ServiceHandler, UnattendedResponse},
+    handler::{ConnectionCalls, ServiceHandler},
     metered::Metered,
-    open_request::MeteredBody,
+    open_request::{MeteredBody, ReadyResponse, RefusedRequest, UnattendedResponse},
     takeover::{Socket, Takeover},
     wire::Wire,
 };

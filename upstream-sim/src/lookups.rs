@@ -22,12 +22,10 @@ use tokio::time::sleep;
 use crate::{
     Faults,
     response::{Refused, rendered},
-    shared::{Shared, Sim},
+    shared::{LOOKUPS, Shared, Sim},
     world::World,
 };
 
-/// Number of kinds of lookups.
-pub(crate) const LOOKUPS: usize = 7;
 /// Time for the first half of a response to leave before the connection breaks.
 const FIRST_HALF: Duration = Duration::from_millis(20);
 

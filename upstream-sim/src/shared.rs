@@ -12,10 +12,12 @@ use crate::{
     Faults, Options,
     dice::Dice,
     feed::Log,
-    lookups::LOOKUPS,
     publisher::Publisher,
     world::{FeedEvent, InitialWorld, Publish, World},
 };
+
+/// Number of kinds of lookups.
+pub(crate) const LOOKUPS: usize = 7;
 
 /// The shared state, as handlers hold it.
 pub(crate) type Sim = Arc<Shared>;

@@ -79,11 +79,8 @@ pub struct Caller {
     pub key: Arc<ApiKey>,
     /// The member, if the caller is a person.
     pub member: Option<Member>,
-    /// The caller's project.
     pub project: Arc<Project>,
-    /// The project's organization.
     pub organization: Arc<Organization>,
-    /// The organization's plan.
     pub plan: Plan,
     /// The rows that the key sees.
     pub view: View,
@@ -91,13 +88,11 @@ pub struct Caller {
 
 impl Caller {
     /// Project and environment as one word, for rows of both.
-    #[must_use]
     pub fn scope(&self) -> String {
         format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
     }
 
     /// The name by which a later call finds the caller again: the key's id, or the text of a person's [`MemberKey`].
-    #[must_use]
     pub fn key_id(&self) -> String {
         self.member.as_ref().map_or_else(|| self.key.id.clone(), |member| member.key.to_string())
     }
@@ -131,11 +126,8 @@ pub struct Gate {
     pub limits: Limits,
 }
 
-/// The settings of a gate.
 pub struct GateSettings {
-    /// Plans by name.
     pub plans: Plans,
-    /// Features that are on.
     pub features: Features,
     /// The credential of edge, worker and admin.
     pub service_token: SecretString,
@@ -143,7 +135,6 @@ pub struct GateSettings {
 
 impl Gate {
     /// Creates a gate over the control state.
-    #[must_use]
     pub fn new(
         control: Arc<Control>,
         keys: KeyRing,
@@ -166,31 +157,26 @@ impl Gate {
     }
 
     /// True if a request carries the service credential.
-    #[must_use]
     pub fn is_service(&self, token: Option<&str>) -> bool {
         token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.expose_secret().as_bytes()).into())
     }
 
     /// Plans by name.
-    #[must_use]
     pub fn plans(&self) -> &Plans {
         &self.plans
     }
 
     /// A plan by name. An organization whose plan is no longer in the table has the smallest one.
-    #[must_use]
     pub fn plan(&self, name: &str) -> Option<Plan> {
         self.plans.get(name).or_else(|| self.plans.values().min_by_key(|plan| plan.requests_per_month)).copied()
     }
 
     /// The features.
-    #[must_use]
     pub fn features(&self) -> &Features {
         &self.features
     }
 
     /// Creates a request id.
-    #[must_use]
     pub fn new_request_id(&self) -> String {
         id::random("req_", self.ids.as_ref())
     }
@@ -211,9 +197,6 @@ impl Gate {
     }
 
     /// Finds the caller by the request's key, and checks the key, its project and the live approval.
-    ///
-    /// # Errors
-    /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.
     pub fn authenticate(&self, meta: &RequestMeta, now_ms: i64) -> Result<Caller> {
         if let Some(id) = &meta.key_id {
             return self.caller_by_id(id, now_ms);
@@ -272,7 +255,6 @@ impl Gate {
     }
 
     /// The key of a request, even if it may not be used; none if the request has no existing key.
-    #[must_use]
     pub fn key_of(&self, meta: &RequestMeta) -> Option<Arc<ApiKey>> {
         let state = self.control.state();
         let key = match &meta.key_id {
@@ -287,7 +269,6 @@ impl Gate {
 
     /// True if the caller with this [`Caller::key_id`] still has the rights with which it was admitted. Open streams
     /// are checked again.
-    #[must_use]
     pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {
         let caller = self.caller_by_id(key_id, self.clock.now_ms());
         caller.and_then(|caller| self.permit(&caller, operation)).is_ok()
@@ -315,9 +296,6 @@ impl Gate {
     }
 
     /// Runs every check up to the rate. A refusal has the rate too, once the key is accepted.
-    ///
-    /// # Errors
-    /// Fails with the first check that fails.
     pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, RefusedCall> {
         if !self.control.is_current() {
             return Err(RefusedCall { error: Error::outdated(), rate: None, key: self.key_of(&meta) });

@@ -39,7 +39,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// A response as it is stored.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct KeptAnswer {
-    /// The message of a success.
     #[prost(bytes = "vec", optional, tag = "1")]
     message: Option<Vec<u8>>,
     /// gRPC code, message and details of a failure.
@@ -51,7 +50,6 @@ struct KeptAnswer {
     details: Vec<u8>,
 }
 
-/// Keeps responses by idempotency key.
 pub struct Idempotency {
     backend: SharedBackend,
     keys: KeyRing,
@@ -60,17 +58,12 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// Creates the keeper in a backend, for a process that starts now.
-    #[must_use]
     pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource, now_ms: i64) -> Self {
         Self { backend, keys, ids, started_at: now_ms }
     }
 
     /// Performs a request that has passed all checks once per idempotency key. Without a key, it performs every
     /// request.
-    ///
-    /// # Errors
-    /// The request's own errors, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`, or a store that does not answer.
     pub async fn once<M: Message, T: Message + Default>(
         &self,
         call: &Call,
@@ -117,8 +110,8 @@ impl Idempotency {
                 }
             }
             Err(error) => {
-                // A refusal without a response to keep changed nothing, so its key may go to another request. An earlier
-                // try that died may have changed something: then the key stays with its request.
+                // A refusal without a response to keep changed nothing, so its key may go to another request. An
+                // earlier try that died may have changed something: then the key stays with its request.
                 if error.api.code.http_status() < 500 && taken_key.0.kept.seed == taken_key.0.kept.holder {
                     taken_key.0.kept.request.clear();
                 }

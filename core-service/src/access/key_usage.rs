@@ -32,16 +32,13 @@ const MEMORY_MS: i64 = 2 * HOUR_MS;
 /// The classes in the order of the counts.
 const CLASSES: [RateClass; 3] = [RateClass::Standard, RateClass::Heavy, RateClass::Verify];
 
-/// The count of a class in an hour.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// The count of this process.
     own: Requests,
     /// The part of it that is stored.
     stored: Requests,
     /// The count that an earlier process stored under this replica's name; none until it was read.
     before: Option<Requests>,
-    /// The version of the last write of the row.
     version: i64,
 }
 
@@ -52,7 +49,6 @@ struct Hour {
     counts: [Count; CLASSES.len()],
 }
 
-/// The counts of a key.
 #[derive(Debug)]
 struct KeyCounts {
     project: String,
@@ -78,14 +74,12 @@ impl KeyCounts {
     }
 }
 
-/// A count that must be stored.
 struct DueCount {
     of: UsageKey,
     own: Requests,
     change: Change,
 }
 
-/// Counts the use of keys.
 pub struct KeyUsage {
     backend: SharedBackend,
     replica: String,
@@ -97,14 +91,11 @@ pub struct KeyUsage {
 }
 
 impl KeyUsage {
-    /// Creates the counts of this replica.
-    #[must_use]
     pub fn new(backend: SharedBackend, replica: String) -> Self {
         let (used, turn) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { backend, replica, used, turn, failing: AtomicBool::new(false) }
     }
 
-    /// Counts a request of a key.
     pub fn count(&self, key: &ApiKey, class: RateClass, now_ms: i64) {
         self.update(key, class, now_ms, |count| count.own.requests += 1);
     }

@@ -44,15 +44,11 @@ const MINUTE_KEPT: u32 = 300;
 /// A rate window after a request was counted, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The class of the request.
     pub class: RateClass,
-    /// Requests allowed in the window.
     pub limit: u32,
-    /// Requests left.
     pub remaining: u32,
     /// Unix seconds at which the window ends.
     pub reset: i64,
-    /// True if this request was within the limit.
     pub allowed: bool,
 }
 
@@ -89,7 +85,6 @@ impl RateWindows {
         Rate { class: window.class, limit, remaining, reset: (window.minute + 1) * 60, allowed }
     }
 
-    /// Counts a request.
     pub fn take(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
         let window = Self::window(project, live, class, now_ms);
         let (allowed, used) = self.0.take(&window, limit.into(), now_ms);
@@ -188,7 +183,6 @@ impl AuthFailures {
     }
 }
 
-/// A calendar month in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Month {
     /// `YYYY-MM`.
@@ -200,8 +194,6 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month of a time.
-    #[must_use]
     pub fn of(now_ms: i64) -> Self {
         let now = jiff::Timestamp::from_millisecond(now_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let first = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
@@ -250,7 +242,6 @@ impl Quota {
         self.counts.take_strictly(&self.key(organization, now_ms), limit, now_ms).await
     }
 
-    /// Requests counted this month.
     pub async fn used(&self, organization: &str, now_ms: i64) -> u64 {
         self.counts.fresh(&self.key(organization, now_ms), now_ms).await
     }
@@ -292,21 +283,14 @@ impl Sends {
     }
 }
 
-/// All limits and their counts.
 pub struct Limits {
-    /// Requests a minute.
     pub rates: RateWindows,
-    /// Requests a month.
     pub quota: Quota,
-    /// Failed authentications.
     pub failures: AuthFailures,
-    /// Test sends and replays.
     pub sends: Sends,
 }
 
 impl Limits {
-    /// Creates the counts of this replica.
-    #[must_use]
     pub fn new(backend: &SharedBackend, replica: &str) -> Self {
         let minutes = |from| CountStorage { table: CountTable::minutes(MINUTE_KEPT), from };
         let months = CountStorage { table: CountTable::months(), from: 0 };
@@ -336,7 +320,6 @@ impl Limits {
         tokio::join!(self.quota.counts.exchange_all(now_ms), self.failures.1.flush(now_ms));
     }
 
-    /// Removes ended windows.
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
         self.sends.0.sweep(now_ms);

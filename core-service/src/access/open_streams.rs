@@ -31,7 +31,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of early closings that a session keeps: closings of streams that are not open yet.
 const MAX_EARLY_CLOSINGS: usize = 1_024;
 
-/// An open stream.
 pub struct HeldStream {
     /// The [`key_id`](super::gate::Caller::key_id) of the caller that opened it.
     pub key_id: Arc<str>,
@@ -71,7 +70,6 @@ impl Session {
     }
 }
 
-/// The streams that are open at this core.
 pub struct OpenStreams {
     gate: Arc<Gate>,
     control: Arc<Control>,
@@ -98,8 +96,6 @@ impl Drop for SessionGuard {
 }
 
 impl OpenStreams {
-    /// Creates the list without streams.
-    #[must_use]
     pub fn new(gate: Arc<Gate>, control: Arc<Control>, clock: SharedClock) -> Arc<Self> {
         let next_expiry = AtomicI64::new(i64::MAX);
         Arc::new(Self { gate, control, clock, sessions: Mutex::default(), next_expiry, expiring: Notify::new() })
@@ -115,16 +111,11 @@ impl OpenStreams {
         (SessionGuard { streams: Arc::clone(self), session: session.to_owned() }, receiver)
     }
 
-    /// True if there is such a session.
-    #[must_use]
     pub fn knows(&self, session: &str) -> bool {
         self.sessions.lock().contains_key(session)
     }
 
     /// Adds an open stream. Returns it as the error if its session has ended or it was closed in the meantime.
-    ///
-    /// # Errors
-    /// The stream, which is not open.
     pub fn add(&self, session: &str, stream: u64, held: HeldStream) -> Result<(), HeldStream> {
         let expires_at = held.expires_at.unwrap_or(i64::MAX);
         let mut sessions = self.sessions.lock();
@@ -140,8 +131,6 @@ impl OpenStreams {
         Ok(())
     }
 
-    /// The key of an open stream.
-    #[must_use]
     pub fn key_of(&self, session: &str, stream: u64) -> Option<Arc<str>> {
         Some(Arc::clone(&self.sessions.lock().get(session)?.streams.get(&stream)?.key_id))
     }
@@ -174,14 +163,12 @@ impl OpenStreams {
     }
 
     /// True if tickets opened any of the streams.
-    #[must_use]
     pub fn have_tickets(&self) -> bool {
         let sessions = self.sessions.lock();
         sessions.values().any(|session| session.streams.values().any(|held| held.ticket.is_some()))
     }
 
     /// The tickets that opened streams, each with its session and stream.
-    #[must_use]
     pub fn tickets(&self) -> Vec<(String, String, u64)> {
         let sessions = self.sessions.lock();
         let of = |(name, session): (&String, &Session)| -> Vec<_> {
@@ -192,7 +179,6 @@ impl OpenStreams {
     }
 
     /// The [`key_id`](super::gate::Caller::key_id) of every caller with an open stream.
-    #[must_use]
     pub fn keys(&self) -> HashSet<Arc<str>> {
         keys(&self.sessions.lock())
     }

@@ -2,7 +2,7 @@
 //! another organization exists; operators get the command that lists the existing ones.
 
 #[cfg(test)]
-pub(crate) mod table;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -51,7 +51,6 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required
     Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), required))
 }
 
-/// Refuses a role below the required one.
 pub fn demand_role(role: Role, required: Role) -> Result<()> {
     if role >= required {
         return Ok(());
@@ -86,7 +85,6 @@ pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: R
     Ok(found)
 }
 
-/// A key of an organization in which the actor has the required role.
 pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<ApiKey>> {
     let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
     let found = state.key(id).ok_or_else(unknown)?;
@@ -95,7 +93,6 @@ pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role)
     Ok(found)
 }
 
-/// An invitation to an organization in which the actor has the required role.
 pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Invitation>> {
     let found = state.people().invitation(id).ok_or_else(no_invitation)?;
     let organization = found.organization_id.as_deref().unwrap_or_default();

@@ -12,7 +12,6 @@ use crate::{
     domain::{control::Webhook, dataset::Dataset},
 };
 
-/// An enabled webhook with its filter.
 #[derive(Debug)]
 struct WebhookFilter {
     webhook: Arc<Webhook>,
@@ -62,7 +61,6 @@ impl Matching {
         self.known.insert(webhook.id.clone(), entry);
     }
 
-    /// Forgets a webhook.
     pub(super) fn remove(&mut self, id: &str) {
         let Some(entry) = self.known.remove(id) else { return };
         for dataset in datasets(&entry.webhook) {
@@ -82,7 +80,6 @@ impl Matching {
         }
     }
 
-    /// True if no webhook sees a dataset.
     pub(super) fn is_unseen(&self, dataset: &Dataset) -> bool {
         !self.by_dataset.contains_key(dataset)
     }

@@ -7,7 +7,6 @@ use std::{
 
 use crate::domain::account::{Invitation, Member, Role, User, folded_email};
 
-/// Users, members and invitations.
 #[derive(Debug, Default)]
 pub struct People {
     users: HashMap<String, Arc<User>>,
@@ -21,14 +20,11 @@ pub struct People {
 }
 
 impl People {
-    /// A user.
-    #[must_use]
     pub fn user(&self, id: &str) -> Option<&Arc<User>> {
         self.users.get(id)
     }
 
     /// The user with an e-mail, in any case.
-    #[must_use]
     pub fn user_by_email(&self, email: &str) -> Option<&Arc<User>> {
         self.users.get(self.by_email.get(&folded_email(email))?)
     }
@@ -38,38 +34,28 @@ impl People {
         self.by_email.values().filter_map(|id| self.users.get(id))
     }
 
-    /// The number of administrators.
-    #[must_use]
     pub fn administrators(&self) -> usize {
         self.users.values().filter(|user| user.administrator).count()
     }
 
-    /// A user's membership in an organization.
-    #[must_use]
     pub fn member(&self, organization: &str, user: &str) -> Option<&Arc<Member>> {
         self.members.get(organization)?.get(user)
     }
 
-    /// The members of an organization.
     pub fn members(&self, organization: &str) -> impl Iterator<Item = &Arc<Member>> {
         self.members.get(organization).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// True if an organization has an owner besides a user.
-    #[must_use]
     pub fn has_other_owner(&self, organization: &str, user: &str) -> bool {
         self.members(organization).any(|member| member.role() == Role::Owner && member.user_id != user)
     }
 
-    /// A user's memberships, by organization.
     pub fn memberships(&self, user: &str) -> impl Iterator<Item = &Arc<Member>> {
         let organizations = self.organizations.get(user).into_iter().flatten();
         let user = user.to_owned();
         organizations.filter_map(move |organization| self.member(organization, &user))
     }
 
-    /// An invitation.
-    #[must_use]
     pub fn invitation(&self, id: &str) -> Option<&Arc<Invitation>> {
         self.invitations.get(id)
     }

@@ -13,7 +13,6 @@ use crate::domain::{
     dataset::Dataset,
 };
 
-/// The state after the entries of the control log.
 #[derive(Debug, Default)]
 pub struct ControlState {
     pub(super) head: u64,
@@ -31,92 +30,69 @@ pub struct ControlState {
 }
 
 impl ControlState {
-    /// An organization.
-    #[must_use]
     pub fn organization(&self, id: &str) -> Option<&Arc<Organization>> {
         self.organizations.get(id)
     }
 
-    /// Every organization.
     pub fn organizations(&self) -> impl Iterator<Item = &Arc<Organization>> {
         self.organizations.values()
     }
 
-    /// A project.
-    #[must_use]
     pub fn project(&self, id: &str) -> Option<&Arc<Project>> {
         self.projects.get(id)
     }
 
-    /// Every project.
     pub fn projects(&self) -> impl Iterator<Item = &Arc<Project>> {
         self.projects.values()
     }
 
-    /// A key by its id.
-    #[must_use]
     pub fn key(&self, id: &str) -> Option<&Arc<ApiKey>> {
         self.keys.get(id)
     }
 
     /// A key by the keyed hash of its raw form.
-    #[must_use]
     pub fn key_by_hash(&self, hash: &[u8]) -> Option<&Arc<ApiKey>> {
         self.keys_by_hash.get(hash)
     }
 
-    /// Every key.
     pub fn keys(&self) -> impl Iterator<Item = &Arc<ApiKey>> {
         self.keys.values()
     }
 
-    /// The webhooks of a project and environment.
     pub fn webhooks(&self, project: &str, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
         self.webhooks.get(&(project.to_owned(), live)).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Every webhook.
     pub fn every_webhook(&self) -> impl Iterator<Item = &Arc<Webhook>> {
         self.webhooks_by_id.values()
     }
 
-    /// A webhook of any project.
-    #[must_use]
     pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
         self.webhooks_by_id.get(id)
     }
 
     /// True if no enabled webhook sees a dataset.
-    #[must_use]
     pub fn is_unseen(&self, dataset: &Dataset) -> bool {
         self.matching.is_unseen(dataset)
     }
 
-    /// The enabled webhooks that an event of a dataset concerns by its filters.
-    #[must_use]
     pub fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
         self.matching.matching(dataset, keys)
     }
 
-    /// Number of changes that may change which events a webhook gets.
-    #[must_use]
     pub const fn judgements(&self) -> u64 {
         self.judgements
     }
 
     /// The time at which the sandbox was first laid out.
-    #[must_use]
     pub fn seed(&self) -> Option<SandboxSeed> {
         self.seed
     }
 
-    /// Users, members and invitations.
-    #[must_use]
     pub const fn people(&self) -> &People {
         &self.people
     }
 
-    /// The organization that a change concerns, if there is one.
     pub(super) fn organization_of(&self, change: &ControlChange) -> Option<String> {
         let of_project = |id: &str| Some(self.project(id)?.organization_id.clone());
         match change {

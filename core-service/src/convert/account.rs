@@ -24,7 +24,6 @@ pub fn member(row: &Member, of: Option<&User>) -> v1::Member {
     v1::Member { user, role: row.role, created_at: Some(from_millis(row.created_at)), revision: row.revision }
 }
 
-/// An organization as its member sees it.
 pub fn membership(row: &Member, of: &Organization) -> v1::Membership {
     v1::Membership { organization: Some(super::control::organization(of)), role: row.role }
 }

@@ -5,8 +5,6 @@ use thesis_proto::{time::from_millis, v1};
 use super::optional_time;
 use crate::domain::{delivery::Delivery, retry::MAX_ATTEMPTS};
 
-/// A delivery with its attempts.
-#[must_use]
 pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
     let last = row.attempts.last();
     v1::WebhookDelivery {

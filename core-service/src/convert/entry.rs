@@ -15,7 +15,6 @@ use crate::domain::{
 };
 
 /// The type of an entry's event; none for entries that never leave core.
-#[must_use]
 pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
     Some(match entry.kind.as_ref()? {
         Kind::ThesisCreated(_) => v1::EventType::ThesisCreated,
@@ -32,7 +31,6 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
 }
 
 /// The event of a dataset's entry; none for entries that never leave core.
-#[must_use]
 pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
     let kind = entry.kind.as_ref()?;
     let derived = matches!(kind, Kind::TokenActivity(_) | Kind::ThesisVelocity(_));
@@ -70,12 +68,7 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
             change_pct: velocity.change_pct(),
             computed_at: Some(from_millis(entry.created_at)),
         }),
-        Kind::ThesisEdited(_)
-        | Kind::Engagement(_)
-        | Kind::ThesisDeleted(_)
-        | Kind::ProfileObserved(_)
-        | Kind::TokenObserved(_)
-        | Kind::ThesisAwaited(_) => return None,
+        _ => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),

@@ -8,14 +8,10 @@ use crate::domain::{
     row::{Profile, Thesis, Token},
 };
 
-/// The source of the rows of a dataset.
-#[must_use]
 pub fn source(dataset: &Dataset) -> v1::Source {
     if dataset.livemode() { v1::Source::Upstream } else { v1::Source::Sandbox }
 }
 
-/// The compact profile.
-#[must_use]
 pub fn profile_ref(profile: &Profile) -> v1::ProfileRef {
     v1::ProfileRef {
         id: profile.id.clone(),
@@ -25,8 +21,6 @@ pub fn profile_ref(profile: &Profile) -> v1::ProfileRef {
     }
 }
 
-/// The compact token.
-#[must_use]
 pub fn token_ref(token: &Token) -> v1::TokenRef {
     v1::TokenRef {
         id: token.id.clone(),
@@ -44,7 +38,6 @@ fn newest_wallet(profile: &Profile) -> Option<v1::Wallet> {
 }
 
 /// The profile, with its wallet only if the caller may see it.
-#[must_use]
 pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::Profile {
     v1::Profile {
         id: profile.id.clone(),
@@ -65,8 +58,6 @@ pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::P
     }
 }
 
-/// The thesis, with the given author and token.
-#[must_use]
 pub fn thesis(dataset: &Dataset, thesis: &Thesis, author: &Profile, token: &Token) -> v1::Thesis {
     v1::Thesis {
         id: thesis.id.clone(),
@@ -84,8 +75,6 @@ pub fn thesis(dataset: &Dataset, thesis: &Thesis, author: &Profile, token: &Toke
     }
 }
 
-/// The token, with its counts.
-#[must_use]
 pub fn token(dataset: &Dataset, token: &Token, theses: i64, authors: i64, recent: i64, last: Option<i64>) -> v1::Token {
     v1::Token {
         id: token.id.clone(),

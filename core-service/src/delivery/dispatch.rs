@@ -68,15 +68,12 @@ const MAX_BODIES: usize = 2_000;
 pub struct ClaimedAttempt {
     /// The delivery as it is before the attempt.
     pub delivery: Arc<Delivery>,
-    /// The webhook it goes to.
     pub webhook: Arc<Webhook>,
-    /// The event as JSON.
     pub body: Bytes,
     /// The secrets that sign it, the newest first.
     pub secrets: Vec<String>,
 }
 
-/// Hands out due attempts.
 pub struct Dispatcher {
     shared: Arc<Shared>,
     shards: Shards,
@@ -108,8 +105,6 @@ impl Drop for WorkerPlace {
 }
 
 impl Dispatcher {
-    /// Creates the dispatcher of this replica.
-    #[must_use]
     pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_connected: watch::Receiver<bool>) -> Arc<Self> {
         Arc::new(Self {
             all_connected,
@@ -140,7 +135,6 @@ impl Dispatcher {
         self.shared.hints.wake();
     }
 
-    /// Gives up all shards.
     pub async fn release(&self) {
         self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
     }

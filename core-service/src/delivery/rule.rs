@@ -6,7 +6,6 @@ use crate::{
     domain::{control::Webhook, delivery::Delivery},
 };
 
-/// The rule for a webhook's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryRule {
     /// All deliveries created up to this time are cancelled, in unix milliseconds; [`i64::MAX`] for all.
@@ -17,21 +16,16 @@ pub struct DeliveryRule {
     pub is_enabled: bool,
 }
 
-/// The decision about one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The delivery is sent when it is due.
     Send,
-    /// The delivery waits for its webhook.
     Wait,
-    /// The delivery is cancelled.
     Cancel,
 }
 
 impl DeliveryRule {
     /// The rule at a time. Withdrawing live access cancels all deliveries created before, and a later approval brings
     /// none of them back. Archiving the project cancels all. Deliveries that wait a day for a disabled webhook end.
-    #[must_use]
     pub fn of(state: &ControlState, webhook: &Webhook, now_ms: i64) -> Self {
         let project = state.project(&webhook.project_id).filter(|project| !project.archived);
         let cancelled_until = match project {
@@ -49,31 +43,26 @@ impl DeliveryRule {
     }
 
     /// True if any delivery is sent, now or once the webhook is enabled.
-    #[must_use]
     pub const fn sends_any(self) -> bool {
         self.cancelled_until < i64::MAX
     }
 
     /// True while deliveries of events wait for the webhook.
-    #[must_use]
     pub const fn waits(self) -> bool {
         !self.is_enabled && !self.ends_all()
     }
 
     /// True if every pending delivery of an event is cancelled.
-    #[must_use]
     pub const fn ends_all(self) -> bool {
         self.cancelled_until == i64::MAX || self.waited_until == i64::MAX
     }
 
     /// True if any delivery created at this time, in unix milliseconds, is cancelled; also a test or a replay.
-    #[must_use]
     pub const fn cancels(self, created_at: i64) -> bool {
         created_at <= self.cancelled_until
     }
 
     /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook.
-    #[must_use]
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
             Verdict::Cancel
@@ -90,7 +79,6 @@ impl DeliveryRule {
 
     /// A delivery as the API shows it: cancelled by the rule even if its row is not written yet. A pending delivery of
     /// a disabled webhook waits, as a retrying one does.
-    #[must_use]
     pub fn counted(self, delivery: Delivery) -> Delivery {
         let is_cancelled = !delivery.is_over() && self.verdict(&delivery) == Verdict::Cancel;
         if is_cancelled { delivery.cancelled() } else { delivery }

@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 /// Time limit of the DNS lookup.
 const DNS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Judges webhook URLs.
 pub struct UrlVetter {
     allow: Vec<IpNet>,
     resolver: Resolver,
@@ -23,9 +22,6 @@ pub struct UrlVetter {
 
 impl UrlVetter {
     /// Creates a vetter with the operator's exceptions.
-    ///
-    /// # Errors
-    /// Fails when the system's name servers cannot be read.
     pub fn new(allow: Vec<IpNet>, dns_servers: &[SocketAddr]) -> Result<Self> {
         Ok(Self { allow, resolver: Resolver::new(dns_servers).map_err(Error::internal)? })
     }
@@ -33,9 +29,6 @@ impl UrlVetter {
     /// Judges the form of a URL before its host is resolved, then its addresses. A text that is no URI is forbidden
     /// with the nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control
     /// characters other than line ends and tabs never come here: no text field takes them.)
-    ///
-    /// # Errors
-    /// `WEBHOOK_URL_FORBIDDEN` with `details.reason`.
     pub async fn vet(&self, url: &str, live: bool) -> Result<()> {
         judge_form(url).map_err(|refusal| {
             let rule = "it must be an absolute URI of RFC 3986: a scheme with `//` behind it, no whitespace, control \

@@ -1,4 +1,4 @@
-//! Addresses that failed to authenticate too often.
+//! Addresses that failed to authenticate too often. Times are unix milliseconds, minutes are counted from 1970.
 
 use std::{iter, net::IpAddr};
 
@@ -12,7 +12,6 @@ pub const KEPT_MS: i64 = 30 * DAY_MS;
 const WIDE_FACTOR: u8 = 16;
 
 /// Returns the address that counts for failures: an IPv6 client counts as its /64 network.
-#[must_use]
 pub fn network_of(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -36,13 +35,11 @@ pub fn limited_networks(network: &str) -> impl Iterator<Item = String> {
 }
 
 /// Factor of the limit for a network from [`limited_networks`].
-#[must_use]
 pub fn limit_factor(network: &str) -> u8 {
     if network.ends_with("/48") { WIDE_FACTOR } else { 1 }
 }
 
 /// Returns the network around a client with this network: a /24 of IPv4, or the /48 of IPv6.
-#[must_use]
 pub fn wide_network(network: &str) -> String {
     match network.rsplit_once('.') {
         Some((prefix, _)) => format!("{prefix}.0/24"),
@@ -50,7 +47,6 @@ pub fn wide_network(network: &str) -> String {
     }
 }
 
-/// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbusiveAddress {
     /// An IPv4 address, or a network of IPv6: a /64, or a /48 in which several /64 failed.
@@ -66,15 +62,13 @@ pub struct AbusiveAddress {
 /// A minute in which an address failed too often, as one replica counted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadMinute {
-    /// Unix minutes.
     pub minute: i64,
     /// Failures at this replica.
     pub failures: u64,
     /// Failures among them that are already stored.
     pub stored: u64,
-    /// First minute with too many failures, in unix milliseconds.
+    /// First minute with too many failures.
     pub first_at: i64,
-    /// The last one, in Unix milliseconds.
     pub last_at: i64,
 }
 
@@ -91,29 +85,23 @@ pub struct Abuse {
     /// Failures in it.
     #[prost(uint64, tag = "3")]
     pub failures: u64,
-    /// Unix milliseconds.
     #[prost(int64, tag = "4")]
     pub first_at: i64,
-    /// Unix milliseconds.
     #[prost(int64, tag = "5")]
     pub last_at: i64,
 }
 
 impl Abuse {
-    /// Failures of all minutes.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.earlier + self.failures
     }
 
     /// True if it is too old to be listed.
-    #[must_use]
     pub const fn is_over(&self, now_ms: i64) -> bool {
         self.last_at + KEPT_MS <= now_ms
     }
 
     /// Returns the sum with the present count of a minute.
-    #[must_use]
     pub fn with(self, bad: &BadMinute) -> Self {
         let mut next = self;
         if self.total() == 0 {

@@ -30,7 +30,6 @@ impl TokenTheses {
         self.theses.binary_search_by(|thesis| (thesis.created_at, thesis.id.as_str()).cmp(&(created_at, id)))
     }
 
-    /// Adds a thesis, unless it is there.
     pub fn insert(&mut self, created_at: i64, id: String, author: String) {
         if let Err(index) = self.find(created_at, &id) {
             let next = u32::try_from(self.authors.len()).unwrap_or(u32::MAX);
@@ -39,29 +38,18 @@ impl TokenTheses {
         }
     }
 
-    /// Removes a thesis, if it is there.
     pub fn remove(&mut self, created_at: i64, id: &str) {
         if let Ok(index) = self.find(created_at, id) {
             self.theses.remove(index);
         }
     }
 
-    /// Returns the time of the oldest thesis.
-    #[must_use]
     pub fn oldest(&self) -> Option<i64> {
         self.theses.first().map(|thesis| thesis.created_at)
     }
 
-    /// Returns the number of theses.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.theses.len()
-    }
-
-    /// True if it is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.theses.is_empty()
     }
 
     /// Drops theses older than `from`, and authors without theses.
@@ -106,10 +94,8 @@ pub struct HourCounts {
     /// Start, exclusive.
     #[prost(int64, tag = "1")]
     pub start: i64,
-    /// Theses in it.
     #[prost(int64, tag = "2")]
     pub theses: i64,
-    /// Their authors.
     #[prost(int64, tag = "3")]
     pub authors: i64,
 }
@@ -117,10 +103,8 @@ pub struct HourCounts {
 /// The newest thesis on a token.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct LatestThesis {
-    /// Time of the post.
     #[prost(int64, tag = "1")]
     pub created_at: i64,
-    /// Its id.
     #[prost(string, tag = "2")]
     pub id: String,
 }
@@ -128,19 +112,14 @@ pub struct LatestThesis {
 /// Counts of one token at one moment.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Counts {
-    /// In the last 5 minutes.
     #[prost(int64, tag = "1")]
     pub last_5m: i64,
-    /// In the last hour.
     #[prost(int64, tag = "2")]
     pub last_1h: i64,
-    /// In the hour before.
     #[prost(int64, tag = "3")]
     pub previous_1h: i64,
-    /// In the last 24 hours.
     #[prost(int64, tag = "4")]
     pub last_24h: i64,
-    /// Their authors.
     #[prost(int64, tag = "5")]
     pub authors_24h: i64,
     /// The last 24 hours, oldest first; the newest ends at the moment.
@@ -153,7 +132,6 @@ pub struct Counts {
 
 impl Counts {
     /// Time and id of the newest thesis of the last 24 hours.
-    #[must_use]
     pub fn newest(&self) -> Option<(i64, String)> {
         self.latest.as_ref().map(|latest| (latest.created_at, latest.id.clone()))
     }
@@ -164,7 +142,6 @@ fn number(count: usize) -> i64 {
 }
 
 /// Counts a token's theses in several datasets together at `at`. A shared author counts once.
-#[must_use]
 pub fn count(parts: &[&TokenTheses], at: i64) -> Counts {
     let common = common_authors(parts);
     // The hour in which an author was last seen.

@@ -5,13 +5,10 @@ use thesis_proto::error::{ApiError, ErrorCode};
 /// Minimum number of characters of an id behind its prefix.
 const MIN_ID_CHARS: usize = 24;
 
-/// A kind of ids.
 pub(crate) struct IdKind {
-    /// The prefix of the ids.
     pub(crate) prefix: &'static str,
     /// The error for an unknown object of the kind.
     pub(crate) code: ErrorCode,
-    /// The name of the kind.
     name: &'static str,
     /// The request with which a customer reads an object.
     request: &'static str,

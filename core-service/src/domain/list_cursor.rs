@@ -14,8 +14,6 @@ pub struct CursorSigner {
 }
 
 impl CursorSigner {
-    /// Signs with this key.
-    #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self { key }
     }
@@ -30,8 +28,6 @@ impl CursorSigner {
         tag
     }
 
-    /// Writes a cursor of a list.
-    #[must_use]
     pub fn sign(&self, list: &[u8; 32], position: &impl prost::Message) -> String {
         let position = position.encode_to_vec();
         let mut bytes = self.tag(list, &position).to_vec();
@@ -40,7 +36,6 @@ impl CursorSigner {
     }
 
     /// Reads a cursor; none if this service did not create it for this list.
-    #[must_use]
     pub fn read<P: prost::Message + Default>(&self, list: &[u8; 32], cursor: &str) -> Option<P> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (tag, position) = bytes.split_at_checked(TAG)?;
@@ -50,7 +45,6 @@ impl CursorSigner {
 }
 
 /// Names a list by everything that determines its content.
-#[must_use]
 pub fn list_name(parts: &[&str]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in parts {

@@ -6,11 +6,8 @@ use std::fmt;
 /// project. Its text replaces the id of a key. It is no secret: nobody can derive a token from the id of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberKey {
-    /// The user.
     pub user_id: String,
-    /// The id of their session.
     pub session_id: String,
-    /// The project.
     pub project_id: String,
     /// True for its live environment.
     pub live: bool,
@@ -26,7 +23,6 @@ impl fmt::Display for MemberKey {
 
 impl MemberKey {
     /// Parses the text; none for the id of an API key, which has no slash.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('/').collect();
         let &[user_id, session_id, project_id, environment] = parts.as_slice() else { return None };

@@ -22,7 +22,6 @@ pub const MAX_DELAY_MS: i64 = DELAYS[DELAYS.len() - 1];
 pub const MAX_ATTEMPTS: i32 = DELAYS.len() as i32 + 1;
 
 /// Returns the milliseconds from a failed attempt to the next; none after the last.
-#[must_use]
 pub fn delay_after(attempt: i32) -> Option<i64> {
     DELAYS.get(usize::try_from(attempt - 1).ok()?).copied()
 }

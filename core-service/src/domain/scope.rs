@@ -9,17 +9,13 @@ macro_rules! scopes {
         }
 
         impl Scope {
-            /// Every scope.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Its name.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
             /// True if a key gets it by default.
-            #[must_use]
             pub const fn by_default(self) -> bool {
                 match self { $(Self::$variant => $default,)+ }
             }
@@ -39,8 +35,6 @@ scopes! {
 }
 
 impl Scope {
-    /// Parses the name of a scope.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
     }

@@ -44,10 +44,7 @@ impl Floor {
     /// No bound at all.
     pub const NONE: Self = Self { sandbox: EVER, others: EVER };
 
-    /// Returns the lower bound of a first page.
-    ///
-    /// # Errors
-    /// `HistoryLimit` if an explicit bound is before the window by more than the grace.
+    /// Returns the lower bound of a first page. An explicit bound before the window by more than the grace is refused.
     pub fn first(explicit: Option<i64>, window_start: i64) -> Result<Self, HistoryLimit> {
         match explicit {
             Some(bound) if bound < window_start - HISTORY_GRACE_MS => Err(HistoryLimit),

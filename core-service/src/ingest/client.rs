@@ -15,7 +15,7 @@ use reqwest::{
     retry,
 };
 use rustls::RootCertStore;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use thesis_net::tls::client_config;
 use thesis_proto::time::format_millis;
 use url::Url;
@@ -24,54 +24,35 @@ pub use self::{
     feed::{Feed, FeedError},
     response::LookupError,
 };
+use super::settings::UpstreamSettings;
 
-/// Maximum number of theses on a page.
 const PAGE_THESES: &str = "200";
 /// Idle time after which the client closes a connection. Common servers close theirs after 5 s, and a lookup must not
 /// use a connection that closes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Settings of the client.
-#[derive(Clone, Debug)]
-pub struct ClientSettings {
-    /// The upstream's base URL, whose path is kept.
-    pub url: Url,
-    /// The bearer token of this service.
-    pub token: SecretString,
-    /// Time limit for the whole response to a lookup, and for the head of the feed's response.
-    pub timeout: Duration,
-}
-
-/// The theses that a request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThesisScope<'a> {
-    /// Theses on a token.
     Token {
-        /// Its chain.
         chain: &'a str,
-        /// Its address.
         address: &'a str,
     },
     /// Theses of the profile with this upstream id.
     Profile(&'a str),
-    /// All theses.
     Everything,
 }
 
-/// A client of the upstream.
 #[derive(Debug)]
 pub struct UpstreamClient {
     http: Client,
     base: Url,
+    /// Time limit for the whole response to a lookup, and for the head of the feed's response.
     timeout: Duration,
 }
 
 impl UpstreamClient {
     /// Creates a client that trusts the public roots.
-    ///
-    /// # Errors
-    /// Fails when a setting cannot be used; the error names it.
-    pub fn new(settings: &ClientSettings) -> Result<Self, String> {
+    pub fn new(settings: &UpstreamSettings) -> Result<Self, String> {
         let mut base = settings.url.clone();
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
             return Err("SVC_UPSTREAM_URL: must be an http or https URL".to_owned());
@@ -105,34 +86,19 @@ impl UpstreamClient {
         Ok(Self { http, base, timeout: settings.timeout })
     }
 
-    /// The profile with this upstream id.
-    ///
-    /// # Errors
-    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn profile(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id], &[]).await
     }
 
     /// The profile with this handle, in any case.
-    ///
-    /// # Errors
-    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles"], &[("handle", handle)]).await
     }
 
-    /// The wallets of the profile with this upstream id.
-    ///
-    /// # Errors
-    /// Fails when the profile does not exist, or the upstream does not answer.
     pub async fn wallets(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id, "wallets"], &[]).await
     }
 
-    /// A token.
-    ///
-    /// # Errors
-    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["tokens", chain, address], &[]).await
     }

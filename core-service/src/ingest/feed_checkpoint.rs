@@ -18,7 +18,6 @@ pub(super) struct FeedCheckpoint {
     upstream: Arc<Upstream>,
     /// The row; `pending_since` is the value of the last write.
     pub(super) feed: FeedState,
-    /// Version of the last write.
     version: i64,
     kept_at: Option<Instant>,
     moved: bool,
@@ -33,7 +32,7 @@ impl FeedCheckpoint {
         let now_ms = upstream.now_ms();
         let kept = read_feed_state(&upstream.shared.backend).await?;
         let is_first = kept.is_none();
-        let (feed, version) = kept.unwrap_or_else(|| (FeedState { known_until: now_ms, ..FeedState::default() }, 0));
+        let (version, feed) = kept.unwrap_or_else(|| (0, FeedState { known_until: now_ms, ..FeedState::default() }));
         *upstream.pending.lock() = PendingChanges { running: None, waiting: feed.pending_since };
         let mut checkpoint =
             Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
@@ -55,7 +54,6 @@ impl FeedCheckpoint {
         std::mem::replace(&mut self.is_first, false)
     }
 
-    /// Notes that the feed is open.
     pub(super) fn open(&mut self, now_ms: i64) {
         (self.feed.received_at, self.feed.connected, self.moved) = (now_ms, true, true);
     }

@@ -51,7 +51,6 @@ struct PendingFrames {
     frames: usize,
 }
 
-/// A connection to the feed.
 struct Connection<'a> {
     upstream: Arc<Upstream>,
     checkpoint: &'a mut FeedCheckpoint,

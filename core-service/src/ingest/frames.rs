@@ -14,7 +14,6 @@ pub const MAX_FRAME: usize = 256 * 1024;
 /// Maximum number of bytes of a position.
 const MAX_POSITION: usize = 256;
 
-/// The types of frames.
 const KINDS: [&str; 8] = [
     "open",
     "thesis.created",
@@ -28,10 +27,8 @@ const KINDS: [&str; 8] = [
 /// The type under which frames of unknown types are counted.
 const UNKNOWN: &str = "unknown";
 
-/// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameContent {
-    /// The connection is open.
     Open {
         /// The upstream's time.
         now_ms: i64,
@@ -43,23 +40,19 @@ pub enum FrameContent {
         /// The time since which frames are lost.
         since_ms: i64,
     },
-    /// The frame cannot be used.
     Refused(Refusal),
 }
 
-/// A frame of the feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// The position behind the frame. None when the frame has none; then the position does not change.
     pub position: Option<String>,
     /// The type of the frame; `unknown` for other types and for a frame that is too large.
     pub kind: &'static str,
-    /// The content.
     pub content: FrameContent,
 }
 
 /// Reads a frame; none for other parts of the stream.
-#[must_use]
 pub fn read(item: StreamItem, now_ms: i64) -> Option<Frame> {
     let (id, kind, content) = match item {
         StreamItem::Retry(_) => return None,

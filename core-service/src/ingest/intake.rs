@@ -11,7 +11,6 @@ use crate::{
     log::datasets::Datasets,
 };
 
-/// Applies observations to the log.
 pub(super) struct Intake {
     pub(super) datasets: Arc<Datasets>,
     pub(super) status: Arc<Status>,

@@ -14,9 +14,12 @@ use super::{
     pace::{Admission, LookupPurpose},
     upstream::{LookupOutcome, Upstream},
 };
-use crate::domain::{
-    observation::{Observation, ObservedThing},
-    window::MINUTE_MS,
+use crate::{
+    domain::{
+        observation::{Observation, ObservedThing},
+        window::MINUTE_MS,
+    },
+    error,
 };
 
 /// Maximum number of pages of a token's theses that a verification looks up.
@@ -155,7 +158,6 @@ impl Upstream {
         }
     }
 
-    /// Looks up a page of theses and applies it.
     async fn lookup_page(&self, page: &v1::LookedUpPage, purpose: LookupPurpose) -> LookupOutcome {
         let scope = match &page.scope {
             Some(Scope::Token(token)) => ThesisScope::Token { chain: &token.chain, address: &token.address },
@@ -176,43 +178,17 @@ impl Upstream {
         };
         // Some upstreams may not know `since`; theses come newest first. A cursor that repeats ends the pages.
         let goes_on = read.newest_ms.is_none_or(|newest| newest >= page.since_ms);
-        let broken_off = read.broken_off;
-        let next_cursor = read.next_cursor.filter(|next| goes_on && page.cursor.as_ref() != Some(next));
         let mut result = v1::PageResult {
             theses: read.theses.len() as u64,
             oldest_ms: read.oldest_ms,
-            next_cursor,
+            next_cursor: read.next_cursor.filter(|next| goes_on && page.cursor.as_ref() != Some(next)),
             ..v1::PageResult::default()
         };
-        let mut observations = Vec::new();
-        // The end of each thesis's observations; a tombstone has two.
-        let mut ends = Vec::new();
-        for thesis in read.theses {
-            match thesis {
-                Ok(seen) => {
-                    observations.extend(seen);
-                    ends.push(observations.len());
-                }
-                Err(refusal) => self.status.count_refused(refusal),
-            }
+        if let Err(error) = self.apply_theses(read.theses, &mut result).await {
+            tracing::warn!(%error, "taking in a page of the upstream failed");
+            return UNUSABLE;
         }
-        let applied = match self.intake.apply(&observations).await {
-            Ok(applied) => applied,
-            Err(error) => {
-                tracing::warn!(%error, "taking in a page of the upstream failed");
-                return UNUSABLE;
-            }
-        };
-        let (old, mut begin) = (self.now_ms() - MINUTE_MS, 0);
-        for end in ends {
-            if applied[begin..end].contains(&true) {
-                result.applied += 1;
-                let changed_at = observations[begin].revision;
-                result.untold += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
-            }
-            begin = end;
-        }
-        match broken_off {
+        match read.broken_off {
             // A backfill needs all pages and tries again; a verification has seen the newest theses.
             Some(refusal) if purpose == LookupPurpose::Backfill => {
                 self.status.count_refused(refusal);
@@ -223,6 +199,37 @@ impl Upstream {
                 LookupOutcome::Found(Some(result))
             }
         }
+    }
+
+    /// Applies the theses of a page, and counts those that it changed.
+    async fn apply_theses(
+        &self,
+        theses: Vec<Result<Vec<Observation>, Refusal>>,
+        result: &mut v1::PageResult,
+    ) -> error::Result<()> {
+        let mut observations = Vec::new();
+        // The end of each thesis's observations; a tombstone has two.
+        let mut ends = Vec::new();
+        for thesis in theses {
+            match thesis {
+                Ok(seen) => {
+                    observations.extend(seen);
+                    ends.push(observations.len());
+                }
+                Err(refusal) => self.status.count_refused(refusal),
+            }
+        }
+        let applied = self.intake.apply(&observations).await?;
+        let (old, mut begin) = (self.now_ms() - MINUTE_MS, 0);
+        for end in ends {
+            if applied[begin..end].contains(&true) {
+                result.applied += 1;
+                let changed_at = observations[begin].revision;
+                result.untold += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
+            }
+            begin = end;
+        }
+        Ok(())
     }
 
     /// Looks up the latest theses of a token.

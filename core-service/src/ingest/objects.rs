@@ -34,18 +34,10 @@ const TOKEN_NAMES: [(&str, &str); 4] = [
     ("updated_at", "token.updated_at"),
 ];
 
-/// Reads JSON.
-///
-/// # Errors
-/// [`Refusal::Malformed`] when the bytes are not JSON.
 pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(bytes).map_err(|_| Refusal::Malformed)
 }
 
-/// Reads a profile with its revision.
-///
-/// # Errors
-/// Fails when a field that identifies or dates the object is wrong.
 pub fn profile(value: &Value, now_ms: i64) -> Result<ObservedProfile, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -64,10 +56,6 @@ pub fn profile(value: &Value, now_ms: i64) -> Result<ObservedProfile, Refusal> {
     })
 }
 
-/// Reads a token with its revision.
-///
-/// # Errors
-/// Fails when a field that identifies or dates the object is wrong.
 pub fn token(value: &Value, now_ms: i64) -> Result<ObservedToken, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -86,25 +74,15 @@ pub fn token(value: &Value, now_ms: i64) -> Result<ObservedToken, Refusal> {
 
 /// Reads a thesis, or the tombstone of one. A tombstone gives the deletion first. The thesis follows when the tombstone
 /// has its author, token and time, so that a verification can say that it is deleted.
-///
-/// # Errors
-/// Fails when a field that identifies or dates the object is wrong, or its text is missing or too long.
 pub fn thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, false)
 }
 
 /// Reads a deleted thesis, with or without its own `deleted` field.
-///
-/// # Errors
-/// Fails when the id or the time is wrong.
 pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, true)
 }
 
-/// Reads new counts of a thesis.
-///
-/// # Errors
-/// Fails when the thesis's id or the time is wrong.
 pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -116,10 +94,6 @@ pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     Ok(Observation { observed_at: now_ms, revision: Some(updated_at), seen: ObservedThing::Engagement(seen) })
 }
 
-/// Reads the time in a field of an object.
-///
-/// # Errors
-/// Fails when the field has no time, or a time that lies ahead.
 pub(super) fn time(value: &Value, name: &'static str, now_ms: i64) -> Result<i64, Refusal> {
     Fields::of(value, now_ms)?.time(name)
 }

@@ -14,7 +14,6 @@ const MAX_PAUSE_MS: i64 = 3_600_000;
 /// Parts of a token. At one lookup a second, the bucket gains one part in a millisecond.
 const TOKEN_PARTS: i64 = 1_000;
 
-/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupPurpose {
     /// A request waits for the lookup.
@@ -23,12 +22,10 @@ pub enum LookupPurpose {
     Backfill,
 }
 
-/// The decision whether a lookup may be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The lookup may be made. Its result must be noted.
     Go,
-    /// The budget is spent.
     Spent {
         /// Milliseconds until the next token.
         ms: i64,
@@ -40,12 +37,9 @@ pub enum Admission {
     },
 }
 
-/// The state of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaker {
-    /// Lookups are made.
     Closed,
-    /// No lookups are made.
     Open,
     /// One trial lookup is made.
     HalfOpen,
@@ -72,7 +66,6 @@ pub struct Pace {
 
 impl Pace {
     /// Creates a full bucket for `rps` lookups a second, at least one.
-    #[must_use]
     pub fn new(rps: u32, now_ms: i64) -> Self {
         let rps = i64::from(rps.max(1));
         Self {
@@ -84,7 +77,6 @@ impl Pace {
         }
     }
 
-    /// Requests admission of one lookup.
     pub fn admit(&mut self, purpose: LookupPurpose, now_ms: i64) -> Admission {
         self.fill(now_ms);
         let held = self.held(now_ms);
@@ -129,8 +121,6 @@ impl Pace {
         };
     }
 
-    /// The state of the breaker.
-    #[must_use]
     pub const fn breaker(&self, now_ms: i64) -> Breaker {
         match self.state {
             State::Closed { .. } => Breaker::Closed,

@@ -14,15 +14,12 @@ const NOTE_INTERVAL_MS: i64 = 5_000;
 /// Time since a push for which the feed counts as up, in milliseconds (decided in the contract).
 const UP_MS: i64 = MINUTE_MS;
 
-/// The time of the last push.
 pub struct Pushes {
     shared: Arc<Shared>,
     noted_at: AtomicI64,
 }
 
 impl Pushes {
-    /// Creates a state without pushes.
-    #[must_use]
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, noted_at: AtomicI64::new(0) }
     }

@@ -21,7 +21,7 @@ use thesis_proto::{
 };
 
 use super::{
-    client::{ClientSettings, UpstreamClient},
+    client::UpstreamClient,
     intake::Intake,
     pace::Pace,
     settings::UpstreamSettings,
@@ -43,12 +43,10 @@ const MAX_CACHED_OUTCOMES: usize = 65_536;
 /// Seconds until a caller may try again when the upstream gave no time.
 const DEFAULT_RETRY_S: u32 = 1;
 
-/// The outcome of a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LookupOutcome {
     /// The response was applied. A page has its result.
     Found(Option<v1::PageResult>),
-    /// The upstream has no such object.
     Missing,
     /// The request was not sent, or the response was unusable.
     Unavailable {
@@ -80,7 +78,6 @@ pub(super) struct RunningLookup {
     outcome: SharedFuture<BoxFuture<'static, LookupOutcome>>,
 }
 
-/// The connector to the upstream.
 pub struct Upstream {
     pub(super) shared: Arc<Shared>,
     pub(super) peers: Arc<Peers>,
@@ -89,9 +86,7 @@ pub struct Upstream {
     pub(super) intake: Intake,
     pub(super) status: Arc<Status>,
     pub(super) pace: Mutex<Pace>,
-    /// Changes that must be looked up.
     pub(super) pending: Mutex<PendingChanges>,
-    /// True while a catch-up runs.
     pub(super) is_catching_up: AtomicBool,
     /// Number of recent theses of the feed, by chain and address of their tokens.
     pub(super) busy: Mutex<HashMap<(String, String), u32>>,
@@ -100,18 +95,13 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Creates the connector.
-    ///
-    /// # Errors
-    /// Fails when a setting cannot be used; the error names it.
     pub fn new(
         shared: Arc<Shared>,
         datasets: Arc<Datasets>,
         peers: Arc<Peers>,
         settings: UpstreamSettings,
     ) -> Result<Arc<Self>> {
-        let UpstreamSettings { url, token, timeout, .. } = settings.clone();
-        let client = UpstreamClient::new(&ClientSettings { url, token, timeout }).map_err(Error::internal)?;
+        let client = UpstreamClient::new(&settings).map_err(Error::internal)?;
         let status = Arc::new(Status::default());
         Ok(Arc::new(Self {
             client,
@@ -134,7 +124,6 @@ impl Upstream {
     }
 
     /// True if this core follows the feed and makes the lookups.
-    #[must_use]
     pub fn leads(&self) -> bool {
         self.peers.leads(&Dataset::Live.to_string())
     }
@@ -223,7 +212,6 @@ impl Upstream {
         }
     }
 
-    /// The last outcome of a lookup, if one is known.
     async fn known_lookup(&self, thing: &Thing) -> Option<LookupRecord> {
         if matches!(thing, Thing::Page(_)) {
             return None;
@@ -277,7 +265,7 @@ impl Upstream {
             return self.status.feed(now_ms);
         }
         let place = upstream::read_feed_state(&self.shared.backend).await.ok().flatten();
-        let (place, _) = place.unwrap_or_default();
+        let (_, place) = place.unwrap_or_default();
         (place.connected && now_ms - place.received_at < SILENCE_MS, place.last_frame_at)
     }
 

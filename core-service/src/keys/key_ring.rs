@@ -26,7 +26,6 @@ pub const LIVE_PREFIX: &str = "svc_live_";
 const SESSION_PREFIX: &str = "ses_";
 /// Characters of a session's token after the user.
 const SESSION_LENGTH: usize = 40;
-/// Prefix of the token of a device.
 const DEVICE_PREFIX: &str = "dev_";
 /// Characters of a device's token after the prefix.
 const DEVICE_LENGTH: usize = 40;

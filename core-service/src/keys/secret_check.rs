@@ -78,9 +78,6 @@ pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
 /// Judges the key with which a core starts. A store without a hash gets one unless the webhooks contradict the key.
 /// With `replace` the store continues with this key in any case. Of cores that start at once with different keys one
 /// gets [`Fit::Right`] or [`Fit::Replaced`].
-///
-/// # Errors
-/// Fails when the store does not answer.
 pub async fn fits(backend: &dyn Backend, keys: &KeyRing, replace: bool) -> StoreResult<Fit> {
     settle_hash(backend, keys, &read(backend).await?, replace).await
 }

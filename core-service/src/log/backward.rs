@@ -18,7 +18,6 @@ use crate::{
 
 /// The part of a dataset's log that is read backward.
 pub struct LogSlice {
-    /// The dataset.
     pub dataset: Dataset,
     /// Entries below this sequence number.
     pub before: u64,
@@ -36,7 +35,6 @@ struct LogCursor {
     done: bool,
 }
 
-/// Reads the logs of a view backward, merged.
 pub struct Backward<'a> {
     shared: &'a Shared,
     selection: Selection,
@@ -49,7 +47,6 @@ pub type Positions = Vec<u64>;
 
 impl<'a> Backward<'a> {
     /// Reads the selected entries of these slices, one page of each at a time.
-    #[must_use]
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
         let cursor = |slice: LogSlice| LogCursor {
             name: slice.dataset.to_string(),
@@ -83,19 +80,14 @@ impl<'a> Backward<'a> {
     }
 
     /// The read positions: entries at and above these are already taken, or not wanted.
-    #[must_use]
     pub fn positions(&self) -> Positions {
         self.logs.iter().map(|log| log.buffered.front().map_or(log.slice.before, |next| next.seq + 1)).collect()
     }
 
-    /// True when there may be more entries.
-    #[must_use]
     pub fn has_more(&self) -> bool {
         self.logs.iter().any(|log| !log.done || !log.buffered.is_empty())
     }
 
-    /// The event of an entry, for the dataset at this index.
-    #[must_use]
     pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
         convert::entry::event(&self.logs[index].slice.dataset, entry)
     }

@@ -45,18 +45,14 @@ struct OpenDataset {
     last_deleted: LastDeleted,
 }
 
-/// Positions of a dataset.
 #[derive(Debug)]
 pub struct DatasetProgress {
-    /// The dataset.
     pub dataset: Dataset,
-    /// Its projected position.
     pub position: u64,
     /// Position of the fan-out to webhooks; none where this replica does not write the log.
     pub fanned_out: Option<u64>,
 }
 
-/// The datasets of one replica.
 pub struct Datasets {
     shared: Arc<Shared>,
     peers: Arc<Peers>,
@@ -66,8 +62,6 @@ pub struct Datasets {
 }
 
 impl Datasets {
-    /// Datasets over the shared parts of a core.
-    #[must_use]
     pub fn new(shared: Arc<Shared>, peers: Arc<Peers>, stop: CancellationToken, tasks: TaskTracker) -> Arc<Self> {
         Arc::new(Self { shared, peers, open: Mutex::default(), stop, tasks })
     }
@@ -102,15 +96,11 @@ impl Datasets {
         })
     }
 
-    /// The projected position of each dataset that this replica follows.
-    #[must_use]
     pub fn positions(&self) -> Vec<(Dataset, u64)> {
         let open = self.open.lock();
         open.iter().map(|(dataset, open)| (dataset.clone(), *open.position.borrow())).collect()
     }
 
-    /// The positions of the datasets that this replica follows, for metrics.
-    #[must_use]
     pub fn progress(&self) -> Vec<DatasetProgress> {
         let open = self.open.lock();
         let progress = |(dataset, open): (&Dataset, &OpenDataset)| {
@@ -193,19 +183,15 @@ impl Datasets {
         received.await.map_err(|_| stopped())?
     }
 
-    /// Returns whether this core owns a dataset's log.
-    #[must_use]
     pub fn owns(&self, dataset: &Dataset) -> bool {
         self.peers.owns(&dataset.to_string())
     }
 
     /// Returns whether a dataset is or was in use here.
-    #[must_use]
     pub fn knows(&self, dataset: &Dataset) -> bool {
         self.open.lock().contains_key(dataset)
     }
 
-    /// Reads the projected position of a dataset if this replica lacks a connection to another core.
     pub async fn refresh_if_disconnected(&self, dataset: &Dataset) -> Result<()> {
         if !self.shared.backend.is_exclusive() && !*self.peers.all_connected().borrow() {
             self.refresh(dataset).await?;

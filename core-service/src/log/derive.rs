@@ -15,7 +15,6 @@ fn derived_id(kind: &str, dataset: &str, token_id: &str, covered: u64) -> String
 }
 
 /// The two derived events of a token after its thesis at `covered`, counted at `at`; `latest` is its newest thesis.
-#[must_use]
 pub fn entries(
     dataset: &str,
     token: &Token,

@@ -32,7 +32,6 @@ const MAX_KNOWN_BUCKETS: usize = 65_536;
 /// Number of buckets checked concurrently for being empty after a deletion.
 const CONCURRENT_CHECKS: usize = 8;
 
-/// The key of a bucket in the cache of listed buckets.
 fn bucket_key(scope: &str, bucket: i64) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (scope, bucket).hash(&mut hasher);
@@ -43,7 +42,6 @@ fn has_deletion(entries: &[SequencedEntry]) -> bool {
     entries.iter().any(|entry| matches!(entry.entry.kind, Some(Kind::ThesisDeleted(_))))
 }
 
-/// Projects one dataset's entries.
 pub struct Projector {
     backend: SharedBackend,
     theses: ThesisStore,
@@ -52,8 +50,6 @@ pub struct Projector {
 }
 
 impl Projector {
-    /// Projects into this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
         let theses = theses.of_writer(&dataset);
         Self { backend, theses, dataset, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
@@ -122,10 +118,8 @@ impl Projector {
     }
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
-    /// identifies the import that they begin. Otherwise `after` runs between the two steps, whether or not the first succeeded.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer; entries that reached the log anyway are projected later.
+    /// identifies the import that they begin. Otherwise `after` runs between the two steps, whether or not the first
+    /// succeeded. After an error, entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
         log: &LogStore,
@@ -206,10 +200,7 @@ impl Projector {
             .await
     }
 
-    /// Writes the rows of entries in order, then the checkpoint.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer; the entries are projected again later.
+    /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
         let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         let written = self.write(entries, changes, checkpoint).await;

@@ -7,10 +7,8 @@ use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events
 /// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
 const MAX_SCOPES: usize = 200;
 
-/// The entries to read of each log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Every entry.
     All,
     /// The entries in any of these scopes.
     Scopes(Vec<EventScope>),

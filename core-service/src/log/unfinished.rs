@@ -39,7 +39,6 @@ impl UnfinishedMark {
         Ok(())
     }
 
-    /// Writes the mark again.
     pub(super) async fn renew(&mut self) -> StoreResult<()> {
         self.set_at = None;
         self.set().await

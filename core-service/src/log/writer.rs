@@ -50,17 +50,14 @@ const DERIVED_BATCHING_DELAY: Duration = Duration::from_millis(20);
 const FOLLOWER_DERIVE_DELAY_MS: i64 = 1_000;
 /// This writer waits at most this time for another writer to project its entries. Then it projects them too.
 const OTHER_PROJECTION_TIMEOUT: Duration = Duration::from_secs(1);
-/// Interval in which this writer reads the checkpoint of that projection.
 const PROJECTION_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Delay before a failed step is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// The next action of a writer.
 enum NextAction {
     Jobs,
     Derive,
-    /// Checks all conditions again.
     Recheck,
     End,
 }
@@ -88,16 +85,13 @@ struct Writer {
     pending: PendingDerivations,
     /// Number of the last load of a token's theses.
     loads_started: u64,
-    /// Results of these loads.
     loaded_tokens: (mpsc::UnboundedSender<LoadedToken>, mpsc::UnboundedReceiver<LoadedToken>),
     unfinished_mark: UnfinishedMark,
     /// The fan-out to webhooks has reached this position.
     fanned_out: watch::Receiver<u64>,
-    /// Number of commands that the last append carried out.
     last_carried_out: usize,
     /// End of the last commands, or the start of the writer before the first ones.
     last_command: Instant,
-    /// The writer next tries to end at this time.
     try_end_at: Instant,
 }
 
@@ -245,7 +239,6 @@ async fn until(time: Option<Instant>) {
 }
 
 /// The id of the event that a thesis causes.
-#[must_use]
 pub fn thesis_event_id(thesis_id: &str) -> String {
     id::derive("evt_", &["thesis.created", thesis_id])
 }

@@ -18,7 +18,7 @@ use crate::{
     domain::{dataset::Dataset, reference::TokenReference},
     error::{Error, Result},
     search::{
-        Cancellation, ParsedSearch, SearchFilter, parse,
+        Cancellation, Kind, Order, ParsedSearch, SearchFilter, parse,
         run::{run_in_turn, wait_until_complete, with_timeout},
     },
     service::Core,
@@ -72,15 +72,16 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     .await?;
     let limits = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens]
         .map(|kind| if is_for(&message, kind) { limit } else { 0 });
-    let newest = message.sort() == SearchSort::CreatedAtDesc;
+    let order = if message.sort() == SearchSort::CreatedAtDesc { Order::Newest } else { Order::Relevance };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
     let (theses, profiles, tokens) =
         run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
+            let find = |kind, order, limit| index.find(kind, &searched, &parsed, &narrow, order, limit);
             // Twice the limit, since some rows may be deleted by now.
-            let theses = index.theses(&searched, &parsed, &narrow, newest, 2 * limits[0])?;
-            let profiles = index.profiles(&searched, &parsed, &narrow, limits[1])?;
-            let tokens = index.tokens(&searched, &parsed, &narrow, limits[2])?;
+            let theses = find(Kind::Thesis, order, 2 * limits[0])?;
+            let profiles = find(Kind::Profile, Order::Relevance, limits[1])?;
+            let tokens = find(Kind::Token, Order::Relevance, limits[2])?;
             Ok((theses, profiles, tokens))
         })
         .await?;

@@ -45,7 +45,6 @@ pub(super) const LEASE_MS: i64 = 9_000;
 /// Time without a new heartbeat after which a core has no streams and no attempts out, in milliseconds.
 pub const GONE_MS: i64 = 11_000;
 
-/// The last heartbeat of another core.
 #[derive(Clone, Debug)]
 struct SeenBeat {
     beat: i64,
@@ -85,18 +84,13 @@ pub struct Members {
     clock: SharedClock,
     replica: String,
     state: Mutex<State>,
-    /// Requests a heartbeat without delay.
     beat_now: Notify,
-    /// The other cores that may live.
     others: watch::Sender<Vec<OtherCore>>,
-    /// True once the heartbeats of the others were read.
     has_read_beats: AtomicBool,
 }
 
-/// Another core that may live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherCore {
-    /// The name of the core.
     pub replica: String,
     /// The gRPC URL at which other cores reach it.
     pub address: String,
@@ -112,7 +106,6 @@ pub fn first_of<'a>(cores: impl IntoIterator<Item = &'a str>, thing: &str) -> Op
 
 impl Members {
     /// Creates the view of this core, which others reach at the gRPC URL `address`.
-    #[must_use]
     pub fn new(backend: SharedBackend, clock: SharedClock, replica: String, address: String) -> Arc<Self> {
         let state = State { own: Member { address, ..Member::default() }, ..State::default() };
         let (others, has_read_beats) = (watch::Sender::new(Vec::new()), AtomicBool::new(false));
@@ -127,20 +120,16 @@ impl Members {
         })
     }
 
-    /// This core's name.
-    #[must_use]
     pub fn replica(&self) -> &str {
         &self.replica
     }
 
     /// The gRPC URL at which other cores reach this one; empty when they cannot.
-    #[must_use]
     pub fn address(&self) -> String {
         self.state.lock().own.address.clone()
     }
 
     /// True if no other core can exist.
-    #[must_use]
     pub fn is_alone(&self) -> bool {
         self.backend.is_exclusive()
     }
@@ -157,7 +146,6 @@ impl Members {
     }
 
     /// True if this core's heartbeat says that it hands out attempts.
-    #[must_use]
     pub fn is_handing_out(&self) -> bool {
         self.state.lock().own.hands_out
     }
@@ -171,7 +159,6 @@ impl Members {
     }
 
     /// The cores that live and hand out attempts, this one included if it does.
-    #[must_use]
     pub fn handing_out(&self) -> Vec<String> {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
@@ -180,27 +167,21 @@ impl Members {
         others.map(|(replica, _)| replica.clone()).chain(own).collect()
     }
 
-    /// The other cores that may live.
-    #[must_use]
     pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.others.subscribe()
     }
 
-    /// True once the heartbeats of the others were read.
-    #[must_use]
     pub fn has_read_beats(&self) -> bool {
         self.has_read_beats.load(Ordering::Relaxed)
     }
 
     /// True if this core may own logs, because its heartbeat is recent.
-    #[must_use]
     pub fn owns(&self) -> bool {
         let now_ms = self.clock.now_ms();
         self.is_alone() || self.state.lock().beat_at.is_some_and(|at| now_ms - at < OWNER_MS)
     }
 
     /// True unless a core is certainly gone. A core with a single heartbeat so far may live.
-    #[must_use]
     pub fn may_live(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
@@ -208,7 +189,6 @@ impl Members {
     }
 
     /// True if a core certainly owns nothing.
-    #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
@@ -263,7 +243,6 @@ impl Members {
         });
     }
 
-    /// Writes the heartbeat of this core.
     pub async fn send_heartbeat(&self) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());

@@ -63,19 +63,15 @@ const UNREACHABLE: &str = "a core that beats is not reached, so its work is look
 /// Time limit to apply the response to a lookup, beyond the lookup itself.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connects to a core at an address.
 pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Sync>;
 
 /// Reaches cores by gRPC, with the service credential.
-#[must_use]
 pub fn over_grpc(authorities: Authorities, credential: SecretString, clock: SharedClock) -> Dial {
     Arc::new(move |address: &str| services::peer(address, &authorities, &credential, Arc::clone(&clock)))
 }
 
-/// Handles the notifications of another core.
 pub type OnNotification = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
 
-/// Another core.
 struct Peer {
     replica: String,
     address: String,
@@ -106,50 +102,39 @@ impl Peer {
     }
 }
 
-/// The other cores.
 pub struct Peers {
     members: Arc<Members>,
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
-    /// True while the notifications of every other core arrive.
     all_connected: watch::Sender<bool>,
 }
 
 impl Peers {
-    /// Creates the connections to the other members.
-    #[must_use]
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
         Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
     }
 
     /// True while the notifications of every other live core arrive. While they do not, and once more when they arrive
     /// again, this core must read the changes of others from the store.
-    #[must_use]
     pub fn all_connected(&self) -> watch::Receiver<bool> {
         self.all_connected.subscribe()
     }
 
-    /// The other cores that may live.
-    #[must_use]
     pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.members.others()
     }
 
     /// True if a core certainly owns nothing.
-    #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         self.members.is_dead(replica)
     }
 
-    /// True if this core owns a log.
-    #[must_use]
     pub fn owns(&self, dataset: &str) -> bool {
         self.owner(dataset).is_none()
     }
 
     /// True if this core leads a log, with or without connections to others. The leading core does the work that only
     /// one core may do.
-    #[must_use]
     pub fn leads(&self, dataset: &str) -> bool {
         self.members.is_alone()
             || self.members.has_read_beats() && self.leader(dataset).as_deref() == Some(self.members.replica())

@@ -50,12 +50,10 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_millis(250);
 /// Maximum number of exchanges at the same time.
 const MAX_PARALLEL: usize = 32;
 
-/// A key of a count.
 pub trait SharedCountKey: Clone + Eq + Hash + Send + Sync + 'static {
     /// The partition with one row of each replica.
     fn partition(&self) -> CountKey;
 
-    /// True if the time of the count is over.
     fn has_ended(&self, now_ms: i64) -> bool;
 }
 
@@ -93,17 +91,14 @@ impl Count {
         (self.limit, self.max_unshared) = (limit, max_unshared);
     }
 
-    /// True if the next exchange is due.
     fn is_due(&self, now_ms: i64) -> bool {
         let far = self.total() < self.limit / 2 && self.own.saturating_sub(self.stored) <= self.max_unshared;
         !self.is_younger(if far { FAR_MS } else { NEAR_MS }, now_ms)
     }
 }
 
-/// The table in which counts are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct CountStorage {
-    /// The table.
     pub table: CountTable,
     /// Minimum own count that is worth storing.
     pub from: u64,
@@ -115,7 +110,6 @@ struct Counts<K> {
     pending: Vec<K>,
 }
 
-/// Counts of one kind.
 pub struct SharedCounts<K> {
     backend: SharedBackend,
     replica: String,
@@ -126,7 +120,6 @@ pub struct SharedCounts<K> {
 }
 
 impl<K: SharedCountKey> SharedCounts<K> {
-    /// Creates the counts of this replica.
     pub fn new(backend: SharedBackend, replica: String, stored: CountStorage) -> Self {
         let counts = Mutex::new(Counts { by_key: HashMap::new(), pending: Vec::new() });
         Self { backend, replica, stored, counts, due: Notify::new(), failing: AtomicBool::new(false) }
@@ -182,7 +175,6 @@ impl<K: SharedCountKey> SharedCounts<K> {
         self.update_count(key, now_ms, |count| count.total())
     }
 
-    /// This replica's own count.
     pub fn own(&self, key: &K) -> u64 {
         self.counts.lock().by_key.get(key).map_or(0, |count| count.own)
     }
@@ -353,12 +345,10 @@ impl<K: SharedCountKey> SharedCounts<K> {
         }
     }
 
-    /// True if there is a count for this key.
     pub fn has(&self, key: &K) -> bool {
         self.counts.lock().by_key.contains_key(key)
     }
 
-    /// The number of counts.
     pub fn size(&self) -> usize {
         self.counts.lock().by_key.len()
     }

@@ -49,7 +49,6 @@ struct State {
     unsettled: HashSet<Arc<str>>,
 }
 
-/// The places of open streams.
 pub struct StreamSlots {
     backend: SharedBackend,
     members: Arc<Members>,
@@ -66,7 +65,6 @@ pub struct StreamSlot {
 
 impl StreamSlot {
     /// True if the place is lost and the stream must end.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.term.is_cancelled()
     }
@@ -90,15 +88,11 @@ impl Drop for StreamSlot {
 
 impl StreamSlots {
     /// Creates the places of this replica. It must write a heartbeat before it takes one.
-    #[must_use]
     pub fn new(backend: SharedBackend, members: Arc<Members>) -> Arc<Self> {
         Arc::new(Self { backend, members, state: Mutex::default(), closed: Notify::new() })
     }
 
     /// Takes a place if fewer than `limit` of the project are open.
-    ///
-    /// # Errors
-    /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
     pub async fn take_slot(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
         // In its own task, so that it is completed even when the caller has gone.
         let taking = Arc::clone(self).take_place(project.into(), limit);

@@ -10,12 +10,10 @@ use tantivy::{
 
 use super::schema::{CREATED_AT, ID_HIGH, ID_LOW, LIKES};
 
-/// Order of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
     /// By score, then newest first.
     Relevance,
-    /// Newest first.
     Newest,
     /// By likes with unknown likes last, then newest first.
     Likes,
@@ -43,7 +41,6 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// The best matches of any time.
     pub(super) const fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
         Self { order, from: i64::MIN, to: i64::MAX, after, limit }
     }

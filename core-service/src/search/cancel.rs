@@ -15,19 +15,15 @@ use tantivy::{
 pub struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// Ends the search soon.
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// True once the search is to end.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
 
-/// Cancels a search when it is dropped.
 pub(super) struct CancelOnDrop(pub(super) Cancellation);
 
 impl Drop for CancelOnDrop {

@@ -89,9 +89,6 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
 }
 
 /// Counts the words of a dataset that the prefixes of a search match, and subtracts them from the budget `left`.
-///
-/// # Errors
-/// Fails with `TooBroad` at the first prefix that exceeds the budget, or when the index fails.
 pub(super) fn count_expansions(
     searcher: &Searcher,
     terms: &Terms,

@@ -3,7 +3,6 @@
 use super::Cancellation;
 use crate::domain::{dataset::Dataset, window::Floor};
 
-/// The filter of a search, and its cancellation.
 #[derive(Clone, Debug)]
 pub struct SearchFilter {
     /// A thesis's author, or the profile itself.
@@ -16,7 +15,6 @@ pub struct SearchFilter {
     pub floor: Floor,
     /// Theses are not newer than this, in unix milliseconds.
     pub to: i64,
-    /// Ends the search early.
     pub cancellation: Cancellation,
 }
 
@@ -36,9 +34,7 @@ impl Default for SearchFilter {
 /// A thesis in the order of likes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedThesis {
-    /// Its dataset.
     pub dataset: Dataset,
-    /// Its id.
     pub id: String,
     /// Its likes when it was indexed.
     pub likes: Option<i64>,

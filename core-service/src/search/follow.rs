@@ -34,15 +34,10 @@ const MAX_ROUND_ENTRIES: u64 = 20_000;
 /// Number of log positions that are read concurrently.
 const CONCURRENT_READS: usize = 8;
 
-/// An index, the logs that it follows, and the token that stops it.
 pub struct Follower {
-    /// The index.
     pub index: Arc<SearchIndex>,
-    /// The projected positions of the logs.
     pub datasets: Arc<Datasets>,
-    /// The logs.
     pub shared: Arc<Shared>,
-    /// Stops the follower.
     pub stop: CancellationToken,
 }
 

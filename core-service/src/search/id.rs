@@ -11,7 +11,6 @@ pub(super) fn halves(text: &str) -> Option<(u64, u64)> {
     Some((read_number(high)?.unsigned_abs(), read_number(low)?.unsigned_abs()))
 }
 
-/// Joins the halves of an id.
 pub(super) fn join(prefix: &str, (high, low): (u64, u64)) -> String {
     let [high, low] = [high, low].map(|half| number(half.cast_signed(), HALF));
     [prefix, &high, &low].concat()

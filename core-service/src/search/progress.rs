@@ -6,13 +6,11 @@ use crate::domain::dataset::Dataset;
 
 impl SearchIndex {
     /// The last entry of a dataset's log that searches see.
-    #[must_use]
     pub fn mark(&self, dataset: &Dataset) -> Option<LogMark> {
         self.committed.borrow().get(&dataset.to_string()).cloned()
     }
 
     /// The sequence number up to which searches see a dataset's log.
-    #[must_use]
     pub fn position(&self, dataset: &Dataset) -> u64 {
         self.mark(dataset).map_or(0, |mark| mark.seq)
     }
@@ -46,8 +44,6 @@ impl SearchIndex {
         }
     }
 
-    /// Requested datasets without a start position.
-    #[must_use]
     pub fn datasets_without_start(&self) -> Vec<Dataset> {
         let incomplete = self.incomplete.borrow();
         incomplete.iter().filter(|(_, start)| start.is_none()).filter_map(|(name, _)| Dataset::parse(name)).collect()
@@ -85,7 +81,6 @@ impl SearchIndex {
     }
 }
 
-/// Returns whether the commits reach a position of a dataset's log.
 fn has_reached(committed: &Marks, name: &str, position: u64) -> bool {
     position == 0 || committed.get(name).is_some_and(|mark| mark.seq >= position)
 }

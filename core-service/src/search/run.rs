@@ -84,10 +84,6 @@ pub async fn wait_until_complete(index: &SearchIndex, view: &View) {
 }
 
 /// Reads theses for an organization in the order of likes. The result includes all writes acknowledged before.
-///
-/// # Errors
-/// `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer, and the
-/// errors of [`run_in_turn`].
 pub async fn likes_page(
     (index, organization): (&Arc<SearchIndex>, &str),
     datasets: &Datasets,

@@ -20,16 +20,14 @@ use crate::domain::{
 /// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
 pub(super) const VERSION: u32 = 2;
 
-/// Name of the tokenizer of texts.
 pub(super) const WORDS: &str = "words";
 pub(super) const LIKES: &str = "likes";
 pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const ID_HIGH: &str = "id_high";
 pub(super) const ID_LOW: &str = "id_low";
 
-/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     Thesis,
     Profile,
     Token,
@@ -38,7 +36,6 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Thesis, Self::Profile, Self::Token];
 
-    /// The prefix of its ids.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Thesis => "th_",
@@ -48,10 +45,8 @@ impl Kind {
     }
 }
 
-/// The fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
-    /// The id.
     pub(super) id: Field,
     /// The kind, as the prefix of its ids.
     pub(super) kind: Field,
@@ -65,7 +60,6 @@ pub(super) struct Fields {
     pub(super) exact: Field,
     /// Handle or symbol, whole.
     pub(super) name: Field,
-    /// Author of a thesis.
     pub(super) author: Field,
     /// Token of a thesis.
     pub(super) about: Field,
@@ -104,7 +98,6 @@ impl Fields {
         (fields, schema.build())
     }
 
-    /// The field with the words of a kind.
     pub(super) fn words_of(&self, kind: Kind) -> Field {
         match kind {
             Kind::Thesis => self.thesis,

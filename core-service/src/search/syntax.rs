@@ -18,7 +18,6 @@ pub struct ParsedSearch {
 /// A word, or words side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// The words, at least one.
     pub(super) words: Vec<Word>,
     /// The whole item in the form in which handles and symbols are compared; only for a plain word.
     pub(super) exact: Option<String>,
@@ -55,9 +54,6 @@ fn split_piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
 }
 
 /// Parses a search. A piece without a word, such as a lone `!`, is skipped.
-///
-/// # Errors
-/// Returns the rule that a malformed search breaks.
 pub fn parse(text: &str) -> Result<ParsedSearch, Malformed> {
     // Phones write curly quotation marks.
     let text = text.replace(['“', '”', '„'], "\"");

@@ -90,7 +90,8 @@ fn names(dataset: &Dataset, found: &[(Dataset, String)], names: &[&str]) -> Vec<
 
 fn look(log: &Log, text: &str, known: &[&str]) -> Vec<String> {
     let parsed = parse(text).unwrap();
-    let found = log.index.theses(&View::live(), &parsed, &SearchFilter::default(), false, 50).unwrap();
+    let found =
+        log.index.find(Kind::Thesis, &View::live(), &parsed, &SearchFilter::default(), Order::Relevance, 50).unwrap();
     names(&Dataset::Live, &found, known)
 }
 
@@ -167,10 +168,14 @@ fn the_newest_of_equal_matches_is_first() {
     log.index.commit().unwrap();
     let known = ["old", "new", "mid", "best"];
     assert_eq!(look(&log, "moon", &known), ["best", "new", "mid", "old"]);
-    let newest = log.index.theses(&View::live(), &parse("moon").unwrap(), &SearchFilter::default(), true, 2).unwrap();
+    let newest = log
+        .index
+        .find(Kind::Thesis, &View::live(), &parse("moon").unwrap(), &SearchFilter::default(), Order::Newest, 2)
+        .unwrap();
     assert_eq!(names(&Dataset::Live, &newest, &known), ["new", "mid"]);
     let narrow = SearchFilter { floor: Floor::first(Some(1), 0).unwrap(), to: 2, ..SearchFilter::default() };
-    let within = log.index.theses(&View::live(), &parse("moon").unwrap(), &narrow, true, 9).unwrap();
+    let within =
+        log.index.find(Kind::Thesis, &View::live(), &parse("moon").unwrap(), &narrow, Order::Newest, 9).unwrap();
     assert_eq!(names(&Dataset::Live, &within, &known), ["mid", "old"]);
 }
 
@@ -217,7 +222,8 @@ fn exact_handles_and_symbols_are_first() {
     log.index.commit().unwrap();
 
     let profiles = |text: &str, narrow: &SearchFilter| {
-        let found = log.index.profiles(&View::live(), &parse(text).unwrap(), narrow, 10).unwrap();
+        let found =
+            log.index.find(Kind::Profile, &View::live(), &parse(text).unwrap(), narrow, Order::Relevance, 10).unwrap();
         let handle = |id: &String| people.iter().find(|(handle, _)| profile(handle, "").id == *id).unwrap().0;
         found.iter().map(|(_, id)| handle(id)).collect::<Vec<_>>()
     };
@@ -233,7 +239,7 @@ fn exact_handles_and_symbols_are_first() {
 
     let tokens = |text: &str, narrow: &SearchFilter| {
         log.index
-            .tokens(&View::live(), &parse(text).unwrap(), narrow, 10)
+            .find(Kind::Token, &View::live(), &parse(text).unwrap(), narrow, Order::Relevance, 10)
             .unwrap()
             .into_iter()
             .map(|(_, id)| id)
@@ -260,7 +266,8 @@ fn a_search_stays_in_its_view() {
     for (view, expected) in [(View::live(), &datasets[..1]), (View::test("prj_one"), &datasets[1..3])] {
         for text in ["secret", "secret OR \"secret word\"", "s*", "sec* -none", "secret-wo*", "live", "sandbox OR word"]
         {
-            let found = log.index.theses(&view, &parse(text).unwrap(), &narrow, false, 50).unwrap();
+            let found =
+                log.index.find(Kind::Thesis, &view, &parse(text).unwrap(), &narrow, Order::Relevance, 50).unwrap();
             let mut found: Vec<Dataset> = found.into_iter().map(|(dataset, _)| dataset).collect();
             found.sort();
             let expected = if text == "live" { &[][..] } else { expected };
@@ -280,7 +287,8 @@ fn an_excluded_phrase_stands_behind_or_before_what_is_found() {
     }
     log.index.commit().unwrap();
     let parsed = parse("run -\"a b\"").unwrap();
-    let found = log.index.theses(&View::live(), &parsed, &SearchFilter::default(), false, 9).unwrap();
+    let found =
+        log.index.find(Kind::Thesis, &View::live(), &parsed, &SearchFilter::default(), Order::Relevance, 9).unwrap();
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
@@ -357,10 +365,10 @@ proptest! {
         for text in [&text, &near] {
             let Ok(parsed) = parse(text) else { continue };
             let (view, narrow) = (View::test("one"), SearchFilter::default());
-            log.index.theses(&view, &parsed, &narrow, false, 3).unwrap();
-            log.index.theses(&view, &parsed, &narrow, true, 3).unwrap();
-            log.index.profiles(&view, &parsed, &narrow, 3).unwrap();
-            log.index.tokens(&view, &parsed, &narrow, 3).unwrap();
+            log.index.find(Kind::Thesis, &view, &parsed, &narrow, Order::Relevance, 3).unwrap();
+            log.index.find(Kind::Thesis, &view, &parsed, &narrow, Order::Newest, 3).unwrap();
+            log.index.find(Kind::Profile, &view, &parsed, &narrow, Order::Relevance, 3).unwrap();
+            log.index.find(Kind::Token, &view, &parsed, &narrow, Order::Relevance, 3).unwrap();
         }
     }
 }

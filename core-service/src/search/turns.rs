@@ -56,11 +56,8 @@ impl Turns {
         }
     }
 
-    /// Waits for the turn of an organization's search.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when too many of
-    /// all do.
+    /// Waits for the turn of an organization's search. Refuses with `RATE_LIMITED` when too many searches of the
+    /// organization run or wait, and with `SERVICE_UNAVAILABLE` when too many of all do.
     pub(super) async fn take_turn(&self, organization: &str) -> Result<Turn> {
         let place = self.take_place(organization)?;
         let of_organization = self.share_of(organization).acquire_owned().await.map_err(Error::internal)?;

@@ -16,8 +16,6 @@ use crate::domain::{dataset::Dataset, window::MINUTE_MS};
 const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
 
 impl SearchIndex {
-    /// Returns whether the index follows a dataset's log.
-    #[must_use]
     pub fn follows(&self, dataset: &Dataset) -> bool {
         let is_project = matches!(dataset, Dataset::Project(_));
         !self.in_memory || !is_project || self.requests.lock().contains_key(&dataset.to_string())
@@ -25,7 +23,6 @@ impl SearchIndex {
 
     /// The projects that an index in memory holds without a request in the last half hour. A request since the last
     /// call counts as made at `now_ms`.
-    #[must_use]
     pub fn unused(&self, now_ms: i64) -> Vec<Dataset> {
         if !self.in_memory {
             return Vec::new();
@@ -42,10 +39,7 @@ impl SearchIndex {
     }
 
     /// Forgets datasets, and starts to rewrite the segments that have become mostly empty: only that frees their
-    /// memory. This blocks.
-    ///
-    /// # Errors
-    /// Fails when the index fails. It still holds the datasets then.
+    /// memory. This blocks. After an error the index still holds the datasets.
     pub fn drop_datasets(&self, datasets: &[Dataset]) -> Result<(), SearchError> {
         datasets.iter().for_each(|dataset| self.forget(dataset));
         self.commit()?;

@@ -23,7 +23,6 @@ const MAX_WORD_BYTES: usize = 1_000;
 /// A word of a text; its place in the list is its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// The word.
     pub(super) text: String,
     /// A second form of it in the index.
     pub(super) variant: Option<String>,
@@ -88,7 +87,6 @@ fn class(cluster: &str) -> Class {
     }
 }
 
-/// Splits a text into its words.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let folded = fold(text);
     let mut words: Vec<Word> = Vec::new();
@@ -159,7 +157,6 @@ impl Tokenizer for WordTokenizer {
     }
 }
 
-/// The words of one text.
 pub(super) struct WordStream {
     name: String,
     words: std::vec::IntoIter<(usize, String)>,

@@ -15,8 +15,6 @@ use crate::metrics::{STORE_CALLS, STORE_SECONDS};
 pub struct ObservedStore(SharedBackend);
 
 impl ObservedStore {
-    /// Observes the calls of a store.
-    #[must_use]
     pub fn new(store: SharedBackend) -> Self {
         Self(store)
     }

@@ -11,7 +11,7 @@ use crate::{
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Addresses are shard_of_name over this number of partitions.
+/// Addresses are spread over this number of partitions.
 const SHARDS: i64 = 16;
 const PAGE: usize = 1_000;
 

@@ -2,11 +2,12 @@
 //! earlier sign-ins. All rows of a user are in one partition, so they change together.
 //!
 //! The version of the password's row is its generation. Sessions hold the generation that they began in, so a new
-//! password ends them all.
+//! password ends them all. Times are unix milliseconds.
 
 use bytes::Bytes;
 use prost::Message;
 
+use super::{decode_message, read_message};
 use crate::{
     domain::window::DAY_MS,
     key,
@@ -37,7 +38,6 @@ pub struct Password {
     /// Its hash, with salt and parameters.
     #[prost(string, tag = "1")]
     pub hash: String,
-    /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub changed_at: i64,
     /// True if a link set it that ends the memberships of an unconfirmed user. The control log ends them after this row
@@ -52,7 +52,6 @@ pub struct Reset {
     /// Distinguishes the link from the user's other links.
     #[prost(string, tag = "1")]
     pub nonce: String,
-    /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub expires_at: i64,
     /// Id of the actor who handed it over; none if it was mailed.
@@ -63,7 +62,6 @@ pub struct Reset {
     pub keeps_memberships: bool,
 }
 
-/// The unused links for a new password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Resets {
     /// The links, oldest first. Some may be over.
@@ -79,7 +77,7 @@ pub struct KnownOrigin {
     pub hash: String,
     #[prost(bool, tag = "2")]
     pub is_device: bool,
-    /// The last sign-in from there, in unix milliseconds.
+    /// The last sign-in from there.
     #[prost(int64, tag = "3")]
     pub used_at: i64,
     /// True once the user has signed in from there more than once.
@@ -99,13 +97,12 @@ pub struct Session {
     /// The generation of the password that it began with.
     #[prost(int64, tag = "1")]
     pub generation: i64,
-    /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// The last stored time of use, in unix milliseconds.
+    /// The last stored time of use.
     #[prost(int64, tag = "3")]
     pub used_at: i64,
-    /// The latest end, in unix milliseconds.
+    /// The latest end.
     #[prost(int64, tag = "4")]
     pub expires_at: i64,
     /// The network address at its start.
@@ -137,7 +134,7 @@ fn seconds(days: i64) -> Option<u32> {
 }
 
 fn read_as<T: Message + Default>(body: Bytes) -> StoreResult<T> {
-    T::decode(body).map_err(|error| StoreError::Damaged(format!("account: {error}")))
+    decode_message(body, "account")
 }
 
 fn versioned<T: Message + Default>(row: Row) -> StoreResult<(i64, T)> {
@@ -180,27 +177,15 @@ async fn write(
     Ok(true)
 }
 
-/// Reads a user's row with its version.
-async fn read<T: Message + Default>(
-    backend: &SharedBackend,
-    user: &str,
-    item: &str,
-    consistency: Consistency,
-) -> StoreResult<Option<(i64, T)>> {
-    let row = backend.get(&ACCOUNT, &key![user, item], consistency).await?;
-    row.map(versioned).transpose()
-}
-
 /// Reads a user's password with its generation.
 pub async fn password(
     backend: &SharedBackend,
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Password)>> {
-    read(backend, user, PASSWORD, consistency).await
+    read_message(backend, &ACCOUNT, &key![user, PASSWORD], consistency, "account").await
 }
 
-/// Reads a user's password with its generation, and the networks and devices that the user has signed in from.
 pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -226,7 +211,6 @@ pub async fn set_password(
     write(backend, user, (writes, None), beside).await
 }
 
-/// The generation after another, or the first.
 pub fn next_generation(before: Option<i64>) -> i64 {
     before.map_or(FIRST_GENERATION, |before| before + 1)
 }
@@ -243,7 +227,7 @@ pub async fn resets(
     user: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Resets)>> {
-    read(backend, user, RESET, consistency).await
+    read_message(backend, &ACCOUNT, &key![user, RESET], consistency, "account").await
 }
 
 /// Replaces the links for a new password if their row still has this version, or is new. Returns whether it was

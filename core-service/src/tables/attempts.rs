@@ -2,11 +2,10 @@
 
 use prost::Message;
 
+use super::{read_message, replace_row};
 use crate::{
     key,
-    store::{
-        ConditionalWrite, Consistency, Expect, SharedBackend, StoreError, StoreResult, Transaction, schema::ATTEMPTS,
-    },
+    store::{Consistency, SharedBackend, StoreResult, schema::ATTEMPTS},
 };
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -22,9 +21,7 @@ pub async fn read(
     subject: &str,
     consistency: Consistency,
 ) -> StoreResult<Option<(i64, Attempts)>> {
-    let Some(row) = backend.get(&ATTEMPTS, &key![subject], consistency).await? else { return Ok(None) };
-    let attempts = Attempts::decode(row.body).map_err(|error| StoreError::Damaged(format!("attempts: {error}")))?;
-    Ok(Some((row.version, attempts)))
+    read_message(backend, &ATTEMPTS, &key![subject], consistency, "attempts").await
 }
 
 /// Writes the attempts of a subject for `seconds` if the row still has this version, or is new. Returns whether it was
@@ -36,12 +33,5 @@ pub async fn write(
     attempts: &Attempts,
     seconds: Option<u32>,
 ) -> StoreResult<bool> {
-    let write = ConditionalWrite {
-        clustering: Vec::new(),
-        expect: version.map_or(Expect::Absent, Expect::Version),
-        version: version.unwrap_or(0) + 1,
-        body: Some(attempts.encode_to_vec().into()),
-    };
-    let transaction = Transaction { table: &ATTEMPTS, partition: key![subject], writes: vec![write], ttl: seconds };
-    backend.transact(transaction).await
+    replace_row(backend, &ATTEMPTS, key![subject], version, attempts.encode_to_vec().into(), seconds).await
 }

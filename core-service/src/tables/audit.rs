@@ -13,7 +13,6 @@ use crate::{
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-/// Retention time of an entry, in days.
 const RETENTION_DAYS: i64 = 366;
 /// Length of an organization's partition, in milliseconds.
 const BUCKET_MS: i64 = 32 * DAY_MS;

@@ -46,20 +46,16 @@ fn row_of(change: &ControlChange) -> (&'static str, Cow<'_, str>, bool) {
     (kind, Cow::Borrowed(id), stays)
 }
 
-/// The id of a member's row.
-#[must_use]
 pub fn member_id(member: &Member) -> String {
     format!("{}/{}", member.organization_id, member.user_id)
 }
 
 /// The id of the row that a change is about.
-#[must_use]
 pub fn subject_of(change: &ControlChange) -> String {
     row_of(change).1.into_owned()
 }
 
 /// Encodes an entry of the control log, with at least one change.
-#[must_use]
 pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Bytes {
     let plain = |change| ControlEntry { created_at, change: Some(change), act: None };
     let change = if changes.len() == 1 {
@@ -70,11 +66,8 @@ pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Byt
     ControlEntry { created_at, change, act: Some(act) }.encode_to_vec().into()
 }
 
-/// Reads the changes of an entry of the control log, or of a row.
-///
-/// # Errors
-/// Fails when the entry is damaged, or of a kind that only a newer version knows. If it were skipped, a revoked key
-/// would continue to work.
+/// Reads the changes of an entry of the control log, or of a row. An entry of a kind that only a newer version knows is
+/// an error: if it were skipped, a revoked key would continue to work.
 pub fn decode(body: Bytes) -> StoreResult<Vec<ControlChange>> {
     Ok(decode_entry(body)?.0)
 }
@@ -95,7 +88,6 @@ pub fn sample_webhooks() -> impl Iterator<Item = Scan> {
     (0..SHARDS).map(|shard| Scan::all(&schema::CONTROL, key!["webhook", shard], 1))
 }
 
-/// Loads all rows.
 pub async fn load(backend: &SharedBackend, mut apply: impl FnMut(ControlChange)) -> StoreResult<()> {
     for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
         let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
@@ -135,9 +127,6 @@ fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
 }
 
 /// The rows of an entry of the control log: one of each change, and those of the audit log.
-///
-/// # Errors
-/// Fails when the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
     let (changes, created_at, act) = decode_entry(body)?;
     let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();

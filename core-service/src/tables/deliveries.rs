@@ -10,6 +10,12 @@ use std::ops::Bound;
 use futures::future::join_all;
 use prost::Message as _;
 
+use super::{
+    decode_message,
+    delivery_event::{RETENTION_SECONDS, decode_event, encode_event},
+    queue::DeliveryQueue,
+    read_message, replace_row,
+};
 use crate::{
     domain::{
         delivery::{Delivery, EventRef, Streak, parse_delivery_id},
@@ -17,12 +23,7 @@ use crate::{
     },
     key,
     store::{
-        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
-        schema,
-    },
-    tables::{
-        delivery_event::{RETENTION_SECONDS, decode_event, encode_event},
-        queue::DeliveryQueue,
+        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreResult, Transaction, schema,
     },
 };
 
@@ -35,29 +36,21 @@ const CREATE_BATCH: usize = 64;
 /// Start position of the next page of a delivery log.
 pub type LogPosition = (i64, String);
 
-/// Deliveries.
 #[derive(Clone)]
 pub struct DeliveryStore {
     backend: SharedBackend,
-    /// The attempts that are due.
     pub queue: DeliveryQueue,
 }
 
 /// The change of a delivery by an attempt, or when it is given up.
 #[derive(Clone, Debug)]
 pub struct DeliveryChange {
-    /// The delivery before the change.
     pub before: Delivery,
-    /// The delivery after the change.
     pub after: Delivery,
 }
 
-fn damaged(what: &str, error: &prost::DecodeError) -> StoreError {
-    StoreError::Damaged(format!("{what}: {error}"))
-}
-
 fn decode(row: &Row) -> StoreResult<Delivery> {
-    Delivery::decode(row.body.clone()).map_err(|error| damaged("delivery", &error))
+    decode_message(row.body.clone(), "delivery")
 }
 
 fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<crate::store::Value> {
@@ -65,13 +58,10 @@ fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<crate::store::Value>
 }
 
 impl DeliveryStore {
-    /// Deliveries of this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         Self { queue: DeliveryQueue::new(backend.clone()), backend }
     }
 
-    /// Reads a delivery.
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
         if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
             return decode(&row).map(Some);
@@ -107,9 +97,6 @@ impl DeliveryStore {
     }
 
     /// Creates deliveries and queues their first attempts. A repeat is safe.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer. A repeat loses nothing.
     pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
         let batch_size = if self.backend.is_exclusive() { deliveries.len() } else { CREATE_BATCH };
         for batch in deliveries.chunks(batch_size.max(1)) {
@@ -136,10 +123,7 @@ impl DeliveryStore {
 
     /// Stores the changes of deliveries, each only if its row is still as before, and moves the deliveries in their
     /// queues. The next attempts are queued first and the old ones removed last, so a crash in between leaves a queue
-    /// row too many. Returns for each change whether it was stored.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer, as a whole or for one delivery. A repeat is safe.
+    /// row too many. Returns for each change whether it was stored. After an error a repeat is safe.
     pub async fn advance(&self, changes: &[DeliveryChange], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
         let after: Vec<&Delivery> = changes.iter().map(|change| &change.after).collect();
         self.queue.enqueue(&after, Vec::new(), now_ms).await?;
@@ -155,29 +139,17 @@ impl DeliveryStore {
     pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
-            let row = self.backend.get(&schema::WEBHOOK_STREAK, &key![webhook], consistency).await?;
-            let before = row.as_ref().map(|row| Streak::decode(row.body.clone())).transpose();
-            let before = before.map_err(|error| damaged("streak", &error))?.unwrap_or_default();
+            let (backend, table) = (&self.backend, &schema::WEBHOOK_STREAK);
+            let row = read_message(backend, table, &key![webhook], consistency, "streak").await?;
+            let (version, before) = row.map_or((None, Streak::default()), |(version, streak)| (Some(version), streak));
             let noted =
                 |streak: Streak, succeeded: &bool| if *succeeded { Streak::default() } else { streak.longer(now_ms) };
             let after = succeeded.iter().fold(before, noted);
             if after == before {
                 return Ok(after);
             }
-            let (expect, version) = match &row {
-                Some(row) => (Expect::Version(row.version), row.version + 1),
-                None => (Expect::Absent, 1),
-            };
-            let body = Some(after.encode_to_vec().into());
-            let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
-            let partition = key![webhook];
-            let transaction = Transaction {
-                table: &schema::WEBHOOK_STREAK,
-                partition,
-                writes: vec![write],
-                ttl: Some(RETENTION_SECONDS),
-            };
-            if self.backend.transact(transaction).await? {
+            let (body, ttl) = (after.encode_to_vec().into(), Some(RETENTION_SECONDS));
+            if replace_row(backend, table, key![webhook], version, body, ttl).await? {
                 return Ok(after);
             }
             // Another report came between.

@@ -10,7 +10,6 @@ use crate::{
 };
 
 /// The change that stores that a token got derived events at `at`, in unix milliseconds.
-#[must_use]
 pub fn derived_at_change(dataset: &str, token: &str, at: i64, version: i64) -> Change {
     let body = Some(Bytes::copy_from_slice(&at.to_be_bytes()));
     Change { table: &schema::DERIVED, key: key![dataset, token], version, body, ttl: None }

@@ -27,13 +27,10 @@ const CONCURRENT_READS: usize = 8;
 /// The keys that events are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventScope {
-    /// The token with this id.
     Token(String),
     /// The handle in the event, folded.
     Handle(String),
-    /// The chain of the token.
     Chain(String),
-    /// Events of type `profile.updated`.
     ProfileUpdated,
 }
 
@@ -117,7 +114,6 @@ pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
     Change { table: &schema::EVENT_SYMBOL, key, version, body: Some(Bytes::new()), ttl: None }
 }
 
-/// Sequence numbers between two bounds, both exclusive.
 #[derive(Clone, Copy, Debug)]
 pub struct SeqRange {
     /// Exclusive lower bound.
@@ -126,15 +122,12 @@ pub struct SeqRange {
     pub before: u64,
 }
 
-/// Reads positions of events.
 #[derive(Clone)]
 pub struct EventIndex {
     backend: SharedBackend,
 }
 
 impl EventIndex {
-    /// The index in this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         Self { backend }
     }

@@ -2,15 +2,16 @@
 
 use prost::Message;
 
+use super::read_message;
 use crate::{
     key,
-    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreError, StoreResult, Transaction, schema},
+    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, schema::IDEMPOTENCY},
 };
 
-/// The stored record of a request.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StoredRequest {
-    /// Hash of the operation and the decoded request. It is empty once the request was refused for a reason that may pass.
+    /// Hash of the operation and the decoded request. It is empty once the request was refused for a reason that may
+    /// pass.
     #[prost(bytes = "vec", tag = "1")]
     pub request: Vec<u8>,
     /// Start of the request, in unix milliseconds.
@@ -27,14 +28,11 @@ pub struct StoredRequest {
     pub holder: String,
 }
 
-/// An idempotency key of a project and environment.
 #[derive(Clone)]
 pub struct IdempotencyKey {
-    /// The store.
     pub backend: SharedBackend,
     /// The project and the environment.
     pub scope: String,
-    /// The key as given.
     pub key: String,
 }
 
@@ -43,12 +41,7 @@ impl IdempotencyKey {
     /// will.
     pub async fn read(&self) -> StoreResult<Option<(i64, StoredRequest)>> {
         let key = key![&self.scope, &self.key];
-        let Some(row) = self.backend.get(&schema::IDEMPOTENCY, &key, Consistency::Serial).await? else {
-            return Ok(None);
-        };
-        let stored = StoredRequest::decode(row.body);
-        let stored = stored.map_err(|error| StoreError::Damaged(format!("an idempotency key: {error}")))?;
-        Ok(Some((row.version, stored)))
+        read_message(&self.backend, &IDEMPOTENCY, &key, Consistency::Serial, "an idempotency key").await
     }
 
     /// Stores a request for `seconds` if the row is as expected. Returns whether it was.
@@ -61,12 +54,7 @@ impl IdempotencyKey {
     ) -> StoreResult<bool> {
         let body = Some(stored.encode_to_vec().into());
         let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
-        let transaction = Transaction {
-            table: &schema::IDEMPOTENCY,
-            partition: key![&self.scope, &self.key],
-            writes: vec![write],
-            ttl: seconds,
-        };
-        self.backend.transact(transaction).await
+        let partition = key![&self.scope, &self.key];
+        self.backend.transact(Transaction { table: &IDEMPOTENCY, partition, writes: vec![write], ttl: seconds }).await
     }
 }

@@ -14,25 +14,17 @@ use crate::domain::{
 /// The key of an index of theses. A token fixes its chain, so six scopes serve every combination of filters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IndexScope {
-    /// Every thesis.
     All,
-    /// The theses of a profile.
     Profile(String),
-    /// The theses on a token.
     Token(String),
-    /// The theses on a chain.
     Chain(String),
-    /// The theses of a profile on a token.
     ProfileToken(String, String),
-    /// The theses of a profile on a chain.
     ProfileChain(String, String),
     /// Deleted theses of a profile on a token, for verification.
     Deleted(String, String),
 }
 
 impl IndexScope {
-    /// The scopes that list a thesis.
-    #[must_use]
     pub fn of(thesis: &Thesis) -> [Self; 6] {
         let (profile, token, chain) = (&thesis.profile_id, &thesis.token_id, &thesis.chain);
         [
@@ -76,7 +68,6 @@ impl IndexScope {
     }
 }
 
-/// Decodes the author from the body of an index row.
 pub(super) fn author_of(body: &Bytes) -> String {
     IndexedThesis::decode(body.clone()).map(|indexed| indexed.profile_id).unwrap_or_default()
 }

@@ -26,17 +26,13 @@ const CONCURRENT_DAYS: usize = 8;
 /// Number of requests, and of requests that were refused or failed.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Requests {
-    /// All requests.
     #[prost(uint64, tag = "1")]
     pub requests: u64,
-    /// Requests that were refused or failed.
     #[prost(uint64, tag = "2")]
     pub errors: u64,
 }
 
 impl Requests {
-    /// Adds both counts.
-    #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
@@ -45,16 +41,12 @@ impl Requests {
     }
 }
 
-/// The key of one count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageKey {
-    /// The key's project.
     pub project: String,
-    /// The key's id.
     pub key: String,
     /// Start of the hour, in Unix milliseconds.
     pub hour: i64,
-    /// The class of the operations.
     pub class: RateClass,
 }
 
@@ -70,7 +62,6 @@ fn decode(row: &Row) -> StoreResult<Requests> {
 }
 
 /// The change that stores a replica's count; `version` is the time of the write in Unix milliseconds, and grows.
-#[must_use]
 pub fn change(of: &UsageKey, replica: &str, count: Requests, version: i64) -> Change {
     Change {
         table: &schema::KEY_USAGE,
@@ -82,7 +73,6 @@ pub fn change(of: &UsageKey, replica: &str, count: Requests, version: i64) -> Ch
 }
 
 /// The change that stores the time of a key's last use, in Unix milliseconds. An earlier time changes nothing.
-#[must_use]
 pub fn use_change(project: &str, key: &str, at: i64) -> Change {
     Change { table: &schema::KEY_USE, key: key![project, key], version: at, body: Some(Bytes::new()), ttl: None }
 }
@@ -109,7 +99,6 @@ pub async fn list(backend: &SharedBackend, project: &str, from_ms: i64, to_ms: i
     Ok(days.into_iter().flatten().collect())
 }
 
-/// Reads the hours of a day within the range.
 async fn list_day(
     backend: &SharedBackend,
     project: &str,

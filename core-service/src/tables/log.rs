@@ -23,7 +23,6 @@ const BUCKET: u64 = 10_000;
 const HEAD_ROW: i64 = -1;
 /// Sequence number of the row that describes an import, in the first bucket.
 const IMPORT_ROW: i64 = -2;
-/// Length of the id of an append, in bytes.
 const BATCH_ID_BYTES: usize = 16;
 /// Maximum number of rows per wanted entry for which entries are read as one slice.
 const MAX_ROWS_PER_ENTRY: usize = 4;
@@ -59,7 +58,6 @@ pub struct LogStore {
 }
 
 /// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
-#[must_use]
 pub fn room(head: u64) -> usize {
     usize::try_from(BUCKET - head % BUCKET).unwrap_or(usize::MAX)
 }
@@ -83,10 +81,7 @@ fn payload(row: &Row) -> StoreResult<Bytes> {
     Ok(row.body.slice(BATCH_ID_BYTES..))
 }
 
-/// Reads an entry's stored form.
-///
-/// # Errors
-/// Fails when it is damaged, or of a kind that only a newer version knows.
+/// Reads an entry's stored form. One of a kind that only a newer version knows is an error.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
     if !entry.is_known() {
@@ -97,7 +92,6 @@ pub fn decode(body: Bytes) -> StoreResult<Entry> {
 
 impl LogStore {
     /// Logs of this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         Self { backend }
     }
@@ -212,19 +206,14 @@ impl LogStore {
     }
 
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
-    /// retried. If the retry loses to the first try of the same append, the append is done.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer, or the append stays in doubt.
+    /// retried. If the retry loses to the first try of the same append, the append is done. If it stays in doubt, that
+    /// is an error.
     pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<AppendOutcome> {
         self.append_with(log, head, batch, entries, None, Vec::new()).await
     }
 
     /// Like [`LogStore::append`], and applies the changes `beside`, as [`crate::store::Backend::transact_with`] does.
     /// For the first entries of an import, `mark` describes the import.
-    ///
-    /// # Errors
-    /// Fails like [`LogStore::append`].
     pub async fn append_with(
         &self,
         log: &str,
@@ -318,8 +307,6 @@ fn mark_write(mark: &ImportMark) -> ConditionalWrite {
     }
 }
 
-/// The change that moves a projection's checkpoint.
-#[must_use]
 pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
     Change {
         table: &schema::LOG_CHECKPOINT,

@@ -14,7 +14,6 @@ const MAX_CORES: usize = 10_000;
 /// All cores are one partition.
 const ALL: &str = "core";
 
-/// A core's description of itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Member {
     /// The gRPC URL at which other cores reach it; empty when they cannot.
@@ -28,18 +27,14 @@ pub struct Member {
     pub is_gone: bool,
 }
 
-/// The newest heartbeat of a core.
 #[derive(Debug)]
 pub struct Heartbeat {
-    /// The core.
     pub replica: String,
     /// Number of the heartbeat. It grows with each heartbeat, and with time.
     pub number: i64,
-    /// The core's description at that time.
     pub member: Member,
 }
 
-/// Writes a core's heartbeat.
 pub async fn write_heartbeat(backend: &SharedBackend, beat: &Heartbeat) -> StoreResult<()> {
     let body = Some(beat.member.encode_to_vec().into());
     let (key, version) = (key![ALL, &beat.replica], beat.number);
@@ -54,10 +49,6 @@ pub async fn write_heartbeat(backend: &SharedBackend, beat: &Heartbeat) -> Store
         .await
 }
 
-/// Reads the heartbeats of all cores.
-///
-/// # Errors
-/// Fails when the store does not answer, or a row is damaged.
 pub async fn read_heartbeats(backend: &SharedBackend) -> StoreResult<Vec<Heartbeat>> {
     let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MAX_CORES)).await?;
     let beats = rows.iter().filter_map(|row| {

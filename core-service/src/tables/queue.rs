@@ -25,7 +25,7 @@ use crate::{
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Number of shards that webhooks are shard_of_name over; a core hands out the attempts of its shards.
+/// Webhooks are spread over this number of shards; a core hands out the attempts of its shards.
 pub const SHARDS: i64 = 8;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
@@ -34,29 +34,24 @@ const POSTPONED: &[u8] = b"put off";
 /// Maximum number of marks remembered as stored.
 const MAX_REMEMBERED_MARKS: usize = 20_000;
 
-/// An attempt in a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
-    /// The delivery.
     pub delivery: String,
     /// The delivery's event, before its first attempt.
     pub event: Option<EventRef>,
-    /// True if the row cannot be decoded.
     pub is_damaged: bool,
 }
 
 /// A webhook that has rows due from a minute on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueMark {
-    /// The webhook.
     pub webhook: String,
     /// The minute, counted from 1970.
     pub since: i64,
 }
 
-/// Selection of marks to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkSelection {
     /// Marks that were written with a queue row.
@@ -65,7 +60,6 @@ pub enum MarkSelection {
     All,
 }
 
-/// The queues.
 #[derive(Clone)]
 pub struct DeliveryQueue {
     backend: SharedBackend,
@@ -73,20 +67,15 @@ pub struct DeliveryQueue {
     written: Arc<Mutex<HashSet<(QueueMark, i64)>>>,
 }
 
-/// The shard of a webhook.
-#[must_use]
 pub fn shard_of(webhook: &str) -> i64 {
     shard_of_name(webhook, SHARDS)
 }
 
-/// The minute in which a time lies.
-#[must_use]
 pub fn minute_of(at: i64) -> i64 {
     at.div_euclid(MINUTE_MS)
 }
 
 /// The start of a minute, in unix milliseconds.
-#[must_use]
 pub fn start_of(minute: i64) -> i64 {
     minute * MINUTE_MS
 }
@@ -97,16 +86,12 @@ fn hour_of(at: i64) -> i64 {
 }
 
 impl DeliveryQueue {
-    /// The queues of this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         Self { backend, written: Arc::default() }
     }
 
-    /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer. A repeat is safe.
+    /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
+    /// a repeat is safe.
     pub(super) async fn enqueue(
         &self,
         deliveries: &[&Delivery],
@@ -148,7 +133,6 @@ impl DeliveryQueue {
         Some(removal(&delivery.webhook_id, delivery.next_attempt_at?, &delivery.id))
     }
 
-    /// Removes rows from a webhook's queue.
     pub async fn remove(&self, webhook: &str, rows: &[QueuedAttempt]) -> StoreResult<()> {
         let removals = rows.iter().map(|row| removal(webhook, row.due_at, &row.delivery));
         self.backend.apply(removals.collect()).await
@@ -205,7 +189,6 @@ impl DeliveryQueue {
         }
     }
 
-    /// Postpones marks to a later minute.
     pub async fn postpone_marks(&self, marks: &[QueueMark], minute: i64) -> StoreResult<()> {
         self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, POSTPONED)).collect()).await
     }

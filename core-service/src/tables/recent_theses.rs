@@ -58,8 +58,6 @@ impl TokenDay {
         Self { windows, own }
     }
 
-    /// Counts the theses at `at`.
-    #[must_use]
     pub fn counts(&self, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
@@ -74,7 +72,6 @@ impl TokenDay {
         self.windows[self.own].write().recent.insert(created_at, id.to_owned(), author.to_owned());
     }
 
-    /// Removes a thesis from the dataset that is kept up to date.
     pub fn remove_thesis(&self, created_at: i64, id: &str) {
         self.windows[self.own].write().recent.remove(created_at, id);
     }
@@ -135,12 +132,10 @@ pub(super) struct WindowFill<'a> {
 }
 
 impl RecentTheses {
-    /// Windows of one dataset.
     pub(super) fn of(dataset: &str) -> Self {
         Self { only: Some(dataset.to_owned()), ..Self::default() }
     }
 
-    /// Returns whether this cache covers a dataset.
     pub(super) fn covers(&self, dataset: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == dataset)
     }
@@ -178,7 +173,6 @@ impl RecentTheses {
         Some(WindowFill { all: self, key, window, kept: false, from })
     }
 
-    /// Applies written changes.
     pub(super) fn apply(&self, moves: Vec<ThesisMove>) {
         let windows = self.windows.lock();
         for moved in moves {

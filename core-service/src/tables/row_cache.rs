@@ -27,11 +27,8 @@ pub(super) struct RowCache {
     tokens: Rows<Token>,
 }
 
-/// A kind of row that is cached.
 pub(super) trait CachedRow: prost::Message + Default + Sized + 'static {
-    /// Its table in the store.
     const TABLE: &'static Table;
-    /// Its rows in memory.
     fn rows(cache: &RowCache) -> &Rows<Self>;
 }
 
@@ -70,7 +67,6 @@ impl Default for RowCache {
 }
 
 impl RowCache {
-    /// The row of a dataset, if it is cached.
     pub(super) fn get<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
         let (home, row) = M::rows(self).get(id)?;
         (*home == *dataset).then_some(row)
@@ -92,7 +88,6 @@ impl RowCache {
         }
     }
 
-    /// Returns whether rows of this table are cached.
     pub(super) fn caches(table: &Table) -> bool {
         matches!(table.name, "thesis" | "profile" | "token")
     }
@@ -105,7 +100,6 @@ impl RowCache {
     }
 }
 
-/// Rows that are being written.
 pub(super) struct WriteGuard<'a> {
     cache: &'a RowCache,
     rows: Vec<(&'static Table, String)>,

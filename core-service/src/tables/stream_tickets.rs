@@ -3,30 +3,25 @@
 use bytes::Bytes;
 use prost::Message;
 
+use super::{read_message, replace_row};
 use crate::{
     key,
-    store::{
-        Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreError, StoreResult, Transaction,
-        schema,
-    },
+    store::{Change, Consistency, Scan, SharedBackend, StoreResult, schema},
 };
 
 /// Retention time of a ticket's row after its last write, in seconds. It is longer than any use of the ticket.
 const TICKET_RETENTION_SECONDS: u32 = 900;
-/// Retention time of a move, in seconds.
 const MOVE_RETENTION_SECONDS: u32 = 600;
 /// Length of a partition of moves, in seconds.
 const BUCKET_SECONDS: i64 = 8;
 /// Maximum number of moves in a partition.
 const MAX_MOVES: usize = 100_000;
 
-/// A ticket.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Ticket {
     /// The key whose rights it carries.
     #[prost(string, tag = "1")]
     pub key_id: String,
-    /// Time of creation, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
     /// The connection that uses the ticket; empty before the first use.
@@ -39,22 +34,13 @@ pub struct Ticket {
 
 /// Reads a ticket by its hash, with its row's version.
 pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency) -> StoreResult<Option<(i64, Ticket)>> {
-    let row = backend.get(&schema::STREAM_TICKET, &key![hash], consistency).await?;
-    let Some(row) = row else { return Ok(None) };
-    let ticket = Ticket::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream ticket: {error}")))?;
-    Ok(Some((row.version, ticket)))
+    read_message(backend, &schema::STREAM_TICKET, &key![hash], consistency, "stream ticket").await
 }
 
 /// Writes a ticket if its row still has this version, or is new. Returns whether it was written.
 pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ticket: &Ticket) -> StoreResult<bool> {
-    let write = ConditionalWrite {
-        clustering: Vec::new(),
-        expect: version.map_or(Expect::Absent, Expect::Version),
-        version: version.unwrap_or(0) + 1,
-        body: Some(ticket.encode_to_vec().into()),
-    };
-    let (table, partition) = (&schema::STREAM_TICKET, key![hash]);
-    backend.transact(Transaction { table, partition, writes: vec![write], ttl: Some(TICKET_RETENTION_SECONDS) }).await
+    let (body, ttl) = (ticket.encode_to_vec().into(), Some(TICKET_RETENTION_SECONDS));
+    replace_row(backend, &schema::STREAM_TICKET, key![hash], version, body, ttl).await
 }
 
 /// Notifies the other cores that a connection was replaced at `now_ms`.

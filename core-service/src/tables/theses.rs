@@ -31,35 +31,29 @@ pub use self::changes::{
 /// Replaces the token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
 
-/// A bucket of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
     /// The scope's text.
     pub scope: String,
-    /// The bucket's number.
     pub bucket: i64,
 }
 
 impl Bucket {
     /// The buckets that list a thesis while it is not deleted.
-    #[must_use]
     pub fn of(thesis: &Thesis) -> [Self; 6] {
         IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
     }
 }
 
-/// A row of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedRow {
     /// Time of the thesis, in unix milliseconds.
     pub created_at: i64,
-    /// Its id.
     pub id: String,
     /// Its author, in the index of a token; empty in others.
     pub profile_id: String,
 }
 
-/// A range of an index.
 #[derive(Clone, Debug)]
 pub struct IndexSlice {
     /// Lower bound, inclusive.
@@ -72,7 +66,6 @@ pub struct IndexSlice {
     pub descending: bool,
 }
 
-/// Reads of profiles, tokens and theses.
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
@@ -91,15 +84,12 @@ fn count(row: &Row) -> i64 {
 }
 
 impl ThesisStore {
-    /// Rows of this backend.
-    #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
         let is_exclusive = backend.is_exclusive();
         Self { backend, rows: is_exclusive.then(Arc::default), recent: is_exclusive.then(Arc::default) }
     }
 
     /// The store of a dataset's writer, which writes its rows or learns that other writers wrote them.
-    #[must_use]
     pub fn of_writer(&self, dataset: &str) -> Self {
         let recent = || Arc::new(RecentTheses::of(dataset));
         Self { recent: self.recent.clone().or_else(|| Some(recent())), ..self.clone() }
@@ -118,9 +108,6 @@ impl ThesisStore {
     }
 
     /// Applies changes of rows through `write`, which returns whether it applied them.
-    ///
-    /// # Errors
-    /// The error of the write.
     pub async fn apply_with<T>(
         &self,
         changes: Vec<Change>,
@@ -183,12 +170,10 @@ impl ThesisStore {
         Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
     }
 
-    /// Reads a profile that a view shows.
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
         self.find_first(view, id).await
     }
 
-    /// Reads a token that a view shows.
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
         self.find_first(view, id).await
     }
@@ -198,12 +183,10 @@ impl ThesisStore {
         self.read_many(keys).await
     }
 
-    /// Reads profiles by dataset and id, in the same order.
     pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
         self.read_many(keys).await
     }
 
-    /// Reads tokens by dataset and id, in the same order.
     pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.read_many(keys).await
     }
@@ -231,7 +214,6 @@ impl ThesisStore {
         Ok(None)
     }
 
-    /// Finds the profile with an upstream user id.
     pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
         self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
     }
@@ -289,7 +271,6 @@ impl ThesisStore {
         rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
     }
 
-    /// Reads the totals of a project's dataset.
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)

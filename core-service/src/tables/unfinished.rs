@@ -12,7 +12,7 @@ use crate::{
     store::{Change, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Logs are shard_of_name over this number of partitions.
+/// Logs are spread over this number of partitions.
 const SHARDS: i64 = 8;
 /// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
@@ -20,7 +20,6 @@ const PAGE: usize = 1_000;
 /// A log that may have work left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedLog {
-    /// The log.
     pub dataset: String,
     /// The core that appends to it.
     pub replica: String,
@@ -48,7 +47,6 @@ pub async fn remove(backend: &SharedBackend, rows: &[UnfinishedLog]) -> StoreRes
     backend.apply(rows.iter().map(|row| change(row, row.at + 1, None)).collect()).await
 }
 
-/// The rows of one log.
 pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<UnfinishedLog>> {
     let name = dataset.to_string();
     let mut scan = Scan::all(&schema::UNFINISHED, key![shard_of_name(&name, SHARDS)], PAGE);
@@ -57,7 +55,6 @@ pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<
     Ok(backend.scan(&scan).await?.iter().filter_map(decode).collect())
 }
 
-/// The rows of all logs.
 pub async fn list_all(backend: &SharedBackend) -> StoreResult<Vec<UnfinishedLog>> {
     let mut found = Vec::new();
     for shard in 0..SHARDS {

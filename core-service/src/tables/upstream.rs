@@ -3,12 +3,12 @@
 
 use prost::Message;
 
+use super::read_message;
 use crate::{
     key,
-    store::{Change, Consistency, SharedBackend, StoreError, StoreResult, schema},
+    store::{Change, Consistency, SharedBackend, StoreResult, schema},
 };
 
-/// Retention time of a lookup's result, in seconds.
 const LOOKUP_RETENTION_SECONDS: u32 = 7 * 86_400;
 
 /// The state of following the feed. Times are unix milliseconds.
@@ -26,15 +26,12 @@ pub struct FeedState {
     /// Time of the last data from the upstream.
     #[prost(int64, tag = "4")]
     pub received_at: i64,
-    /// Time of the last frame.
     #[prost(int64, optional, tag = "5")]
     pub last_frame_at: Option<i64>,
-    /// True while the feed is connected.
     #[prost(bool, tag = "6")]
     pub connected: bool,
 }
 
-/// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct LookupRecord {
     /// Time of the result, in unix milliseconds.
@@ -45,10 +42,8 @@ pub struct LookupRecord {
     pub found: bool,
 }
 
-/// The time of the last pushed observations.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct Pushed {
-    /// Time in unix milliseconds.
     #[prost(int64, tag = "1")]
     at: i64,
 }
@@ -60,15 +55,8 @@ fn name(thing: &str) -> String {
     format!("look-up {thing}")
 }
 
-async fn read<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<M>> {
-    Ok(read_row(backend, name).await?.map(|(message, _)| message))
-}
-
-/// Reads a row with its version.
-async fn read_row<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<(M, i64)>> {
-    let row = backend.get(&schema::UPSTREAM, &key![name], Consistency::Quorum).await?;
-    let read = row.map(|row| Ok((M::decode(row.body)?, row.version))).transpose();
-    read.map_err(|error: prost::DecodeError| StoreError::Damaged(format!("{name}: {error}")))
+async fn read<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<(i64, M)>> {
+    read_message(backend, &schema::UPSTREAM, &key![name], Consistency::Quorum, name).await
 }
 
 async fn write<M: Message>(
@@ -83,8 +71,8 @@ async fn write<M: Message>(
 }
 
 /// Reads the state of the feed with its row's version; none before the first connection.
-pub async fn read_feed_state(backend: &SharedBackend) -> StoreResult<Option<(FeedState, i64)>> {
-    read_row(backend, FEED).await
+pub async fn read_feed_state(backend: &SharedBackend) -> StoreResult<Option<(i64, FeedState)>> {
+    read(backend, FEED).await
 }
 
 /// Stores the state of the feed; a higher version wins.
@@ -94,20 +82,17 @@ pub async fn write_feed_state(backend: &SharedBackend, state: &FeedState, versio
 
 /// Reads the time of the last pushed observations, in unix milliseconds.
 pub async fn pushed_at(backend: &SharedBackend) -> StoreResult<Option<i64>> {
-    Ok(read::<Pushed>(backend, PUSHED).await?.map(|pushed| pushed.at))
+    Ok(read::<Pushed>(backend, PUSHED).await?.map(|(_, pushed)| pushed.at))
 }
 
-/// Stores the time of pushed observations.
 pub async fn note_push(backend: &SharedBackend, now_ms: i64) -> StoreResult<()> {
     write(backend, PUSHED, now_ms, &Pushed { at: now_ms }, None).await
 }
 
-/// Reads the last result of a lookup.
 pub async fn read_lookup(backend: &SharedBackend, thing: &str) -> StoreResult<Option<LookupRecord>> {
-    read(backend, &name(thing)).await
+    Ok(read(backend, &name(thing)).await?.map(|(_, result)| result))
 }
 
-/// Stores the result of a lookup.
 pub async fn write_lookup(backend: &SharedBackend, thing: &str, result: LookupRecord) -> StoreResult<()> {
     write(backend, &name(thing), result.at, &result, Some(LOOKUP_RETENTION_SECONDS)).await
 }

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Limits, Metered, MeteredBody, RequestHandler, Socket, Takeover, Wire, count_refused,
     lag::Lag,
-    meter::Meter,
+    meter::{ACKNOWLEDGEMENT_TIMEOUT_MS, Meter},
     open_request::{ConnectionEntry, OpenRequest},
 };
 use crate::tls::Acceptor;
@@ -44,8 +44,6 @@ use crate::tls::Acceptor;
 const SEND_BUFFER: usize = 256 * 1024;
 /// Interval between two checks for responses that a peer does not read.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
-/// Timeout, in milliseconds, for the acknowledgement of sent bytes.
-pub(super) const ACKNOWLEDGEMENT_TIMEOUT_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 /// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.

@@ -15,20 +15,6 @@ use super::{RequestHandler, Socket};
 #[derive(Clone, Debug)]
 pub struct ConnectionCalls(pub Arc<Semaphore>);
 
-/// Marks a response that may stay open for long although its client does not wait for it. Its connection counts as
-/// idle, so the server may close it when all connections are in use.
-#[derive(Clone, Copy, Debug)]
-pub struct UnattendedResponse;
-
-/// Marks a response that is ready although the size of its body is unknown. Only the client delays it.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadyResponse;
-
-/// Marks the response of a request that a limit of its connection or network refused. The server reads a connection
-/// with many such responses slowly.
-#[derive(Clone, Copy, Debug)]
-pub struct RefusedRequest;
-
 /// A handler that calls a tower service. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
 pub struct ServiceHandler<S, R> {

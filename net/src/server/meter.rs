@@ -29,6 +29,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout, in milliseconds, of a stream's reader that reads no byte, once the stream has left HTTP. The stream itself
 /// ends sooner when its reader is also far behind.
 pub(super) const STREAM_READ_TIMEOUT_MS: u32 = 600_000;
+/// Timeout, in milliseconds, for the acknowledgement of sent bytes.
+pub(super) const ACKNOWLEDGEMENT_TIMEOUT_MS: u32 = 60_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
 /// connection is read only as fast as one refusal in each interval.
 const MAX_REFUSED: u64 = 1_000;

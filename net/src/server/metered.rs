@@ -16,9 +16,8 @@ use tokio::{
 
 use super::{
     Wire,
-    connection::ACKNOWLEDGEMENT_TIMEOUT_MS,
     connections::Room,
-    meter::{Meter, STREAM_READ_TIMEOUT_MS},
+    meter::{ACKNOWLEDGEMENT_TIMEOUT_MS, Meter, STREAM_READ_TIMEOUT_MS},
     open_request::OpenResponse,
 };
 

@@ -11,11 +11,24 @@ use http::{Extensions, Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
-    ReadyResponse, RefusedRequest, UnattendedResponse,
     connections::{Connections, Room, SLOW_TIME},
     counted::count_refused,
     meter::Meter,
 };
+
+/// Marks a response that may stay open for long although its client does not wait for it. Its connection counts as
+/// idle, so the server may close it when all connections are in use.
+#[derive(Clone, Copy, Debug)]
+pub struct UnattendedResponse;
+
+/// Marks a response that is ready although the size of its body is unknown. Only the client delays it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadyResponse;
+
+/// Marks the response of a request that a limit of its connection or network refused. The server reads a connection
+/// with many such responses slowly.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedRequest;
 
 /// The connection of a request, and all connections of its server.
 #[derive(Clone, Debug)]

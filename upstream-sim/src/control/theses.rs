@@ -7,7 +7,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::truth::plain;
+use super::plain;
 use crate::{
     response::{HandlerResult, Refused, given, json_of, read, read_time},
     shared::Sim,

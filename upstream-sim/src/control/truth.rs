@@ -2,9 +2,10 @@
 //! than the interface's.
 
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::plain;
 use crate::{
     response::{HandlerResult, Refused, json_of, read_limit},
     shared::Sim,
@@ -14,8 +15,6 @@ use crate::{
 /// Maximum objects of a page, and their number when the request names none.
 const MAX_PAGE: usize = 10_000;
 const DEFAULT_PAGE: usize = 1_000;
-/// Fields of objects that the interface does not have.
-const NOT_OF_THE_INTERFACE: [&str; 5] = ["balance", "email", "pnl_usd", "positions", "price_usd"];
 
 #[derive(Deserialize)]
 pub(super) struct TruthQuery {
@@ -55,18 +54,4 @@ fn page<T>(
     let last = begin.saturating_add(data.len());
     let next = (last < count && !data.is_empty()).then(|| last - 1);
     Ok(json_of(&json!({ "data": data, "next": next })))
-}
-
-/// An object with the interface's fields alone.
-pub(super) fn plain(object: &impl Serialize) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    strip(&mut value);
-    value
-}
-
-fn strip(value: &mut Value) {
-    if let Value::Object(fields) = value {
-        fields.retain(|name, _| !NOT_OF_THE_INTERFACE.contains(&name.as_str()));
-        fields.values_mut().for_each(strip);
-    }
 }

@@ -23,15 +23,12 @@ use crate::{
     metrics::LIMITS,
 };
 
-/// One admitted call.
 pub struct Call {
-    /// The caller.
     pub caller: Caller,
     /// The operation.
     pub operation: Operation,
     /// The rate window in which the call was counted.
     pub rate: Rate,
-    /// The request's metadata.
     pub meta: RequestMeta,
     /// The time of the admission; the one "now" of the response.
     pub now_ms: i64,
@@ -43,9 +40,6 @@ pub struct Call {
 impl Call {
     /// Counts the call against the month's quota. This comes first, once the request is known to be well formed.
     /// Changes of webhooks by members do not count: members must be able to stop webhooks when the quota is used up.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
     pub async fn charge(&self) -> Result<()> {
         if self.meta.malformed {
             return Err(ApiError::validation(&[]).into());
@@ -68,25 +62,17 @@ impl Call {
     }
 
     /// Refuses a test send or a replay that is over the limit, before anything else is charged.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when the project has used up this minute.
     pub fn demand_send(&self) -> Result<()> {
         let is_used_up = self.gate.limits.sends.is_used_up(&self.caller.project.id, self.now_ms);
         if is_used_up { Err(self.too_many_sends()) } else { Ok(()) }
     }
 
     /// Counts a test send or a replay.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when the project has used up this minute.
     pub fn take_send(&self) -> Result<()> {
         let taken = self.gate.limits.sends.take(&self.caller.project.id, self.now_ms);
         if taken { Ok(()) } else { Err(self.too_many_sends()) }
     }
 
-    /// The actor of the call's changes.
-    #[must_use]
     pub fn actor(&self) -> Actor {
         let address = self.meta.client.clone();
         match &self.caller.member {
@@ -96,9 +82,6 @@ impl Call {
     }
 
     /// Refuses a change by a person who lost the right, on the state on which the change is decided.
-    ///
-    /// # Errors
-    /// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`
     pub fn demand_right(&self, state: &ControlState) -> Result<()> {
         let actor = self.actor();
         if actor.is_member {
@@ -116,15 +99,11 @@ impl Call {
     }
 
     /// True if profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
-    #[must_use]
     pub fn shows_wallets(&self) -> bool {
         self.gate.features.has(Feature::Wallets) && self.caller.holds(Scope::WalletsRead)
     }
 
     /// The lower bound of a read in the plan's history window.
-    ///
-    /// # Errors
-    /// `HISTORY_LIMIT` when an explicit bound lies before the window.
     pub fn history_floor(&self, explicit: Option<i64>) -> Result<Floor> {
         let plan = &self.caller.plan;
         Floor::first(explicit, plan.window_start(self.now_ms)).map_err(|_| {
@@ -136,15 +115,11 @@ impl Call {
     }
 
     /// The lower bound of a later page. The cursor carries the bound of the first page, explicit or not.
-    #[must_use]
     pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
         Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))
     }
 
     /// Checks that a row of a dataset may still be read by its id.
-    ///
-    /// # Errors
-    /// `HISTORY_LIMIT` when it is older than the window, unless it is the sandbox's.
     pub fn demand_in_history(&self, dataset: &Dataset, created_at: i64) -> Result<()> {
         if *dataset != Dataset::Sandbox {
             self.history_floor(Some(created_at))?;

@@ -15,9 +15,6 @@ use crate::{
 
 impl Gate {
     /// Counts a wrong service token as a failed authentication of its address.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` for an address that has failed too often.
     pub fn count_wrong_token(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
         TOKENS_REFUSED.one().increment(1);
         if self.wrong_tokens.lock().note_failure() {
@@ -33,7 +30,6 @@ impl Gate {
             .map_err(|error| error.with_param(SERVICE_TOKEN))
     }
 
-    /// Counts a failed authentication by a credential.
     pub(super) fn count_failure(&self, client: &str, credential: &str, now_ms: i64) -> Result<(), ApiError> {
         if self.limits.failures.record(client, now_ms) {
             return Ok(());

@@ -18,16 +18,11 @@ use crate::{
 /// A person as the caller of a public service: a member of the project's organization.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The key of the member's calls.
     pub key: MemberKey,
     role: Role,
 }
 
 impl Member {
-    /// Finds the member of a key.
-    ///
-    /// # Errors
-    /// `PROJECT_NOT_FOUND` for users who are no members.
     pub(super) fn find(state: &ControlState, key: MemberKey) -> Result<Self> {
         let actor = Actor { id: key.user_id.clone(), address: None, is_member: true };
         let project = rights::project(state, &actor, &key.project_id, Role::Viewer)?;
@@ -50,9 +45,6 @@ impl Member {
     }
 
     /// Refuses changes by viewers.
-    ///
-    /// # Errors
-    /// `INSUFFICIENT_ROLE`
     pub(super) fn permit(&self, operation: Operation) -> Result<()> {
         if operation.is_change() { rights::demand_role(self.role, Role::Developer) } else { Ok(()) }
     }

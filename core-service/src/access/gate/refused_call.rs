@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::{access::limits::Rate, domain::control::ApiKey, error::Error};
 
-/// A call that was not admitted.
 pub struct RefusedCall {
     /// The first check that failed.
     pub error: Error,

@@ -23,7 +23,6 @@ struct PendingMinute {
     writes: u32,
 }
 
-/// The bad minutes of addresses.
 pub(super) struct BadAddresses {
     backend: SharedBackend,
     replica: String,

@@ -35,7 +35,6 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Notes how an attempt ended.
     pub(super) fn note_outcome(&mut self, succeeded: bool) {
         self.health.note_outcome(succeeded);
         if !succeeded {
@@ -72,7 +71,6 @@ impl Endpoint {
         [ready, unread, self.reading].into_iter().flatten().min()
     }
 
-    /// True if the webhook has no work.
     pub(super) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.unread.is_none() && self.waiting.is_none() && !self.is_read && self.out.is_empty()
     }

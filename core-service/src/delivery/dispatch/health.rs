@@ -30,12 +30,10 @@ impl Health {
         self.is_slow = !succeeded && (self.is_slow || self.failures & row == row || often);
     }
 
-    /// True while the endpoint shares the slow lane.
     pub(super) const fn is_slow(self) -> bool {
         self.is_slow
     }
 
-    /// True if none of the last attempts failed.
     pub(super) const fn is_good(self) -> bool {
         self.failures == 0
     }

@@ -2,12 +2,10 @@
 
 use super::{Dispatcher, state::LaneMetrics};
 
-/// The present state of a dispatcher's queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueMetrics {
     /// Shards whose attempts it hands out.
     pub shards: usize,
-    /// Workers that are connected.
     pub workers: usize,
     /// The lane of webhooks whose endpoints answer.
     pub normal: LaneMetrics,
@@ -16,8 +14,6 @@ pub struct QueueMetrics {
 }
 
 impl Dispatcher {
-    /// The present state of the queue.
-    #[must_use]
     pub fn queue_metrics(&self) -> QueueMetrics {
         let now_ms = self.shared.clock.now_ms();
         let shards = self.shards.held().len();

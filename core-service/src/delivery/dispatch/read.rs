@@ -36,7 +36,6 @@ const PUT_OFF_MINUTES: i64 = 5;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// Progress of the reads of marks.
 pub(super) struct MarkProgress {
     /// By shard: the time since which this core holds it, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
@@ -96,12 +95,7 @@ impl Dispatcher {
 
     /// Reads a page. Returns the position after which more rows may be due.
     async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
-        if self.find_rule(webhook, now_ms).is_none_or(|(_, rule)| rule.ends_all()) {
-            // This core may not know yet that the webhook was created or enabled, or its project approved. When control
-            // cannot be read, nothing is cancelled and the queue is read again.
-            self.shared.control.refresh().await?;
-        }
-        let rule = self.find_rule(webhook, now_ms).map(|(_, rule)| rule);
+        let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { start_of(minute_of(now_ms) + 1) - 1 };
@@ -137,10 +131,7 @@ impl Dispatcher {
                 continue;
             };
             match rule.map_or(Verdict::Cancel, |rule| rule.verdict(&delivery)) {
-                Verdict::Cancel => {
-                    let after = delivery.cancelled();
-                    steps.push(DeliveryChange { before: delivery, after });
-                }
+                Verdict::Cancel => steps.push(DeliveryChange { after: delivery.cancelled(), before: delivery }),
                 _ if row.due_at > now_ms => {
                     self.state.lock().expect(webhook, row.due_at, now_ms);
                     if !is_over {
@@ -148,13 +139,7 @@ impl Dispatcher {
                     }
                 }
                 Verdict::Wait => self.state.lock().add_waiting(webhook, row.due_at),
-                Verdict::Send => match self.body(&delivery).await? {
-                    Ok(body) => self.add_if_held(webhook, PendingDelivery { delivery, body }, now_ms),
-                    Err(why) => {
-                        let after = unsendable::failed(&delivery, &why, now_ms);
-                        steps.push(DeliveryChange { before: delivery, after });
-                    }
-                },
+                Verdict::Send => steps.extend(self.add_or_fail(webhook, delivery, now_ms).await?),
             }
         }
         if !stale.is_empty() {
@@ -168,9 +153,27 @@ impl Dispatcher {
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
-    fn add_if_held(&self, webhook: &str, pending: PendingDelivery, now_ms: i64) {
-        if self.shards.taken_at(shard_of(webhook)).is_some() {
-            self.state.lock().add_ready(pending, now_ms);
+    /// The rule of a webhook's deliveries. This core may not know yet that the webhook was created or enabled, or its
+    /// project approved. When control cannot be read, nothing is cancelled and the queue is read again.
+    async fn current_rule(&self, webhook: &str, now_ms: i64) -> Result<Option<DeliveryRule>> {
+        if self.find_rule(webhook, now_ms).is_none_or(|(_, rule)| rule.ends_all()) {
+            self.shared.control.refresh().await?;
+        }
+        Ok(self.find_rule(webhook, now_ms).map(|(_, rule)| rule))
+    }
+
+    /// Adds a due delivery if this core holds its shard. Returns the failure of one that cannot be sent.
+    async fn add_or_fail(&self, webhook: &str, delivery: Delivery, now_ms: i64) -> Result<Option<DeliveryChange>> {
+        match self.body(&delivery).await? {
+            Ok(body) => {
+                if self.shards.taken_at(shard_of(webhook)).is_some() {
+                    self.state.lock().add_ready(PendingDelivery { delivery, body }, now_ms);
+                }
+                Ok(None)
+            }
+            Err(why) => {
+                Ok(Some(DeliveryChange { after: unsendable::failed(&delivery, &why, now_ms), before: delivery }))
+            }
         }
     }
 
@@ -220,7 +223,6 @@ impl Dispatcher {
         Ok(done)
     }
 
-    /// The marks of a shard's minutes.
     async fn marks(&self, shard: i64, from: i64, to: i64, wanted: MarkSelection) -> Result<BTreeSet<QueueMark>> {
         let mut marks = BTreeSet::new();
         let mut minute = from;
@@ -254,8 +256,8 @@ impl Dispatcher {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core learned
-            // of them.
+            // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core
+            // learned of them.
             self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?);
             *done = upto;
         }

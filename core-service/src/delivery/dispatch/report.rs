@@ -56,12 +56,9 @@ const fn outcome(status: Status) -> &'static str {
     }
 }
 
-/// The end of an attempt.
 #[derive(Clone, Debug)]
 pub struct EndedAttempt {
-    /// The delivery.
     pub delivery: String,
-    /// The attempt.
     pub attempt: Attempt,
 }
 
@@ -79,10 +76,8 @@ const fn ends_streak((counted, step): &(Counted, DeliveryChange)) -> bool {
 }
 
 impl Dispatcher {
-    /// Counts reports. A repeated report, or another worker's report of the same attempt, changes nothing.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer; all reports must be repeated then.
+    /// Counts reports. A repeated report, or another worker's report of the same attempt, changes nothing. After an
+    /// error, all reports must be repeated.
     pub async fn report(&self, mut reports: Vec<EndedAttempt>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
@@ -113,36 +108,7 @@ impl Dispatcher {
         reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
         now_ms: i64,
     ) -> Result<Vec<EndedAttempt>> {
-        let befores = reports.iter().map(async |(report, known)| match known {
-            Some(delivery) => Result::Ok(Some((**delivery).clone())),
-            None => self.stored(&report.delivery).await,
-        });
-        let befores = try_join_all(befores).await?;
-        if self.shared.control.is_shared() && befores.iter().flatten().any(|before| self.is_live(before)) {
-            // Live access may have been withdrawn while an attempt was under way.
-            self.shared.control.refresh().await?;
-        }
-        let mut counted = Vec::new();
-        for ((report, known), before) in reports.into_iter().zip(befores) {
-            let attempt = &report.attempt;
-            let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
-            let Some(before) = before else {
-                // The attempt was counted before, perhaps by a call whose response was lost.
-                self.settle_counted(&report, now_ms).await?;
-                continue;
-            };
-            if attempt.response_status == Some(GONE) {
-                // First: once the attempt is written, a repeated report changes nothing.
-                self.disable(&before.webhook_id, WebhookStatus::Disabled, now_ms).await?;
-            }
-            let mut after = before.after(attempt.clone(), now_ms);
-            let succeeded = after.status() == Status::Delivered;
-            if self.is_cancelled(&before, now_ms) {
-                // The end of the attempt does not bring the delivery back.
-                after = after.cancelled();
-            }
-            counted.push((Counted { report, was_known: known.is_some(), succeeded }, DeliveryChange { before, after }));
-        }
+        let mut counted = self.next_states(reports, now_ms).await?;
         let mut failed = self.end_streaks(&mut counted, now_ms).await.err().map(Error::from);
         let (counted, steps): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
         let written = self.shared.deliveries.advance(&steps, now_ms).await?;
@@ -173,12 +139,48 @@ impl Dispatcher {
         failed.map_or(Ok(lost), Err)
     }
 
+    /// The reports that were not counted before, each with its delivery's state before and after the attempt.
+    async fn next_states(
+        &self,
+        reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
+        now_ms: i64,
+    ) -> Result<Vec<(Counted, DeliveryChange)>> {
+        let befores = reports.iter().map(async |(report, known)| match known {
+            Some(delivery) => Result::Ok(Some((**delivery).clone())),
+            None => self.stored(&report.delivery).await,
+        });
+        let befores = try_join_all(befores).await?;
+        if self.shared.control.is_shared() && befores.iter().flatten().any(|before| self.is_live(before)) {
+            // Live access may have been withdrawn while an attempt was under way.
+            self.shared.control.refresh().await?;
+        }
+        let mut counted = Vec::new();
+        for ((report, known), before) in reports.into_iter().zip(befores) {
+            let attempt = &report.attempt;
+            let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
+            let Some(before) = before else {
+                // The attempt was counted before, perhaps by a call whose response was lost.
+                self.settle_counted(&report, now_ms).await?;
+                continue;
+            };
+            if attempt.response_status == Some(GONE) {
+                // First: once the attempt is written, a repeated report changes nothing.
+                self.disable(&before.webhook_id, WebhookStatus::Disabled, now_ms).await?;
+            }
+            let mut after = before.after(attempt.clone(), now_ms);
+            let succeeded = after.status() == Status::Delivered;
+            if self.is_cancelled(&before, now_ms) {
+                // The end of the attempt does not bring the delivery back.
+                after = after.cancelled();
+            }
+            counted.push((Counted { report, was_known: known.is_some(), succeeded }, DeliveryChange { before, after }));
+        }
+        Ok(counted)
+    }
+
     /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between
     /// leaves attempts that are made again, but no old streak that the next failures would continue. Removes the
-    /// successes of webhooks whose streak cannot be ended.
-    ///
-    /// # Errors
-    /// Fails when the store does not answer for one of them. Their attempts must be reported again.
+    /// successes of webhooks whose streak cannot be ended. After an error, their attempts must be reported again.
     async fn end_streaks(&self, counted: &mut Vec<(Counted, DeliveryChange)>, now_ms: i64) -> StoreResult<()> {
         let successes = counted.iter().filter(|counted| ends_streak(counted));
         let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();

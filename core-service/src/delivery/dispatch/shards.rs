@@ -28,7 +28,6 @@ const RENEW_MS: i64 = 7_000;
 /// Interval between two checks of leases and members.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A shard that this core hands out.
 #[derive(Clone, Copy)]
 struct HeldShard {
     until: i64,
@@ -37,7 +36,6 @@ struct HeldShard {
     is_leaving: bool,
 }
 
-/// The shards of one core.
 pub(super) struct Shards {
     shared: Arc<Shared>,
     members: Arc<Members>,
@@ -64,7 +62,6 @@ impl Shards {
         self.shared.backend.is_exclusive()
     }
 
-    /// Notes whether workers are connected to this core.
     pub(super) fn has_workers(&self, has: bool) {
         if self.has_workers.swap(has, Ordering::Relaxed) != has {
             self.changed.notify_one();

@@ -40,12 +40,10 @@ pub(super) fn due_at(delivery: &Delivery) -> i64 {
     delivery.next_attempt_at.unwrap_or_default()
 }
 
-/// A worker that is connected.
 pub(super) struct Worker {
     pub(super) claims: mpsc::Sender<ClaimedAttempt>,
     pub(super) capacity: usize,
     pub(super) out: usize,
-    /// Number of the attempts out that are late.
     pub(super) late: usize,
 }
 
@@ -56,7 +54,6 @@ impl Worker {
     }
 }
 
-/// An attempt that is out.
 pub(super) struct OutAttempt {
     pub(super) worker: u64,
     pub(super) webhook: Arc<str>,
@@ -68,7 +65,6 @@ pub(super) struct OutAttempt {
     is_late: bool,
 }
 
-/// A dispatcher's memory.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) workers: BTreeMap<u64, Worker>,
@@ -76,7 +72,6 @@ pub(super) struct State {
     endpoints: HashMap<Arc<str>, Endpoint>,
     /// Attempts that are out, by delivery.
     out: HashMap<String, OutAttempt>,
-    /// Deliveries that are ready.
     ready: HashSet<String>,
     /// Healthy webhooks with ready deliveries, in turn; and slow ones.
     turns: VecDeque<Arc<str>>,
@@ -171,14 +166,12 @@ impl State {
         self.forget_if_idle(webhook);
     }
 
-    /// Notes that a row waits until its webhook is enabled.
     pub(super) fn add_waiting(&mut self, webhook: &Arc<str>, due_at: i64) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.waiting = Some(endpoint.waiting.map_or(due_at, |first| first.min(due_at)));
         self.waiting.insert(Arc::clone(webhook));
     }
 
-    /// Webhooks with rows that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Arc<str>> {
         self.waiting.iter()
     }
@@ -267,7 +260,6 @@ impl State {
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
 
-    /// Notes an attempt that is out.
     pub(super) fn send(&mut self, worker: u64, delivery: Arc<Delivery>, now_ms: i64, until: i64) {
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         if let Some(worker) = self.workers.get_mut(&worker) {
@@ -297,7 +289,6 @@ impl State {
         }
     }
 
-    /// The attempts that are out.
     pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut OutAttempt> {
         self.out.values_mut()
     }
@@ -326,7 +317,6 @@ impl State {
         Some(out)
     }
 
-    /// Notes how an attempt ended.
     pub(super) fn note_outcome(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
         self.settled.add(delivery, number);
         if let Some(endpoint) = self.endpoints.get_mut(webhook) {

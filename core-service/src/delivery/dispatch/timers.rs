@@ -43,7 +43,6 @@ impl Timers {
         Some((due_at, webhook))
     }
 
-    /// Forgets webhooks.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.by_time.retain(|(_, webhook)| keep(webhook));
         self.by_minute.retain(|(webhook, _), _| keep(webhook));

@@ -58,10 +58,6 @@ impl Dispatcher {
         Ok(Ok(body))
     }
 
-    /// Reads the event of a delivery as JSON.
-    ///
-    /// # Errors
-    /// Fails when it cannot be read, or the store does not answer.
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
         self.body(delivery).await?.map_err(Error::internal)
     }

@@ -14,16 +14,13 @@ use crate::domain::{
 const TEST_ADDRESS: &str = "test";
 
 impl Entry {
-    /// Encodes the entry.
+    /// The bytes that the store holds.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         self.encode_to_vec()
     }
 
     /// Decodes a stored entry completely: unknown content is an error.
-    ///
-    /// # Errors
-    /// Describes the fault: it is damaged, or has content that this version does not know.
     pub fn read_whole(stored: &[u8]) -> Result<Self, String> {
         let entry = Self::decode(stored).map_err(|error| format!("is damaged: {error}"))?;
         if !entry.is_known() || entry.encode_to_vec() != stored {
@@ -33,10 +30,7 @@ impl Entry {
     }
 
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
-    /// upstream would create a second row.
-    ///
-    /// # Errors
-    /// Names the row with another id.
+    /// upstream would create a second row. The error names that row.
     pub fn must_suit(&self, dataset: &Dataset) -> Result<(), String> {
         let (thesis, profile, token) = self.rows();
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);
@@ -45,7 +39,6 @@ impl Entry {
         wrong.map_or(Ok(()), |id| Err(format!("belongs to another dataset: {id} would have another id in {dataset}")))
     }
 
-    /// Returns the rows of the entry.
     fn rows(&self) -> (Option<&Thesis>, Option<&Profile>, Option<&Token>) {
         match &self.kind {
             Some(Kind::ThesisCreated(change)) => (Some(&change.thesis), Some(&change.profile), Some(&change.token)),

@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
-    access::rights::table::{Requirement, TABLE},
+    access::rights::tests::{Requirement, TABLE},
     domain::{
         account::{Actor, Invitation, Member, Role, User},
         control::{ControlChange, Organization, Project},

@@ -18,7 +18,6 @@ use crate::ingest::objects::json;
 /// The reason why the feed is not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
-    /// The upstream no longer has the position.
     #[error("the upstream no longer has the position")]
     PositionLost {
         /// The time of the oldest frame that the upstream has.
@@ -27,7 +26,6 @@ pub enum FeedError {
     /// The feed may be opened later.
     #[error("{why}")]
     Failed {
-        /// The status of the response.
         status: Option<u16>,
         /// The pause that the upstream requests, in seconds.
         retry_after_s: Option<u64>,
@@ -60,9 +58,6 @@ impl Feed {
 
 impl UpstreamClient {
     /// Opens the feed behind a position, or from now.
-    ///
-    /// # Errors
-    /// Fails when the feed is not open within the timeout of a lookup.
     pub async fn feed(&self, after: Option<&str>) -> Result<Feed, FeedError> {
         let opened = self.open(after);
         timeout(self.timeout, opened).await.unwrap_or_else(|_| Err(self.late().into()))

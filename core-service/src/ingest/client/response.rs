@@ -14,7 +14,6 @@ pub(super) const MAX_OBJECT: usize = 256 * 1024;
 /// Maximum number of characters of a failure's reason.
 const MAX_REASON: usize = 200;
 
-/// The reason why a lookup has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The upstream has no such object.
@@ -23,7 +22,6 @@ pub enum LookupError {
     /// The upstream gave no usable response.
     #[error("{why}")]
     Failed {
-        /// The status of the response.
         status: Option<u16>,
         /// The pause that the upstream requests, in seconds.
         retry_after_s: Option<u64>,
@@ -48,7 +46,6 @@ impl LookupError {
     }
 }
 
-/// Reads the body of a successful response.
 pub(super) async fn body(response: Response, max_bytes: usize) -> Result<Bytes, LookupError> {
     match response.status() {
         StatusCode::OK => whole(response, max_bytes).await.map_err(LookupError::failed),

@@ -1,5 +1,6 @@
 //! Against a server of a few lines, which answers one request with the bytes that a test gives it.
 
+use secrecy::SecretString;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -42,10 +43,16 @@ async fn serve(answer: impl Into<Vec<u8>>, then: Then) -> (UpstreamClient, JoinH
     (client(&url).unwrap(), head)
 }
 
-fn settings(url: &str) -> ClientSettings {
-    // Long enough for an answer at once on a busy machine.
-    let timeout = Duration::from_secs(5);
-    ClientSettings { url: Url::parse(url).unwrap(), token: SecretString::from("s3cret\n"), timeout }
+fn settings(url: &str) -> UpstreamSettings {
+    UpstreamSettings {
+        url: Url::parse(url).unwrap(),
+        token: SecretString::from("s3cret\n"),
+        // Long enough for an answer at once on a busy machine.
+        timeout: Duration::from_secs(5),
+        rps: 1,
+        backfill: Duration::ZERO,
+        refresh: Duration::ZERO,
+    }
 }
 
 fn client(url: &str) -> Result<UpstreamClient, String> {
@@ -257,7 +264,7 @@ fn settings_that_cannot_be_used_are_named() {
         assert!(said.starts_with(name) && !said.contains("pass@"), "{said}");
     }
     for token in ["", " \n", "a\nb"] {
-        let settings = ClientSettings { token: SecretString::from(token), ..settings("https://up.example") };
+        let settings = UpstreamSettings { token: SecretString::from(token), ..settings("https://up.example") };
         let said = UpstreamClient::new(&settings).unwrap_err();
         assert!(said.starts_with("SVC_UPSTREAM_TOKEN: "), "{said}");
     }

@@ -22,7 +22,6 @@ const MAX_COUNT: i64 = (1 << 53) - 1;
 /// Maximum time by which a date may lie ahead, in milliseconds.
 const MAX_AHEAD_MS: i64 = 5 * 60_000;
 
-/// The fields of an object.
 pub(super) struct Fields<'a> {
     object: &'a Map<String, Value>,
     pub(super) now_ms: i64,
@@ -97,7 +96,6 @@ fn is_word(text: &str, allowed: &RangeInclusive<usize>) -> bool {
     is_line(text, allowed) && !text.chars().any(char::is_whitespace)
 }
 
-/// The upstream's id.
 pub(super) fn id(text: &str) -> Option<&str> {
     is_word(text, &NAME).then_some(text)
 }
@@ -113,12 +111,10 @@ pub(super) fn chain(text: &str) -> Option<&str> {
     (is_word(text, &CHAIN) && !text.contains(':')).then_some(text)
 }
 
-/// A network's name.
 pub(super) fn network(text: &str) -> Option<&str> {
     is_word(text, &CHAIN).then_some(text)
 }
 
-/// An address.
 pub(super) fn address(text: &str) -> Option<&str> {
     is_word(text, &ADDRESS).then_some(text)
 }

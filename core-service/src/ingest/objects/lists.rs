@@ -16,7 +16,6 @@ const MAX_WALLETS: usize = 100;
 /// Maximum number of bytes of a cursor.
 const MAX_CURSOR: usize = 2_048;
 
-/// A page of theses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThesisPage {
     /// The observations of each thesis, in the page's order.
@@ -31,10 +30,6 @@ pub struct ThesisPage {
     pub newest_ms: Option<i64>,
 }
 
-/// Reads a page of theses.
-///
-/// # Errors
-/// Fails when the bytes are not a page.
 pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
     let value = json(bytes)?;
     let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
@@ -50,9 +45,6 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
 }
 
 /// Reads the public and authorized wallets of a profile, newest first. It leaves out wrong ones.
-///
-/// # Errors
-/// Fails when the value is not a list.
 pub fn wallets(value: &Value, now_ms: i64) -> Result<Vec<Wallet>, Refusal> {
     let mut wallets: Vec<_> = data(value)?.iter().filter_map(|one| wallet(one, now_ms)).collect();
     wallets.sort_by_key(|wallet| Reverse(wallet.observed_at));

@@ -3,7 +3,6 @@
 /// The reason why an object was refused. It reveals nothing of the object but the name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The value is not a JSON object.
     #[error("no JSON object")]
     Malformed,
     /// A field that identifies or dates the object is missing or wrong.
@@ -21,7 +20,6 @@ pub enum Refusal {
     /// The feed's position has more than 256 bytes.
     #[error("its position is over 256 bytes")]
     Position,
-    /// The type of the frame is unknown.
     #[error("the type of its frame is unknown")]
     UnknownType,
     /// The field contradicts data that are known.
@@ -31,7 +29,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// The name under which metrics count the refusal.
-    #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Malformed => "malformed",

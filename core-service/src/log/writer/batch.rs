@@ -34,7 +34,6 @@ impl Space {
         is_enough
     }
 
-    /// Takes space for entries. Returns whether there was enough.
     pub(super) fn take_for(&mut self, entries: &[Entry]) -> bool {
         self.take(entries.len(), entries.iter().map(|entry| entry.encoded_len()).sum())
     }

@@ -162,7 +162,6 @@ impl Writer {
     }
 }
 
-/// Drafts the entries that a command adds.
 async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<DraftResult> {
     Ok(match command {
         Command::Create(new) => {

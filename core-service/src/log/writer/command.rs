@@ -11,16 +11,13 @@ use crate::{
     tables::log::ImportMark,
 };
 
-/// The outcome of a command.
 #[derive(Clone, Debug)]
 pub struct CommandOutcome {
     /// Id of the row that the command concerns.
     pub id: String,
     /// Its entry, new or found; none when the command changes nothing.
     pub entry: Option<SequencedEntry>,
-    /// True when the entry is new.
     pub applied: bool,
-    /// Id of the event that the command caused.
     pub event_id: Option<String>,
     /// Set when the command was refused: the field that contradicts known data, or the reason for an import.
     pub refused: Option<&'static str>,
@@ -29,7 +26,6 @@ pub struct CommandOutcome {
 /// A part of the entries that are copied into a log.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The import that the entries belong to.
     pub mark: ImportMark,
     /// The sequence number before the first entry.
     pub after: u64,

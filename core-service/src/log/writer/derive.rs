@@ -71,7 +71,6 @@ impl Writer {
         derived
     }
 
-    /// Applies the result of a load.
     pub(super) fn apply_loaded(&mut self, (number, token, day): LoadedToken) {
         let is_current = self.pending.pending_for(&token).is_some_and(|pending| pending.counts.is_load(number));
         if let Err(error) = &day

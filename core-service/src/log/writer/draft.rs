@@ -20,9 +20,7 @@ use crate::{
 
 /// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
 pub(super) struct KnownRows {
-    /// Profiles that exist.
     profiles: Cache<String, ()>,
-    /// Tokens that exist.
     tokens: Cache<String, ()>,
     /// By token: number of theses and of authors.
     totals: Cache<String, (i64, i64)>,
@@ -66,18 +64,15 @@ impl KnownRows {
     }
 }
 
-/// Position of a command's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryPlace {
     /// In this batch.
     New(usize),
-    /// In the log already.
     Logged(u64),
     /// There is no entry: the command changes nothing.
     Nowhere,
 }
 
-/// The draft of one batch.
 pub(super) struct Draft<'a> {
     shared: &'a Shared,
     name: &'a str,
@@ -125,7 +120,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The dataset's name.
     pub(super) fn name(&self) -> &'a str {
         self.name
     }
@@ -210,7 +204,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Reads the totals of a project's dataset.
     async fn dataset_totals(&self) -> StoreResult<DatasetTotals> {
         let known = self.in_dataset.or_else(|| *self.known.in_dataset.lock());
         match known {
@@ -276,7 +269,6 @@ impl<'a> Draft<'a> {
         Ok(place)
     }
 
-    /// Adds the deletion of a thesis.
     pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
         // A thesis deleted before its observation was never counted.
         let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
@@ -297,7 +289,6 @@ impl<'a> Draft<'a> {
         self.delete(thesis, version).await
     }
 
-    /// Adds a changed thesis.
     pub(super) fn change(
         &mut self,
         name: &str,

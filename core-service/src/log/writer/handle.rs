@@ -10,7 +10,6 @@ use crate::{
     domain::dataset::Dataset, error::Result, replicas::peers::Peers, shared::Shared, tables::theses::ThesisStore,
 };
 
-/// Maximum number of jobs that wait for a writer.
 const MAX_WAITING_JOBS: usize = 4_096;
 
 /// A command, and the channel for its result.
@@ -19,7 +18,6 @@ pub(in crate::log) struct Job {
     pub(in crate::log) response: oneshot::Sender<Result<CommandOutcome>>,
 }
 
-/// Hands jobs to a dataset's writer.
 #[derive(Clone)]
 pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
@@ -54,8 +52,6 @@ impl WriterHandle {
         Self { jobs, catch_up_requested, theses, followed }
     }
 
-    /// True when the writer takes no more jobs.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.jobs.is_closed()
     }
@@ -71,13 +67,11 @@ impl WriterHandle {
     }
 
     /// The rows of the dataset, with the last day of busy tokens in memory, as of [`Self::followed`] or later.
-    #[must_use]
     pub fn theses(&self) -> &ThesisStore {
         &self.theses
     }
 
     /// The position up to which the writer has applied the log. Other writers may have projected it further.
-    #[must_use]
     pub fn followed(&self) -> watch::Receiver<u64> {
         self.followed.clone()
     }

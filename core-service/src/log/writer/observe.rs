@@ -27,13 +27,11 @@ use crate::{
     store::StoreResult,
 };
 
-/// The result of an observation in a draft.
 #[derive(Clone, Debug)]
 pub(super) struct DraftResult {
     /// Id of the row that the observation concerns.
     pub(super) id: String,
     pub(super) place: EntryPlace,
-    /// Id of the event that the observation caused.
     pub(super) event_id: Option<String>,
     /// The field that contradicts known data.
     pub(super) refused: Option<&'static str>,
@@ -49,7 +47,6 @@ impl DraftResult {
     }
 }
 
-/// Drafts the entries that an observation adds.
 pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) -> StoreResult<DraftResult> {
     let (version, observed_at) = (observation.version(), observation.observed_at);
     let age = Age::own(observation.revision, observed_at);

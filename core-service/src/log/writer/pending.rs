@@ -35,18 +35,24 @@ pub const DERIVED: &str = "derived";
 
 /// Derived events of one token that are not written yet.
 pub(super) struct PendingToken {
-    /// The newest state of the token.
     pub(super) token: Token,
     /// The sequence numbers of the oldest and the newest thesis that its events have to cover.
     oldest: u64,
     pub(super) newest: u64,
     /// The events are due at this time, in unix milliseconds.
     due_at: i64,
-    /// The theses that the events count.
     pub(super) counts: TokenCounts,
 }
 
-/// The pending derived events of a dataset's tokens.
+/// The theses of one token among new entries.
+struct NewTheses<'a> {
+    oldest: u64,
+    newest: u64,
+    /// The time of the newest one's entry.
+    created_at: i64,
+    token: &'a Token,
+}
+
 pub(super) struct PendingDerivations {
     shared: Arc<Shared>,
     name: String,
@@ -55,7 +61,6 @@ pub(super) struct PendingDerivations {
     derived_at: HashMap<String, i64>,
     /// From this time on, `derived_at` is complete. None before the log is read.
     complete_since: Option<i64>,
-    /// The stored checkpoint.
     stored: u64,
     /// The checkpoint must be stored by this time; none when it has not moved.
     store_by: Option<Instant>,
@@ -134,13 +139,13 @@ impl PendingDerivations {
         let is_added = |token: &&str| !self.tokens.contains_key(*token) && !self.derived_at.contains_key(*token);
         let added: BTreeSet<&str> = on.filter(is_added).collect();
         let mut derived_at = self.read_derived_at(added).await;
-        let mut pending: HashMap<&str, (u64, u64, i64, &Token)> = HashMap::new();
+        let mut theses: HashMap<&str, NewTheses<'_>> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
-                    let (seq, created_at) = (sequenced.seq, sequenced.entry.created_at);
-                    let known = pending.entry(&created.token.id).or_insert((seq, seq, created_at, &created.token));
-                    (known.1, known.2, known.3) = (seq, created_at, &created.token);
+                    let (newest, created_at, token) = (sequenced.seq, sequenced.entry.created_at, &created.token);
+                    let oldest = theses.get(&*token.id).map_or(newest, |known| known.oldest);
+                    theses.insert(&token.id, NewTheses { oldest, newest, created_at, token });
                     if let Some(pending) = self.tokens.get_mut(&created.token.id) {
                         pending.counts.add_thesis(&created.thesis);
                     }
@@ -151,15 +156,15 @@ impl PendingDerivations {
                     }
                 }
                 Some(Kind::TokenObserved(observed)) => {
-                    if let Some(known) = pending.get_mut(observed.token.id.as_str()) {
-                        known.3 = &observed.token;
+                    if let Some(known) = theses.get_mut(observed.token.id.as_str()) {
+                        known.token = &observed.token;
                     }
                     if let Some(pending) = self.tokens.get_mut(&observed.token.id) {
                         pending.token.clone_from(&observed.token);
                     }
                 }
                 Some(Kind::TokenActivity(activity)) => {
-                    pending.remove(activity.token.id.as_str());
+                    theses.remove(activity.token.id.as_str());
                     self.tokens.remove(&activity.token.id);
                     // The events of a later thesis among these entries are due five seconds after this.
                     derived_at.insert(&activity.token.id, sequenced.entry.created_at);
@@ -168,33 +173,35 @@ impl PendingDerivations {
                 _ => {}
             }
         }
-        for (id, (oldest, newest, created_at, token)) in pending {
-            match self.tokens.get_mut(id) {
-                Some(pending) => {
-                    pending.newest = newest;
-                    pending.token.clone_from(token);
-                }
-                None => {
-                    let last = derived_at.get(id).or_else(|| self.derived_at.get(id)).copied().unwrap_or(i64::MIN / 2);
-                    let now = self.shared.clock.now_ms();
-                    // Old theses come in large numbers; the rest must not have to follow an event of now.
-                    let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
-                    let at = (now + back).max(last + DERIVE_EVERY_MS);
-                    let pending = PendingToken {
-                        token: token.clone(),
-                        oldest,
-                        newest,
-                        due_at: at + delay_ms,
-                        counts: TokenCounts::default(),
-                    };
-                    self.tokens.insert(id.to_owned(), pending);
-                }
-            }
+        for (id, new) in theses {
+            let last = derived_at.get(id).or_else(|| self.derived_at.get(id)).copied().unwrap_or(i64::MIN / 2);
+            self.add_theses(&new, last + DERIVE_EVERY_MS, delay_ms);
         }
         if self.derived_at.len() > MAX_DERIVED_TIMES {
             let old = self.shared.clock.now_ms() - 2 * DERIVE_EVERY_MS;
             self.derived_at.retain(|_, at| *at > old);
         }
+    }
+
+    /// Adds the events that cover new theses of a token. They are due `delay_ms` after they are possible, which is not
+    /// before `earliest`.
+    fn add_theses(&mut self, new: &NewTheses<'_>, earliest: i64, delay_ms: i64) {
+        if let Some(pending) = self.tokens.get_mut(&new.token.id) {
+            pending.newest = new.newest;
+            pending.token.clone_from(new.token);
+            return;
+        }
+        let now = self.shared.clock.now_ms();
+        // Old theses come in large numbers; the rest must not have to follow an event of now.
+        let back = if new.created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
+        let pending = PendingToken {
+            token: new.token.clone(),
+            oldest: new.oldest,
+            newest: new.newest,
+            due_at: (now + back).max(earliest) + delay_ms,
+            counts: TokenCounts::default(),
+        };
+        self.tokens.insert(new.token.id.clone(), pending);
     }
 
     /// Reads when tokens last got derived events, if that can delay the next ones. A writer that has followed the log
@@ -238,7 +245,6 @@ impl PendingDerivations {
         self.tokens.get_mut(token)
     }
 
-    /// Delays the events of a token to `at`.
     pub(super) fn postpone(&mut self, token: &str, at: i64) {
         if let Some(pending) = self.tokens.get_mut(token) {
             pending.due_at = pending.due_at.max(at);

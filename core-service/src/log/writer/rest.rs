@@ -1,10 +1,10 @@
 //! The rest of a writer, and its end.
 //!
-//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are derived
-//! and all deliveries are pending. Any other core has a writer because it did not reach the owner for a while, because it
-//! owned the log before, or because it counts. The owner does this work for all entries, so a writer elsewhere ends after a
-//! rest even while the log grows. It removes its row of `unfinished` if the work for its own entries is done. Otherwise the
-//! row stays, and the owner finds the work by it.
+//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are
+//! derived and all deliveries are pending. Any other core has a writer because it did not reach the owner for a while,
+//! because it owned the log before, or because it counts. The owner does this work for all entries, so a writer
+//! elsewhere ends after a rest even while the log grows. It removes its row of `unfinished` if the work for its own
+//! entries is done. Otherwise the row stays, and the owner finds the work by it.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ pub(super) const REST: Duration = Duration::from_secs(40);
 const END_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Writer {
-    /// Begins the rest after commands.
     pub(super) fn begin_rest(&mut self, takes_more: bool) {
         self.last_command = Instant::now();
         self.try_end_at = self.last_command + if takes_more { REST } else { END_RETRY_INTERVAL };

@@ -14,7 +14,6 @@ pub(super) struct ThesisChange {
     author: Option<String>,
 }
 
-/// The known theses of a token.
 #[derive(Default)]
 pub(super) enum TokenCounts {
     #[default]

@@ -17,7 +17,6 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Begins a silence now.
     pub(super) fn since(now: Instant) -> Self {
         Self { since: now, is_reported: false }
     }

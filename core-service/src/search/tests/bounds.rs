@@ -20,7 +20,7 @@ use crate::search::{Cancellation, compile::MAX_EXPANSIONS, run::run_in_turn};
 
 fn find(log: &Log, text: &str, narrow: &SearchFilter) -> Result<usize, SearchError> {
     let parsed = parse(text).unwrap();
-    log.index.theses(&View::live(), &parsed, narrow, false, 50).map(|found| found.len())
+    log.index.find(Kind::Thesis, &View::live(), &parsed, narrow, Order::Relevance, 50).map(|found| found.len())
 }
 
 #[test]

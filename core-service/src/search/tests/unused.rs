@@ -22,7 +22,7 @@ fn in_use(index: SearchIndex) -> Log {
 
 fn found(log: &Log, project: &str) -> usize {
     let (view, word) = (View::test(project), parse("secret").unwrap());
-    log.index.theses(&view, &word, &SearchFilter::default(), false, 9).unwrap().len()
+    log.index.find(Kind::Thesis, &view, &word, &SearchFilter::default(), Order::Relevance, 9).unwrap().len()
 }
 
 #[tokio::test]

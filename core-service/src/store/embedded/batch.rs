@@ -16,7 +16,6 @@ pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = Tabl
 /// Maximum number of expired rows that one step removes, so that a sweep never holds up other writes for long.
 const MAX_SWEPT: usize = 1_000;
 
-/// A request to the writer.
 pub(super) enum Write {
     Apply(Vec<Change>),
     /// A conditional write, and changes that are applied if its conditions hold.
@@ -28,7 +27,6 @@ pub(super) enum Write {
     },
 }
 
-/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteOutcome {
     Applied,

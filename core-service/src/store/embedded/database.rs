@@ -74,7 +74,6 @@ pub(super) fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     })
 }
 
-/// Writes the format version into a new database.
 pub(super) fn set_format(database: &Database, version: u64) -> Result<(), redb::Error> {
     guarded(|| {
         let mut tx = database.begin_write()?;

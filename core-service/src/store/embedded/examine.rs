@@ -34,9 +34,7 @@ pub enum Examined {
 }
 
 /// Opens the store in a folder as a start does, but keeps writes in memory and drops them. Reads the requested rows.
-///
-/// # Errors
-/// The errors of a start with this folder. [`OpenError::InUse`] is one: a store in use cannot be examined from outside.
+/// [`OpenError::InUse`] is an error too: a store in use cannot be examined from outside.
 pub fn examine(dir: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
     let path = dir.join(FILE);
     // If a process starts to use the store now, it changes during the read and could appear damaged.

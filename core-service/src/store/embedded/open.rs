@@ -84,10 +84,6 @@ pub enum OpenError {
 
 impl EmbeddedStore {
     /// Opens the store in a folder. It creates a missing folder.
-    ///
-    /// # Errors
-    /// Fails when the folder is in use or cannot be used, or its file is damaged or has a format that this version
-    /// cannot read.
     pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
@@ -104,9 +100,6 @@ impl EmbeddedStore {
     }
 
     /// Opens the store on the caller's disk; an empty disk becomes a new store.
-    ///
-    /// # Errors
-    /// Fails as [`EmbeddedStore::open`] does.
     pub fn open_with_backend(
         backend: impl StorageBackend,
         options: Options,
@@ -219,9 +212,6 @@ pub(super) fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64)
 }
 
 /// Opens the file of a store as its engine sees it, to examine it while no service uses it.
-///
-/// # Errors
-/// Fails when the file cannot be opened.
 pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     let file = File::options().read(true).write(true).open(file)?;
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)

@@ -38,7 +38,6 @@ pub(super) fn rows<'k>(
     .collect()
 }
 
-/// Reads a slice of a partition.
 pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb::Error> {
     let (Some(rows), Some((from, to))) = (open(tx, scan.table)?, key::range(scan)) else {
         return Ok(Vec::new());
@@ -59,7 +58,6 @@ pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb:
     Ok(found)
 }
 
-/// Reads every row of a table with its whole key.
 #[cfg(test)]
 pub(super) fn all(tx: &ReadTransaction, table: &Table) -> Result<Vec<(Vec<Value>, Row)>, redb::Error> {
     use redb::ReadableTable as _;

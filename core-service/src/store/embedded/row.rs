@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use prost::encoding::{decode_varint, encode_varint};
 
-/// A row as stored.
 pub(super) struct StoredRow<'a> {
     pub(super) version: i64,
     pub(super) expires_ms: i64,

@@ -232,7 +232,6 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
     }
 }
 
-/// True if an error says that the file is damaged.
 pub(super) fn is_damage(error: &redb::Error) -> bool {
     match error {
         redb::Error::Corrupted(_) => true,

@@ -73,7 +73,6 @@ fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
     assign(codes, middle, to, next(1));
 }
 
-/// Appends a text.
 pub(super) fn append_text(bytes: &mut Vec<u8>, text: &str) {
     let codes = &CODES.of;
     let (mut held, mut count) = (0_u64, 0_u32);

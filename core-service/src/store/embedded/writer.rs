@@ -36,7 +36,6 @@ pub(super) struct Job {
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// A request to the thread.
 pub(super) enum Message {
     Write(Job),
     /// A read failed on this generation of the database.
@@ -58,7 +57,6 @@ pub(super) struct CurrentDatabase {
     pub(super) failure: Option<String>,
 }
 
-/// The thread's state.
 pub(super) struct Writer {
     pub(super) messages: Receiver<Message>,
     pub(super) current: Arc<RwLock<CurrentDatabase>>,

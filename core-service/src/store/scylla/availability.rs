@@ -22,7 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// second, so a second of silence is not by chance.
 const MAX_SILENT_CHECKS: u32 = 10;
 
-/// The availability of a cluster.
 pub(super) struct Availability {
     answered: AtomicBool,
     away: watch::Sender<bool>,

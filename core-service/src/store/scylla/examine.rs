@@ -38,9 +38,6 @@ pub enum Keyspace {
 }
 
 /// Connects as a start does, but only reads. It also reads the requested rows.
-///
-/// # Errors
-/// The errors of a start with these options.
 pub async fn examine(options: &ScyllaOptions, clock: &dyn Clock, scans: &[Scan]) -> Result<Cluster, ConnectError> {
     let session = session::open(options).await?;
     let (copies, nodes) = session::judge_copies(&session, options)?;

@@ -24,7 +24,6 @@ use super::{
     session,
 };
 
-/// A change of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Migration {
     /// Number and name, as in the name of the file.
@@ -61,7 +60,6 @@ macro_rules! migrations {
     };
 }
 
-/// Every migration, in order.
 pub(super) const ALL: &[Migration] = migrations![
     "0001_log",
     "0002_events",
@@ -81,7 +79,6 @@ pub(super) const ALL: &[Migration] = migrations![
 const OLDER_GO_ON: &str = "-- Older versions go on beside this.";
 /// Duration of the lock in seconds. It is renewed before each statement, and outlasts one with its schema agreement.
 const LOCK_SECONDS: i32 = 30;
-/// Pause between two tries to take the lock.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
 const MAX_LOCK_TRIES: u32 = 240;

@@ -11,7 +11,6 @@ use super::{StoreError, StoreResult};
 /// Maximum number of requests that this process has under way.
 const MAX_REQUESTS: usize = 64;
 
-/// Permits for requests under way.
 pub(super) struct RequestPermits(Semaphore);
 
 impl RequestPermits {

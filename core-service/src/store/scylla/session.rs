@@ -33,7 +33,6 @@ impl ConnectError {
 /// Time without a response after which a read is also sent to another node.
 const SECOND_TRY_DELAY: Duration = Duration::from_millis(400);
 
-/// Interval of keep-alive requests on a connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Time without a response to a keep-alive after which the connection is closed, so that its requests are not lost with
 /// a silent node. A node's pauses for garbage collection are shorter.

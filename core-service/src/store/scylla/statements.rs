@@ -21,7 +21,6 @@ use crate::store::{Column, Table, Value};
 /// Timeout of the preparation of a statement, which goes to every node once.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The forms of statements over a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     /// A read of one row. Binds the key.
@@ -60,7 +59,6 @@ impl Shape {
         !matches!(self, Self::Set { .. } | Self::Remove { .. })
     }
 
-    /// The text of the statement.
     pub(super) fn text(self, keyspace: &str, table: &Table) -> String {
         let name = format!("\"{keyspace}\".\"{}\"", table.name);
         let key = equal(table.partition.iter().chain(table.clustering));
@@ -115,7 +113,6 @@ fn relation(table: &Table, edge: Edge, operator: &str) -> String {
     format!(" AND ({}) {operator}{equals} ({marks})", names.join(", "))
 }
 
-/// A value bound to a statement.
 pub(super) enum Bind<'a> {
     Text(&'a str),
     Bigint(i64),

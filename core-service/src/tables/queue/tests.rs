@@ -9,8 +9,10 @@ use crate::{
     domain::{delivery::delivery_id, window::DAY_MS},
     store::scylla::{
         ScyllaStore,
-        tests::options,
-        traces::{TIMEOUT_MS, deletions_met},
+        tests::{
+            options,
+            traces::{TIMEOUT_MS, deletions_met},
+        },
     },
     tables::deliveries::DeliveryStore,
     tests::{

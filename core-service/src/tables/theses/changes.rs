@@ -63,7 +63,6 @@ pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) 
     Some(delete(&schema::TOKEN_SYMBOL, key, version))
 }
 
-/// The change that stores a thesis.
 pub fn thesis_change(dataset: &str, thesis: &Thesis, version: i64) -> Change {
     put(&schema::THESIS, key![dataset, &thesis.id], version, thesis.encode_to_vec().into())
 }
@@ -120,7 +119,6 @@ pub fn deletion_changes(
     index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
 }
 
-/// The change that removes a bucket from its scope's list.
 pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }

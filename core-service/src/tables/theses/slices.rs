@@ -66,7 +66,6 @@ impl ThesisStore {
     }
 
     /// The last day of a token as the events of a dataset count it, if the whole day is in memory.
-    #[must_use]
     pub fn day_in_memory(&self, dataset: &Dataset, token: &str, at: i64) -> Option<TokenDay> {
         let recent = self.recent.as_ref()?;
         let view = dataset.counted_with();
@@ -125,7 +124,6 @@ impl ThesisStore {
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
-    /// Reads a range of an index, at most `limit` rows.
     pub async fn slice(
         &self,
         dataset: &Dataset,

@@ -15,10 +15,9 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    cases::ready,
     requests::{person, service},
     stored::logs,
-    world::World,
+    world::{World, ready},
     world_store::StoreKind,
 };
 use crate::{control::CONTROL_LOG, domain::account::Act, store::schema, tables::control};

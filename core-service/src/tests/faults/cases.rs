@@ -17,7 +17,7 @@ use super::{
     observations::{author, coin, deletion, likes, observation, thesis},
     requests::{public, service},
     worker::GONE,
-    world::World,
+    world::{World, ready},
     world_store::Dice,
 };
 use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::schema, tests::harness::NOON};
@@ -99,13 +99,6 @@ pub(super) const ALL: &[UseCase] = &[
     case!("tick", tick, tick_seconds: 5),
     case!("lay out the sandbox", lay_out, from_nothing: true),
 ];
-
-/// Waits for an idle core. From then on calls count.
-pub(super) async fn ready(world: &mut World) {
-    drop(world.core().await);
-    world.idle().await;
-    world.count(true);
-}
 
 async fn create_thesis(world: &mut World) {
     ready(world).await;

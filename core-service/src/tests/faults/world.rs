@@ -353,3 +353,10 @@ impl World {
         panic!("pending for good: {pending}");
     }
 }
+
+/// Waits for an idle core. From then on calls count.
+pub(super) async fn ready(world: &mut World) {
+    drop(world.core().await);
+    world.idle().await;
+    world.count(true);
+}

@@ -2,12 +2,10 @@
 
 use super::State;
 
-/// The present state of a lane of webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneMetrics {
     /// Due attempts in memory.
     pub ready: usize,
-    /// Attempts that are out.
     pub out: usize,
     /// Age of the oldest due attempt that is not out, in milliseconds.
     pub oldest_ms: i64,

@@ -60,7 +60,6 @@ pub struct TableContents {
     pub rows: u64,
 }
 
-/// Some rows of one table.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Rows {
     /// The table's index in the contents.
@@ -69,7 +68,6 @@ pub(super) struct Rows {
     /// The keys, ascending.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub(super) keys: Vec<Vec<u8>>,
-    /// The values, one for each key.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub(super) values: Vec<Vec<u8>>,
 }
@@ -162,7 +160,6 @@ impl Writer {
         self.piece(Part::Rows(rows))
     }
 
-    /// The bytes of the end.
     pub(super) fn end(mut self) -> io::Result<Vec<u8>> {
         let sha256 = self.hash.clone().finalize().to_vec();
         self.piece(Part::End(sha256))
@@ -326,9 +323,6 @@ pub struct Verified {
 }
 
 /// Reads a whole backup, row by row.
-///
-/// # Errors
-/// Fails when the backup is not whole, or does not have this version's format.
 pub fn verify(from: impl Read) -> Result<Verified, BackupError> {
     let mut reader = Reader::open(from)?;
     while reader.next()?.is_some() {}

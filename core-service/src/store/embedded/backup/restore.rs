@@ -63,9 +63,6 @@ pub fn unfinished(dir: &Path) -> Option<PathBuf> {
 /// Creates a store in an empty or missing folder. It changes nothing before the whole backup was read, and the store
 /// gets its name only when it is whole. `open` reads the file from its present position, and decrypts it if necessary.
 /// The row `left_out`, by its table and key, is not in the store: a copy must not have it.
-///
-/// # Errors
-/// Fails when the folder is not empty, the backup is not whole, or the store cannot be written.
 pub fn restore(
     backup: &Path,
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,

@@ -14,7 +14,6 @@ const SCHEMA: &str = "schema";
 /// refuse these migrations.
 const BESIDE: &str = "beside";
 
-/// The migrations of a keyspace.
 #[derive(Default)]
 pub(super) struct Applied {
     /// The checksums of the migrations, by name.
@@ -71,7 +70,6 @@ async fn rows(session: &Session, part: &str) -> Result<HashMap<String, String>, 
     rows.collect::<Result<_, _>>().map_err(|error| wrong(&error))
 }
 
-/// Notes that a migration is applied.
 pub(super) async fn note_applied(
     session: &Session,
     migration: &Migration,

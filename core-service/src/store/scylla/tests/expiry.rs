@@ -15,14 +15,16 @@ use scylla::client::session::Session;
 use thesis_net::clock::{Clock as _, SystemClock};
 
 use super::{
-    ScyllaStore, migrate, session,
-    tests::options,
+    options,
     traces::{deletions_met, until},
 };
 use crate::{
     domain::window::{DAY_MS, MINUTE_MS},
     key,
-    store::{Backend as _, Change, ColumnKind, Consistency, Table, Value, schema},
+    store::{
+        Backend as _, Change, ColumnKind, Consistency, Table, Value, schema,
+        scylla::{ScyllaStore, migrate, session},
+    },
 };
 
 /// The tables with time windows whose write times the service chooses, and the length of a window in milliseconds.
