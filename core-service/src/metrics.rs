@@ -35,13 +35,13 @@ thesis_net::declare_metrics! {
     PROJECTED: Gauge = "log_projected_position", &[("dataset", DATASETS)],
         "The last entry that readers may see; of projects, the sum of those in use here";
     PROJECTION_LAG: Gauge = "log_projection_lag_entries", &[("dataset", &["live", "sandbox"])],
-        "Entries whose rows are not made yet";
+        "Entries whose rows are not written yet";
     PROJECTION_SECONDS: Gauge = "log_projection_lag_seconds", &[("dataset", &["live", "sandbox"])],
         "Time for which an entry has waited for its rows";
     FAN_OUT_LAG: Gauge = "fan_out_lag_entries", &[("dataset", DATASETS)],
-        "Entries that webhooks are not owed yet, where this core writes the log; of projects, the most";
+        "Entries whose deliveries are not pending yet, where this core writes the log; of projects, the most";
     FAN_OUT_SECONDS: Gauge = "fan_out_lag_seconds", &[("dataset", DATASETS)],
-        "Time for which an entry has waited to be owed to webhooks; of projects, the longest";
+        "Time for which an entry has waited for its deliveries to be pending; of projects, the longest";
     SEARCH_LAG: Gauge = "search_index_lag_entries", &[("dataset", DATASETS)],
         "Entries that searches do not see yet; of projects, the most";
     SEARCH_SECONDS: Gauge = "search_index_lag_seconds", &[("dataset", DATASETS)],
@@ -82,10 +82,11 @@ thesis_net::declare_metrics! {
         "Frames that came from the upstream, by type";
     UPSTREAM_REFUSED: Counter = "upstream_refused_total",
         &[("kind", &["malformed", "field", "text_too_long", "ahead", "frame_too_large", "position", "unknown_type", "contradiction"])],
-        "What the upstream sent and was not taken, by kind";
-    LOOKUPS: Counter = "upstream_look_ups_total", &[("outcome", &["found", "missing", "failed", "held_back"])],
-        "Look-ups at the upstream, by outcome";
-    UNTOLD: Counter = "upstream_untold_total", &[], "What look-ups found that the feed had not told";
+        "Objects and frames from the upstream that were refused, by kind";
+    LOOKUPS: Counter = "upstream_lookups_total", &[("outcome", &["found", "missing", "failed", "held_back"])],
+        "Lookups at the upstream, by outcome";
+    MISSED_BY_FEED: Counter = "upstream_missed_by_feed_total", &[],
+        "Changes that lookups found and that the feed had not sent";
     OBSERVED: Counter = "ingest_observations_total", &[("outcome", &["applied", "unchanged"])],
         "Observations given to the logs that this core writes, from the upstream and pushed ones, by outcome";
     PUSHED: Gauge = "ingest_push_timestamp_seconds", &[],

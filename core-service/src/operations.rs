@@ -1,5 +1,6 @@
 //! The operations, one file each. An operation checks the fields of its message, charges the call, acts and answers. It
-//! fails with `VALIDATION_FAILED` for bad fields, and if the store does not answer; its header names its other errors.
+//! fails with `VALIDATION_FAILED` for bad fields and `SERVICE_UNAVAILABLE` if the store does not answer. Its header names
+//! its other errors.
 //!
 //! # Recipe: an operation
 //!
@@ -15,7 +16,7 @@
 //! 4. `rest-edge/src/v1/tokens.rs`: the route, with every code that it can fail with, and its handler.
 //! 5. `rest-edge/examples/getThesisVelocity.json`, recorded from a response, and its name in
 //!    `rest-edge/src/openapi/examples.rs`.
-//! 6. A new service: `Services` and `services/remote.rs` in `net`, `public_services` in `grpc.rs`, `PUBLIC` in
+//! 6. A new service: `Services` in `net`, `public_services` in `grpc.rs`, `PUBLIC` in
 //!    `grpc/reflection.rs` and `tests/system/grpc/surface.rs`, its file in `rest-edge/src/docs/grpc.rs`, its path in
 //!    `deploy/haproxy.cfg` and `deploy/kubernetes/ingress.yaml`.
 //!

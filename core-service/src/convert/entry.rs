@@ -68,7 +68,12 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
             change_pct: velocity.change_pct(),
             computed_at: Some(from_millis(entry.created_at)),
         }),
-        _ => return None,
+        Kind::ThesisEdited(_)
+        | Kind::Engagement(_)
+        | Kind::ThesisDeleted(_)
+        | Kind::ProfileObserved(_)
+        | Kind::TokenObserved(_)
+        | Kind::ThesisAwaited(_) => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),

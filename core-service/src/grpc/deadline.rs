@@ -1,33 +1,55 @@
 //! A response that ends when its client stops waiting.
 
-use axum::body::Body;
-use futures::{StreamExt as _, stream};
-use http::{HeaderMap, header::CONTENT_TYPE};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, StreamBody};
-use tokio::{
-    select,
-    time::{Instant, sleep_until},
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
 };
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, header::CONTENT_TYPE};
+use http_body::{Body as HttpBody, Frame};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 /// A body that ends with the status of `late` at `deadline` unless it has ended before.
 pub(super) fn with_deadline(body: Body, deadline: Instant, late: impl FnOnce() -> Status + Send + 'static) -> Body {
-    // A response without a body must say so: some clients treat an empty frame at its end as a fault.
-    if body.is_end_stream() {
-        return body;
-    }
-    let open = Some((body, Box::pin(sleep_until(deadline)), late));
-    let frames = stream::unfold(open, |open| async move {
-        let (mut body, mut clock, late) = open?;
-        select! {
-            // The clock comes first: a stream that always has more must end too.
-            biased;
-            () = &mut clock => Some((Ok(Frame::trailers(trailers(late()))), None)),
-            frame = body.frame() => Some((frame?, Some((body, clock, late)))),
+    Body::new(DeadlineBody { open: Some((body, Box::new(late))), deadline: Box::pin(sleep_until(deadline)) })
+}
+
+type LateStatus = Box<dyn FnOnce() -> Status + Send>;
+
+struct DeadlineBody {
+    /// None once it has ended.
+    open: Option<(Body, LateStatus)>,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl HttpBody for DeadlineBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // The deadline comes first: a stream that always has more must end too.
+        if self.open.is_some() && self.deadline.as_mut().poll(context).is_ready() {
+            let late = self.open.take().map(|(_, late)| Ok(Frame::trailers(trailers(late()))));
+            return Poll::Ready(late);
         }
-    });
-    Body::new(StreamBody::new(frames.fuse()))
+        let Some((body, _)) = &mut self.open else { return Poll::Ready(None) };
+        let polled = ready!(Pin::new(body).poll_frame(context));
+        if polled.is_none() {
+            self.open = None;
+        }
+        Poll::Ready(polled)
+    }
+
+    /// A response without a body must say so: some clients treat an empty frame at its end as a fault.
+    fn is_end_stream(&self) -> bool {
+        self.open.as_ref().is_none_or(|(body, _)| body.is_end_stream())
+    }
 }
 
 fn trailers(status: Status) -> HeaderMap {
@@ -40,6 +62,8 @@ fn trailers(status: Status) -> HeaderMap {
 mod tests {
     use std::time::Duration;
 
+    use futures::{StreamExt as _, stream};
+    use http_body_util::BodyExt as _;
     use tonic::Code;
 
     use super::*;

@@ -104,7 +104,7 @@ impl PeerService for Api {
     ) -> Result<Response<v1::GetFeedStatusResponse>, Status> {
         service_only(&self.core, &request)?;
         let upstream = self.led(&request.get_ref().core)?;
-        Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.publish_status().await) }))
+        Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.read_status().await) }))
     }
 
     async fn count_theses(

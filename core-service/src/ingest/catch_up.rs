@@ -97,9 +97,12 @@ impl Upstream {
             let mut page = v1::LookedUpPage { scope: Some(scope), since_ms, cursor: None };
             for _ in 0..MAX_SAMPLE_PAGES {
                 let LookupOutcome::Found(Some(result)) = self.lookup(Thing::Page(page.clone())).await else { break };
-                if result.untold > 0 {
-                    crate::metrics::UNTOLD.one().increment(result.untold);
-                    tracing::warn!(theses = result.untold, "the upstream has theses that its feed did not tell");
+                if result.missed_by_feed > 0 {
+                    crate::metrics::MISSED_BY_FEED.one().increment(result.missed_by_feed);
+                    tracing::warn!(
+                        theses = result.missed_by_feed,
+                        "the upstream has theses that its feed did not send"
+                    );
                     self.add_pending(since_ms);
                 }
                 let Some(cursor) = result.next_cursor else { break };

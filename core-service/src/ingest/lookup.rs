@@ -225,7 +225,7 @@ impl Upstream {
             if applied[begin..end].contains(&true) {
                 result.applied += 1;
                 let changed_at = observations[begin].revision;
-                result.untold += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
+                result.missed_by_feed += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
             }
             begin = end;
         }

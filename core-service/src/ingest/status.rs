@@ -13,7 +13,7 @@ use crate::metrics::{CONNECTED, FEED_LAG, FRAMES, LOOKUPS, UPSTREAM_REFUSED};
 pub const SILENCE_MS: i64 = 30_000;
 
 #[derive(Default)]
-struct FeedState {
+struct FeedCounts {
     connected: bool,
     received_at: i64,
     last_frame_at: Option<i64>,
@@ -27,7 +27,7 @@ struct FeedState {
 
 /// Counts since the start of this core, and the state of the feed.
 #[derive(Default)]
-pub struct Status(Mutex<FeedState>);
+pub struct Status(Mutex<FeedCounts>);
 
 impl Status {
     pub(super) fn set_connected(&self, connected: bool) {

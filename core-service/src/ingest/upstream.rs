@@ -270,7 +270,7 @@ impl Upstream {
     }
 
     /// The status for operators, from the core that follows the feed.
-    pub async fn publish_status(&self) -> v1::IngestStatus {
+    pub async fn read_status(&self) -> v1::IngestStatus {
         if !self.leads()
             && let Some(status) = self.peers.feed_status(&Dataset::Live.to_string()).await
         {

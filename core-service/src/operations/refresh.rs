@@ -146,7 +146,7 @@ pub(super) async fn find_token(core: &Core, call: &Call, reference: &TokenRefere
 /// Age of the wallets of a profile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalletsState {
-    /// The upstream returned them lately, or no upstream is configured.
+    /// No lookup is needed, or it succeeded, or the upstream has no such profile.
     Current,
     /// They are old, and the lookup failed.
     Old,

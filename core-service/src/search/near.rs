@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::dataset::{Dataset, View};
 
-/// Maximum number of characters of a searched name: no handle has more.
+/// Maximum number of characters of a searched name. Longer names get no suggestions.
 const MAX_NAME_LENGTH: usize = 41;
 
 /// Matching rows by dataset and id.

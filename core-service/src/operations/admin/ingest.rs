@@ -15,7 +15,7 @@ pub async fn get_ingest_status(
     _: &v1::GetIngestStatusRequest,
 ) -> Result<v1::GetIngestStatusResponse> {
     let status = match &core.upstream {
-        Some(upstream) => upstream.publish_status().await,
+        Some(upstream) => upstream.read_status().await,
         None => v1::IngestStatus {
             state: v1::IngestState::Off.into(),
             breaker: v1::Breaker::Closed.into(),

@@ -7,7 +7,7 @@ use crate::{
     tests::{faults::world::World, faulty::Fault},
 };
 
-/// Interval at which the counts are stored.
+/// Number of times that the counts are stored.
 const ROUNDS: i64 = 3;
 const CLASSES: [RateClass; 2] = [RateClass::Standard, RateClass::Heavy];
 
