@@ -195,7 +195,7 @@ impl Delivery {
     }
 
     /// Returns this delivery after one more attempt, which ended at `now_ms`. Any 2xx delivers it, 410 ends it. After
-    /// any other result the table gives the next attempt, up to the sixth.
+    /// any other result the table gives the next attempt, up to the last.
     #[must_use]
     pub fn after(&self, attempt: Attempt, now_ms: i64) -> Self {
         let mut next = self.clone();

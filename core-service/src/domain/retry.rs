@@ -2,13 +2,17 @@
 //!
 //! # Recipe: another retry table
 //!
-//! 1. `DELAYS`, in growing order. The number of attempts and the range in which queues are read follow.
-//! 2. What tells customers: `docs/guides/webhooks.md` (Retries, and "6 attempts" below),
-//!    `proto/thesis/v1/webhook_service.proto`, `rest-edge/src/openapi/webhooks.rs` and
-//!    `rest-edge/src/v1/webhook_deliveries.rs`; `max_attempts` in `rest-edge/examples/`; `CHANGELOG.md`.
+//! 1. `DELAYS`, in growing order, and its length. The number of attempts and the range in which queues are read follow.
+//! 2. What tells customers the number, also in words (`six`, `sixth`), the delays and their sum:
+//!    `docs/guides/webhooks.md` (Retries, the delivery's JSON, Replay), `proto/thesis/v1/webhook_service.proto`,
+//!    `max_attempts` in `proto/views.json`, `rest-edge/src/openapi/webhooks.rs`,
+//!    `rest-edge/src/v1/webhook_deliveries.rs`, `max_attempts` in `rest-edge/examples/`; `CHANGELOG.md`.
 //!
-//! Tests: below, in `delivery.rs`, in `delivery/dispatch/tests.rs`, and `max_attempts` in `tests/system/deliveries.rs`.
-//! Deliveries that wait keep the time that they have.
+//! Deliveries that wait keep the time that they have. During an upgrade an older core gives a delivery up by its own
+//! table. A delivery also ends when its webhook is disabled for a day (`Webhook::GRACE_PERIOD_MS`).
+//!
+//! Tests: below, in `domain/delivery.rs`, in `delivery/dispatch/tests.rs`; `max_attempts` in
+//! `tests/system/deliveries.rs`; the snapshot `openapi_schemas` of `proto/src/json`.
 
 use super::window::{HOUR_MS, MINUTE_MS};
 

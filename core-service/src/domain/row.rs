@@ -4,23 +4,23 @@
 //! # Recipe: a field of a thesis
 //!
 //! The example is `likes`. Both stores keep a row as these bytes, so tables and migrations stay as they are. A field
-//! that an older core must not lose when it writes the row again takes two versions.
+//! that an older core must not lose when it writes the row again takes two versions (`CONTRIBUTING.md`).
 //!
-//! 1. Here: the field of [`Thesis`] with the next tag. One that is not optional is `#[serde(default)]`, for older
-//!    exports.
-//! 2. `observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. A field that
-//!    changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
-//! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto` and where core reads it
-//!    (`grpc/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md`, `upstream-sim/src/world/thesis.rs`; `sandbox.rs`;
-//!    `operations/create_test_thesis.rs`.
+//! 1. Here: the field of [`Thesis`] with the next tag; `#[serde(default)]`, for older exports, unless it is optional.
+//! 2. `domain/observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. One
+//!    that changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
+//! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto`, read in `operations/ingest.rs`;
+//!    `ingest/objects.rs`; `docs/upstream.md`, `upstream-sim/src/world/thesis.rs` and `world.rs`; `sandbox.rs`. It is
+//!    absent in test theses, unless `CreateTestThesisRequest` and `operations/create_test_thesis.rs` take it.
 //! 4. Its readers: `Thesis` in `proto/thesis/v1/resources.proto`, exceptions in `proto/views.json`, `convert/row.rs`;
-//!    each thesis in `rest-edge/examples/`; `explore/thesis.rs` of the console.
+//!    each thesis in `rest-edge/examples/` and `README.md`; `explore/thesis.rs` of the console; `CHANGELOG.md`.
+//!    Events have it only if `ThesisCreatedData` gets it too.
 //! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`.
 //!
-//! Tests: `entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs`, sample and snapshots of
-//! `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`, `base`, `writes`, `view`),
-//! `harness/agreement.rs`, and the whole theses in `ingest.rs`, `theses.rs`, `upstream/feed.rs`. The compiler names
-//! other literals.
+//! Tests: `domain/entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs` and `mutations.rs`
+//! beneath; sample and snapshots of `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`,
+//! `base`, `writes`, `view`), `harness/agreement.rs`, `console/explore.rs`, a rule of its own in `ingest/refused.rs`,
+//! and the whole theses in `ingest.rs`, `theses.rs`, `upstream/feed.rs`. The compiler names other literals.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,23 +5,24 @@
 //!
 //! # Recipe: a page
 //!
-//! The example is `/console/projects/{id}/usage`. Paths are those of this crate.
+//! The example is `/console/projects/{id}/usage`. Paths that begin with `src` or `templates` are in this crate.
 //!
-//! 1. `src/projects/usage.rs`: a handler that takes `SignedIn`, calls core's services with `visit.request` (pages of a
-//!    workspace with `workspace.request`), so that core judges the person's rights, and renders a template with a
-//!    `Layout`.
+//! 1. `src/projects/usage.rs`: a handler that takes `SignedIn`, calls core's services with `signed_in.request`, so that
+//!    core judges the person's rights, and renders a template with a `Layout` whose title no other page has. Pages of a
+//!    project call `find` first; pages of a workspace take `Workspace` and call `workspace.request`.
 //! 2. `templates/usage.html`, which extends `layout.html`. The Content-Security-Policy forbids inline styles and
-//!    scripts. The page must work without JavaScript.
-//! 3. `src/projects.rs`: `mod usage` and the path in `routes`. A new group of pages enters `router` here. A link to the
-//!    page, here in `templates/project.html`.
-//! 4. A form: `Posted` and `Faults` (`form.rs`), and a path that answers POST. Where sending it twice would create two
-//!    things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page that
-//!    can be reloaded.
-//! 5. Data that no service has: an operation of `AccountService` (`core-service/src/operations/account/`).
+//!    scripts. The page must work without JavaScript. Each table stands in a `div` like those there.
+//! 3. `src/projects.rs`: `mod usage` and the path in `routes`. A new group of pages also enters `router` below. A link
+//!    to the page: the example's is in `templates/project.html`.
+//! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
+//!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
+//!    that can be reloaded.
+//! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
+//!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`.
 //!
 //! Tests: `tests/system/console.rs`: the path in `pages` or `ADMINISTRATION`, a form in `forms`, so that roles,
-//! isolation and forged forms cover them; its content in a file of `tests/system/console/`; `tests/clients/console.cjs`
-//! opens it in Chromium, where axe checks it.
+//! isolation and forged forms cover them; its content in a module of `tests/system/console/`; texts of customers that
+//! it shows, in `markup.rs` there; `tests/clients/console.cjs` opens it in Chromium, where axe checks it.
 
 mod administration;
 pub mod assets;
