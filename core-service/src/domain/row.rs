@@ -11,8 +11,8 @@
 //! 2. `observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. A field that
 //!    changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
 //! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto` and where core reads it
-//!    (`grpc/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md`, `upstream-sim/src/world/thesis.rs`; `sandbox.rs`;
-//!    `operations/create_test_thesis.rs`.
+//!    (`operations/ingest.rs`); `ingest/objects.rs`, `docs/upstream.md`, `upstream-sim/src/world/thesis.rs`;
+//!    `sandbox.rs`; `operations/create_test_thesis.rs`.
 //! 4. Its readers: `Thesis` in `proto/thesis/v1/resources.proto`, exceptions in `proto/views.json`, `convert/row.rs`;
 //!    each thesis in `rest-edge/examples/`; `explore/thesis.rs` of the console.
 //! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`.
