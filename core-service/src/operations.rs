@@ -7,20 +7,21 @@
 //! The example is `TokenService/GetThesisVelocity`, `GET /v1/tokens/{ref}/thesis-velocity`.
 //!
 //! 1. `proto/thesis/v1/token_service.proto`: the rpc, request and response, each with a comment; `idempotency_level` if
-//!    a call may be repeated. Its JSON: an entry in `proto/views.json`, a sample and its type in
-//!    `proto/src/json/tests.rs`. `SECRET` of proto's build script names messages with a secret.
+//!    a call may be repeated. `resources.proto`: the resource. Its JSON: an entry in `proto/views.json`; in
+//!    `proto/src/json/tests.rs` a sample, and its type in `openapi_schemas`; CONTRIBUTING.md says what writes the
+//!    snapshots. `SECRET` in `proto/build/main.rs` names messages with a secret.
 //! 2. `domain/operation.rs`: a line with scope, class, feature, and whether it needs a test key; `is_repeatable` if it
 //!    takes an idempotency key.
-//! 3. A file here. It checks the whole message, then charges, then works. Its row in the table of its service in
-//!    `grpc/routes.rs`.
-//! 4. `rest-edge/src/v1/tokens.rs`: the route, with every code that it can fail with, and its handler.
-//! 5. `rest-edge/examples/getThesisVelocity.json`, recorded from a response, and its name in
-//!    `rest-edge/src/openapi/examples.rs`.
-//! 6. A new service: `Services` in `net`, `public_services` in `grpc.rs`, `PUBLIC` in
-//!    `grpc/reflection.rs` and `tests/system/grpc/surface.rs`, its file in `rest-edge/src/docs/grpc.rs`, its path in
+//! 3. A file here, and its `mod`. It checks the whole message, then charges, then works. Its row in the table of its
+//!    service in `grpc/routes.rs`.
+//! 4. `rest-edge/src/v1/tokens.rs`: the route, with every code that it can fail with, and its handler. `CHANGELOG.md`.
+//! 5. `rest-edge`: `examples/getThesisVelocity.json`, recorded from a response, and its name in `openapi/examples.rs`.
+//! 6. A new service: `Services` and `services_of!` in `net/src/services.rs`, `public_services` in `grpc.rs`, `PUBLIC`
+//!    in `grpc/reflection.rs` and `tests/system/grpc/surface.rs`, its file in `rest-edge/src/docs/grpc.rs`, its path in
 //!    `deploy/haproxy.cfg` and `deploy/kubernetes/ingress.yaml`.
 //!
-//! Tests: `plain_answer` in `rest-edge/src/tests/fake.rs`; `tests/system/examples.rs`, `wrong_forms/table.rs`,
+//! Tests: `plain_answer` in `rest-edge/src/tests/fake.rs`; in `tests/system` `examples.rs` (its row, and the number
+//! `tried` if it has a `path_example`), `http.rs` (a list of all paths that answer GET), `wrong_forms/table.rs`,
 //! `grpc/answers.rs`, its own in `tokens.rs`; `tests/schemathesis` has a value for a path parameter.
 
 pub mod account;

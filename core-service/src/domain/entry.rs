@@ -2,24 +2,26 @@
 //!
 //! # Recipe: an event type
 //!
-//! The example is `token.thesis_velocity`. It takes two versions: the first reads the type, the second writes it.
+//! The example is `token.thesis_velocity`. It takes two versions: the first has all but step 4, the second adds that.
 //!
 //! 1. `proto/thesis/v1/events.proto`: a value of `EventType`, a message `TokenThesisVelocityData`, named after the
 //!    type, and a field of `Event`. `proto/src`: its name in `names.rs`, its handle and token in `filter.rs`. An entry
 //!    for the message in `proto/views.json`.
-//! 2. Here: a [`Kind`] with the next tag, also in the `tags` of [`Entry::kind`], and its rows in `portable.rs`.
+//! 2. Here: a [`Kind`] with the next tag that no field of [`Entry`] has, also in the `tags` of [`Entry::kind`], and its
+//!    rows in `portable.rs`.
 //! 3. `convert/entry.rs`: type, data, and `derived` if nobody observed it. `tables/events.rs`: `EventScope::of`.
 //!    `log/projection.rs` and `search/writer.rs`: the rows that it changes.
-//! 4. The part that adds it: `log/derive.rs`, or `log/writer/observe.rs` with `draft.rs`.
+//! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
+//!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
+//!    `ingest/`.
 //! 5. `rest-edge`: its sentence in `openapi/webhooks.rs`, `examples/event_NAME.json` with its name in
-//!    `openapi/examples.rs`, the number of `types` in `stream/message.rs`. The console: `workspace/events/row.rs` and
-//!    `single.rs`, and the same text in `assets/events.js`.
-//! 6. `docs/guides`: `filters-and-references.md`, `streams.md`.
+//!    `openapi/examples.rs`, the number of `types` in `openapi/messages.json` and `stream/message.rs`. The console:
+//!    `workspace/events/row.rs` and `single.rs`, and the same text in `assets/events.js`.
+//! 6. `docs/guides`: `filters-and-references.md`, `streams.md`, `sandbox.md`; `CHANGELOG.md`.
 //!
-//! The compiler names the places except `tags`, `derived`, `EventScope::of`, `stream/message.rs` and `events.js`.
-//!
-//! Tests: `proto/src/json/tests.rs`, `filter/tests.rs`, `portable/tests.rs`; the types in `tests/system/events.rs`,
-//! `examples.rs`, `wrong_forms/table.rs`.
+//! Tests: `proto/src/json/tests.rs`, its snapshots (see CONTRIBUTING.md), `filter/tests.rs`, `portable/tests.rs`; the
+//! types in `tests/system/events.rs`, `examples.rs`, `wrong_forms/table.rs`. The compiler does not name `tags`, data
+//! and `derived` of `convert/entry.rs`, `EventScope::of`, `stream/message.rs`, or files not in Rust.
 
 mod portable;
 
