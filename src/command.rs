@@ -116,6 +116,9 @@ fn parse(command: &mut clap::Command, arguments: Vec<OsString>) -> Result<Invoca
     let mut invocation = Invocation::from_arg_matches(&matches)?;
     if let Some(Command::Doctor(doctor)) = &mut invocation.command {
         doctor.given = given(command, &matches);
+        // An empty variable counts as unset.
+        let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+        doctor.unknown = unknown(set.map(|(name, _)| name.to_string_lossy().into_owned()));
     }
     Ok(invocation)
 }

@@ -56,6 +56,9 @@ pub(crate) struct Doctor {
     /// The variables of the settings that are given.
     #[arg(skip)]
     pub(crate) given: Vec<String>,
+    /// The variables that look like settings and are none, each after the setting that may be meant.
+    #[arg(skip)]
+    pub(crate) unknown: Vec<(Option<String>, String)>,
 }
 
 /// The findings so far. A person reads each one as it comes, a program all of them at the end.

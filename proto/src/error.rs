@@ -8,7 +8,7 @@
 //!    `rest-edge/src/tests/description/examples.rs`.
 //! 3. `UPDATE_GUIDES=1 cargo test -p rest-edge guide` writes `docs/guides/errors.md`. The same test without the
 //!    variable fails while the guide differs.
-//! 4. Routes that can fail with it name it in `fails`. New details have a schema in `rest-edge/src/openapi/details.rs`.
+//! 4. Routes that can fail with it name it in `fails`. New details have a schema in `rest-edge/src/openapi/details.json`.
 //!
 //! Tests: what refuses, in `tests/system`; `tests/system/examples/errors.rs` compares the example with a real response.
 

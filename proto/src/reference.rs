@@ -57,7 +57,8 @@ pub fn fold(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { folded(text).collect() }
 }
 
-/// Text without differences of case, by Unicode's default case folding: as [`fold`], but a dotless ı is not an i.
+/// Text without differences of case: as [`fold`], but a dotless ı is not an i. This is Unicode's default case folding
+/// but for the Cherokee letters, which are lower case here and upper case there.
 #[must_use]
 pub fn default_fold(text: &str) -> String {
     text.split('ı').map(fold).collect::<Vec<_>>().join("ı")

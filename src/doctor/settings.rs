@@ -6,7 +6,6 @@ use thesis_net::clock::{SharedClock, SystemClock};
 
 use super::{Doctor, finding::Finding};
 use crate::{
-    command,
     config::{Refused, Settings, StoreKind},
     role::Role,
     secrets::{self, Secrets},
@@ -38,7 +37,7 @@ pub(super) fn check(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
         findings.push(Finding::warning(NAME, seen, "leave it out"));
     }
     findings.extend(unused(doctor, settings));
-    findings.extend(unknown());
+    findings.extend(unknown(doctor));
     if role.is(Role::Core) && settings.keys.replace_secret_key {
         let seen =
             "SVC_REPLACE_SECRET_KEY is true: a start takes any secret key, and what was made with another is lost";
@@ -66,12 +65,10 @@ fn unused(doctor: &Doctor, settings: &Settings) -> Option<Finding> {
     })
 }
 
-/// Variables that look like settings and are none. An empty one counts as unset.
-fn unknown() -> impl Iterator<Item = Finding> {
-    let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
-    let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
-    command::unknown(names).into_iter().map(|(near, name)| {
-        let todo = near.map_or_else(
+/// Variables that look like settings and are none.
+fn unknown(doctor: &Doctor) -> impl Iterator<Item = Finding> {
+    doctor.unknown.iter().map(|(near, name)| {
+        let todo = near.as_ref().map_or_else(
             || "unset it; `trade-thesis --help` lists the settings".to_owned(),
             |near| format!("set {near} in its place, or unset it"),
         );

@@ -60,8 +60,8 @@ impl Follower {
                 Ok(Err(error)) => return Ok(whole(error)),
                 Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE_TIMEOUT.as_secs())),
             };
-            for text in parser.read(&piece) {
-                match text {
+            for item in parser.read(&piece) {
+                match item {
                     StreamItem::Retry(first_ms) => self.backoff.set_first(first_ms),
                     StreamItem::Event(event) => self.handle(event).await?,
                     StreamItem::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),

@@ -60,12 +60,12 @@ impl PageQuery {
         self.0.get(name).into_iter().flatten().map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The unchanged value of a parameter; empty if it is absent.
+    /// The unchanged first value of a parameter; empty if it is absent.
     pub(crate) fn exact(&self, name: &str) -> &str {
         self.0.get(name).and_then(|values| values.first()).map_or("", String::as_str)
     }
 
-    /// The trimmed value of a parameter; empty if it is absent.
+    /// The trimmed first value of a parameter; empty if it is absent.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.exact(name).trim()
     }
@@ -82,7 +82,7 @@ impl PageQuery {
         }
     }
 
-    /// The trimmed value of a parameter; none if it is blank.
+    /// The trimmed first value of a parameter; none if it is blank.
     pub(crate) fn given(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
@@ -211,6 +211,18 @@ mod tests {
         assert!(query.has_any(&["none", "blank"]) && !query.has_any(&["none"]));
         assert!(query.has_value(&["blank", "q"]) && !query.has_value(&["blank", "none"]));
         assert_eq!(query.all("types").collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_query_that_no_form_sends_still_has_a_page() {
+        let query = PageQuery::read("find=a&find=b&done=plan&done=user&cursor=&page=x&more=1");
+        assert_eq!((query.text("find"), query.text("done"), query.text("page")), ("a", "plan", "x"));
+        assert_eq!(query.given("find").as_deref(), Some("a"));
+        // The audit log then begins with its newest entry.
+        assert_eq!(query.given("cursor"), None);
+        for none in ["", "&", "%"] {
+            assert_eq!(PageQuery::read(none).text("find"), "", "{none:?}");
+        }
     }
 
     #[test]

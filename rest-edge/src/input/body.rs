@@ -1,3 +1,7 @@
+//! Reads the JSON body of a request, field by field, and collects the errors of all fields.
+//!
+//! A field that is given twice is an error, so the body's members are read as a list, not as a map.
+
 use std::fmt;
 
 use bytes::Bytes;

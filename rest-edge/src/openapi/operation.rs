@@ -1,3 +1,5 @@
+//! The description of one operation in OpenAPI: parameters, body, responses and examples, all from its route.
+
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};

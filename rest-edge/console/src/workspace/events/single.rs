@@ -1,3 +1,5 @@
+//! The page of one event: its line, the resources that it concerns, and its JSON as streams and webhooks send it.
+
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
