@@ -9,6 +9,7 @@ pub mod dataset;
 pub mod delivery;
 pub(crate) mod derivation;
 pub mod entry;
+pub(crate) mod event_id;
 pub(crate) mod handle;
 pub mod id;
 pub(crate) mod id_kind;

@@ -32,13 +32,10 @@ mod threads;
 pub use self::{
     access::gate::{Gate, RequestMeta},
     accounts::{AccountSettings, Person, mail::MailSettings},
+    domain::event_id::thesis_event_id,
     error::{Error, Result},
     ingest::settings::UpstreamSettings,
-    log::{
-        fan_out::FAN_OUT,
-        projection::ROWS,
-        writer::{DERIVED, thesis_event_id},
-    },
+    log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
     operations::{account::create_invitation::create_invitation, admin::bootstrap::Bootstrap},
     sandbox::fixtures,
     service::Core,

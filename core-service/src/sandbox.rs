@@ -14,16 +14,17 @@ use crate::{
         account::Actor,
         control::{ControlChange, SandboxSeed},
         dataset::Dataset,
+        event_id::thesis_event_id,
         id,
         observation::{Observation, ObservedThing},
         row::{Age, NewThesis, Profile, Thesis, Token, Wallet},
         window::DAY_MS,
     },
     error::Result,
-    log::{datasets::Datasets, projection::ROWS, writer::thesis_event_id},
+    log::{datasets::Datasets, projection::ROWS},
     shared::Shared,
     store::Consistency,
-    tables::{events::position_of, index_scope::IndexScope, log::decode, theses::IndexSlice},
+    tables::{index_scope::IndexScope, log::decode, theses::IndexSlice},
 };
 
 /// Prefix of the upstream ids of the ticker's theses.
@@ -120,7 +121,7 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
         tracing::warn!("the sandbox is being imported: it gets no fixtures before a start after the import has ended");
         return Ok(());
     }
-    let done = position_of(&shared.backend, &sandbox, &last_id).await?;
+    let done = shared.event_positions.position_of(&sandbox, &last_id).await?;
     let now = match done {
         // The fixtures were created here or, before an import, at another installation.
         Some(seq) => laid_out_at(shared, &sandbox, seq, last.age_ms).await?,

@@ -14,8 +14,8 @@ use crate::{
     queue_hints::{PendingDelivery, QueueHints},
     store::{SharedBackend, StoreResult},
     tables::{
-        deliveries::DeliveryStore, events::EventIndex, generation::Generation, log::LogStore, queue::shard_of,
-        theses::ThesisStore,
+        deliveries::DeliveryStore, event_positions::EventPositions, events::EventIndex, generation::Generation,
+        log::LogStore, queue::shard_of, theses::ThesisStore,
     },
 };
 
@@ -32,6 +32,7 @@ pub struct Shared {
     pub generation: Generation,
     pub theses: ThesisStore,
     pub events: EventIndex,
+    pub event_positions: EventPositions,
     pub deliveries: DeliveryStore,
     pub control: Arc<Control>,
     pub keys: KeyRing,
@@ -48,11 +49,15 @@ impl Shared {
     /// Loads the control state and the generation, and names the core.
     pub async fn load(backend: SharedBackend, keys: KeyRing, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
+        let generation = Generation::load(backend.as_ref(), ids.as_ref()).await?;
+        let theses = ThesisStore::new(Arc::clone(&backend));
+        let event_ids = keys.event_id_cipher(generation.as_str());
         Ok(Self {
             replica: if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) },
             log: LogStore::new(Arc::clone(&backend)),
-            generation: Generation::load(backend.as_ref(), ids.as_ref()).await?,
-            theses: ThesisStore::new(Arc::clone(&backend)),
+            event_positions: EventPositions::new(Arc::clone(&backend), theses.clone(), event_ids),
+            generation,
+            theses,
             events: EventIndex::new(Arc::clone(&backend)),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),
             notifications: Arc::clone(&control.notifications),

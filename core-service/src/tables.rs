@@ -9,6 +9,7 @@ pub mod counts;
 pub mod deliveries;
 pub mod delivery_event;
 pub mod derived;
+pub mod event_positions;
 pub mod events;
 pub mod generation;
 pub mod idempotency;

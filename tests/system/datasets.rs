@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
+use core_service::domain::entry::Entry;
 use serde_json::{Value, json};
 use thesis_proto::v1::{ExportDatasetRequest, ImportDatasetRequest, observation::Observed};
 
@@ -276,7 +277,9 @@ async fn a_broken_off_import_goes_on(to: Store) {
     target.kill_and_start(0).await;
     target.is_ready().await;
     let mut changed = entries.clone();
-    changed.swap(0, 1);
+    let mut first = Entry::read_whole(&changed[0]).unwrap();
+    first.created_at += 1;
+    changed[0] = first.stored().into();
     let other = eventually("an answer", SOON, async || {
         let refused = target.admin().import_dataset(part(0, &changed)).await.unwrap_err();
         (refused.code() == tonic::Code::InvalidArgument).then_some(refused)

@@ -27,13 +27,17 @@ mod portable;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{Profile, Thesis, Token};
+use super::{
+    event_id::thesis_event_id,
+    row::{Profile, Thesis, Token},
+};
 
 /// One entry. Its sequence number is its key, not part of it.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Id derived from the event, so that it is written once; `evt_…` and public for the four event types.
+    /// Derives from what happened, so that it is written once; that of a derived event, from its place (`event_id.rs`).
+    /// `evt_…` and public for the four event types.
     #[prost(string, tag = "1")]
     pub id: String,
     /// Time of the append (for fixtures: time of the post); never before the previous event's time.
@@ -127,6 +131,13 @@ pub struct ThesisCreated {
     /// The token's totals with this thesis.
     #[prost(message, required, tag = "6")]
     pub totals: Totals,
+}
+
+impl ThesisCreated {
+    /// True if the id of its event leads to this sequence number, through the row of the thesis.
+    pub(crate) fn is_found_at(&self, event_id: &str, seq: u64) -> bool {
+        self.thesis.sequence == Some(seq) && thesis_event_id(&self.thesis.id) == event_id
+    }
 }
 
 /// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,

@@ -17,7 +17,7 @@ pub fn derive(prefix: &str, parts: &[&str]) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    encode(prefix, &hasher.finalize())
+    encode(prefix, &hasher.finalize()[..BYTES])
 }
 
 /// Creates a random id.
@@ -77,11 +77,12 @@ pub fn read_number(text: &str) -> Option<i64> {
     })
 }
 
-fn encode(prefix: &str, bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(prefix.len() + BYTES * 8 / 5);
+/// Writes each five bytes as eight characters. The number of bytes must be a multiple of five.
+pub(super) fn encode(prefix: &str, bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(prefix.len() + bytes.len() * 8 / 5);
     text.push_str(prefix);
     let (mut bits, mut held) = (0_u32, 0_u32);
-    for byte in &bytes[..BYTES] {
+    for byte in bytes {
         held = (held << 8) | u32::from(*byte);
         bits += 8;
         while bits >= 5 {
@@ -90,6 +91,19 @@ fn encode(prefix: &str, bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Reads the bytes that [`encode`] wrote; none for a text of another length or with other characters.
+pub(super) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() * 5 != N * 8 {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (group, part) in bytes.chunks_mut(5).enumerate() {
+        let value = read_number(text.get(8 * group..8 * (group + 1))?)?;
+        part.copy_from_slice(&value.to_be_bytes()[3..]);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

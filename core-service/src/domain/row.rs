@@ -247,6 +247,9 @@ pub struct Thesis {
     /// The upstream's id; empty for a test thesis.
     #[prost(string, tag = "15")]
     pub upstream_id: String,
+    /// Sequence number of the entry that created it, in each version of the row. None while no entry did.
+    #[prost(uint64, optional, tag = "16")]
+    pub sequence: Option<u64>,
 }
 
 impl Thesis {

@@ -4,32 +4,18 @@
 use crate::domain::{
     derivation::Counts,
     entry::{Entry, Kind, ThesisVelocity, TokenActivity},
-    id,
     row::Token,
 };
 
-const ACTIVITY: &str = "token.activity";
-
-fn derived_id(kind: &str, dataset: &str, token_id: &str, covered: u64) -> String {
-    id::derive("evt_", &[kind, dataset, token_id, &covered.to_string()])
-}
-
-/// The two derived events of a token after its thesis at `covered`, counted at `at`; `latest` is its newest thesis.
+/// The two derived events of a token, with these ids, counted at `at`; `latest` is its newest thesis.
 pub fn entries(
-    dataset: &str,
+    [activity_id, velocity_id]: [String; 2],
     token: &Token,
-    covered: u64,
     at: i64,
     counts: &Counts,
     latest: Option<(i64, String)>,
 ) -> [Entry; 2] {
-    let entry = |kind_name: &str, kind: Kind| Entry {
-        id: derived_id(kind_name, dataset, &token.id, covered),
-        created_at: at,
-        test: false,
-        kind: Some(kind),
-        trace: Vec::new(),
-    };
+    let entry = |id: String, kind: Kind| Entry { id, created_at: at, test: false, kind: Some(kind), trace: Vec::new() };
     let activity = TokenActivity {
         token: token.clone(),
         thesis_count_1h: counts.last_1h,
@@ -44,5 +30,5 @@ pub fn entries(
         last_1h: counts.last_1h,
         previous_1h: counts.previous_1h,
     };
-    [entry(ACTIVITY, Kind::TokenActivity(activity)), entry("token.thesis_velocity", Kind::ThesisVelocity(velocity))]
+    [entry(activity_id, Kind::TokenActivity(activity)), entry(velocity_id, Kind::ThesisVelocity(velocity))]
 }

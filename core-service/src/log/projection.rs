@@ -12,10 +12,14 @@ use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
-    domain::entry::{Kind, SequencedEntry},
+    domain::{
+        entry::{Kind, SequencedEntry},
+        event_id::EventIdCipher,
+    },
     store::{Change, SharedBackend, StoreResult},
     tables::{
         derived,
+        event_positions::position_change,
         events::event_changes,
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
@@ -46,13 +50,14 @@ pub struct Projector {
     backend: SharedBackend,
     theses: ThesisStore,
     dataset: String,
+    event_ids: EventIdCipher,
     known_buckets: Cache<u64, ()>,
 }
 
 impl Projector {
-    pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
+    pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String, event_ids: EventIdCipher) -> Self {
         let theses = theses.of_writer(&dataset);
-        Self { backend, theses, dataset, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
+        Self { backend, theses, dataset, event_ids, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
     }
 
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
@@ -104,6 +109,7 @@ impl Projector {
             }
             Some(Kind::ThesisVelocity(_)) | None => {}
         }
+        changes.extend(position_change(&self.event_ids, dataset, entry, sequenced.seq));
         event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
     }
 

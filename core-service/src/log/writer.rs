@@ -31,12 +31,7 @@ use self::{
     rest::REST,
 };
 use super::{projection::Projector, unfinished::UnfinishedMark};
-use crate::{
-    domain::{dataset::Dataset, id},
-    replicas::peers::Peers,
-    shared::Shared,
-    tables::log::ImportMark,
-};
+use crate::{domain::dataset::Dataset, replicas::peers::Peers, shared::Shared, tables::log::ImportMark};
 
 pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
@@ -105,7 +100,12 @@ impl Writer {
     ) -> Self {
         let (name, now) = (dataset.to_string(), Instant::now());
         Self {
-            projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
+            projector: Projector::new(
+                Arc::clone(&shared.backend),
+                shared.theses.clone(),
+                name.clone(),
+                shared.event_positions.ids.clone(),
+            ),
             pending: PendingDerivations::new(Arc::clone(&shared), name.clone()),
             loads_started: 0,
             loaded_tokens: mpsc::unbounded_channel(),
@@ -236,11 +236,6 @@ async fn until(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
-}
-
-/// The id of the event that a thesis causes.
-pub fn thesis_event_id(thesis_id: &str) -> String {
-    id::derive("evt_", &["thesis.created", thesis_id])
 }
 
 /// Moves a position forward; it never goes back.

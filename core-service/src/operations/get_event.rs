@@ -3,13 +3,7 @@
 use thesis_proto::{error::ErrorCode, v1};
 
 use super::missing::missing;
-use crate::{
-    access::gate::Call,
-    convert,
-    error::{Error, Result},
-    service::Core,
-    tables::{events::position_of, log::decode},
-};
+use crate::{access::gate::Call, convert, error::Result, service::Core, tables::log::decode};
 
 pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -> Result<v1::GetEventResponse> {
     call.charge().await?;
@@ -17,11 +11,9 @@ pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -
     let not_found = || missing(ErrorCode::EventNotFound, id);
     for dataset in call.caller.view.datasets() {
         let name = dataset.to_string();
-        let Some(seq) = position_of(&core.shared.backend, &name, id).await? else {
-            continue;
-        };
-        let body = core.shared.log.get(&name, seq).await?;
-        let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
+        let Some(seq) = core.shared.event_positions.position_of(&name, id).await? else { continue };
+        let entry = core.shared.log.get(&name, seq).await?.map(decode).transpose()?;
+        let Some(entry) = entry.filter(|entry| entry.id == *id) else { continue };
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
         call.demand_in_history(dataset, entry.created_at)?;
         return Ok(v1::GetEventResponse { event: Some(event) });

@@ -48,7 +48,7 @@ tables! {
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
     /// Logs to which cores append; version = the time of the last note.
     UNFINISHED "unfinished" (int("shard"); text("dataset"), text("replica")) asc Versioned;
-    /// Position of an event in its log.
+    /// Position of an event in its log, if its id does not say it: version = sequence number.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
     /// Events by scope and sequence number.
     EVENT_INDEX "event_index" (text("dataset"), text("scope"), int("bucket"); int("seq")) desc Versioned;

@@ -63,28 +63,11 @@ impl EventScope {
     }
 }
 
-/// Reads the sequence numbers of events by their ids. None for an event that is not in the log.
-pub async fn positions_of(
-    backend: &SharedBackend,
-    dataset: &str,
-    ids: impl IntoIterator<Item: AsRef<str>>,
-) -> StoreResult<Vec<Option<u64>>> {
-    let keys: Vec<_> = ids.into_iter().map(|id| key![dataset, id.as_ref()]).collect();
-    let rows = backend.get_many(&schema::EVENT, &keys).await?;
-    Ok(rows.into_iter().map(|row| Some(row?.version.unsigned_abs())).collect())
-}
-
-/// Reads the sequence number of an event. None if it is not in the log.
-pub async fn position_of(backend: &SharedBackend, dataset: &str, id: &str) -> StoreResult<Option<u64>> {
-    let row = backend.get(&schema::EVENT, &key![dataset, id], Consistency::Quorum).await?;
-    Ok(row.map(|row| row.version.unsigned_abs()))
-}
-
 fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Changes that let readers find an event: by its id and in its scopes. An entry that is no event has none.
+/// Changes that let readers find an event in its scopes. An entry that is no event has none.
 /// `is_new_bucket` returns whether a bucket is not yet known as listed.
 pub fn event_changes(
     dataset: &str,
@@ -95,11 +78,7 @@ pub fn event_changes(
 ) {
     let bucket = int(seq / BUCKET);
     let put = |table, key| Change { table, key, version: int(seq), body: Some(Bytes::new()), ttl: None };
-    let scopes = EventScope::of(entry);
-    if !scopes.is_empty() {
-        changes.push(put(&schema::EVENT, key![dataset, &entry.id]));
-    }
-    for scope in scopes {
+    for scope in EventScope::of(entry) {
         let scope = scope.text();
         if is_new_bucket(&scope, bucket) {
             changes.push(put(&schema::INDEX_BUCKET, key![dataset, &scope, bucket]));

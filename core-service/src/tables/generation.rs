@@ -5,6 +5,8 @@
 //! generation is refused, as it would point to other entries. A restore leaves the row out. The next start makes
 //! another generation, and every core of the store reads it at its start.
 //!
+//! The ids of derived events contain it too: a sequence number that is used again gives another id.
+//!
 //! The rings and pages of an edge have these names too, so an edge that runs on during a restore shows no lost entry.
 //! Cursors of other lists are positions in an order of times and ids, and checkpoints and queues are restored with the
 //! logs: these need no generation.
@@ -63,6 +65,12 @@ impl Generation {
             Some(row) => read(&row),
             None => Err(StoreError::Unavailable("the generation of the logs could not be written".to_owned())),
         }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// Names a dataset's log in this generation.

@@ -26,11 +26,13 @@ use crate::{
     accounts::{AccountSettings, mail::MailSettings},
     domain::{
         dataset::Dataset,
+        event_id::EventIdCipher,
         id,
         operation::Features,
         plan::{Plan, Plans},
         row::{NewThesis, Profile, Thesis, Token},
     },
+    keys::key_ring::KeyRing,
     operations::admin::bootstrap::Bootstrap,
     service::Core,
     start::CoreSettings,
@@ -53,6 +55,9 @@ pub(crate) const LIVE_KEY: &str = "svc_live_012345678901234567890123456789012345
 
 /// The service credential of every test core.
 pub(crate) const SERVICE_TOKEN: &str = "a service token of 32 characters";
+
+/// The secret key of every test core.
+const SECRET_KEY: [u8; 32] = [7; 32];
 
 /// A clock that stands until it is moved.
 #[derive(Debug)]
@@ -267,7 +272,7 @@ pub(crate) fn settings() -> CoreSettings {
         verify_per_minute: 60,
     };
     CoreSettings {
-        secret_key: SecretBox::new(Box::new([7; 32])),
+        secret_key: SecretBox::new(Box::new(SECRET_KEY)),
         service_token: SERVICE_TOKEN.into(),
         plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
         features: Features::default(),
@@ -312,6 +317,11 @@ pub(crate) fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
 /// Ids of one replica, different from those of others.
 pub(crate) fn ids(replica: u64) -> Arc<CountingIds> {
     Arc::new(CountingIds(AtomicU64::new(replica << 40)))
+}
+
+/// Reads the event ids of every test core.
+pub(crate) fn event_id_cipher() -> EventIdCipher {
+    KeyRing::new(&SECRET_KEY, ids(0)).event_id_cipher("")
 }
 
 /// Starts a core without a ticker. `replica` keeps the ids of several cores apart.

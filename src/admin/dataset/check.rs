@@ -66,7 +66,7 @@ fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
     }
     Entry::read_whole(&line.entry.stored()).map_err(|why| format!("the entry {why}"))?;
-    line.entry.must_suit(dataset).map_err(|why| format!("the entry {why}"))
+    line.entry.must_suit(dataset, line.seq).map_err(|why| format!("the entry {why}"))
 }
 
 /// Reads the last line, and checks that nothing follows.

@@ -69,6 +69,9 @@ async fn a_deletion_takes_it_away_at_once(service: &Service) {
     // Its event stays as it was sent.
     assert_eq!(told(&client, "token=ING").await, events);
     assert_eq!(events.len(), 4);
+    for event in &events {
+        assert_eq!(client.get(&format!("/v1/events/{}", text(event, "id"))).await.ok(200), *event);
+    }
     // A repeat changes nothing, and the thesis does not come back.
     for again in [deletion("d1"), engagement("d1", 1, 1)] {
         assert!(!one(service, &dataset, revision(9, again)).await.applied);

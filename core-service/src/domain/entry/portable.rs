@@ -30,8 +30,14 @@ impl Entry {
     }
 
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
-    /// upstream would create a second row. The error names that row.
-    pub fn must_suit(&self, dataset: &Dataset) -> Result<(), String> {
+    /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
+    /// that it gets: the writer and readers find it by that.
+    pub fn must_suit(&self, dataset: &Dataset, seq: u64) -> Result<(), String> {
+        if let Some(Kind::ThesisCreated(created)) = &self.kind
+            && !created.is_found_at(&self.id, seq)
+        {
+            return Err(format!("has another place than it says: {} was not created as entry {seq}", created.thesis.id));
+        }
         let (thesis, profile, token) = self.rows();
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);
         let wrong = wrong.or_else(|| profile.filter(|row| !profile_suits(row, dataset)).map(|row| &row.id));

@@ -16,7 +16,7 @@ use crate::{
     },
     store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, schema},
     tables::{index_scope::IndexScope, log::LogStore, theses::IndexSlice},
-    tests::faulty::MemoryStore,
+    tests::{faulty::MemoryStore, harness::event_id_cipher},
 };
 
 const NAME: &str = "project/x";
@@ -128,10 +128,14 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) 
     (entries, there.into_iter().map(|thesis| thesis.id).collect())
 }
 
+fn projector(backend: &SharedBackend, theses: ThesisStore) -> Projector {
+    Projector::new(Arc::clone(backend), theses, NAME.to_owned(), event_id_cipher())
+}
+
 /// A core: follows the log in steps, makes the rows beyond its checkpoint, and sometimes starts again.
 async fn follow(backend: SharedBackend, entries: &[SequencedEntry], mut dice: Dice) {
     let log = LogStore::new(Arc::clone(&backend));
-    let start = || Projector::new(Arc::clone(&backend), ThesisStore::new(Arc::clone(&backend)), NAME.to_owned());
+    let start = || projector(&backend, ThesisStore::new(Arc::clone(&backend)));
     let (mut projector, mut head) = (start(), 0);
     while head < entries.len() {
         let projected = usize::try_from(log.checkpoint(NAME, ROWS).await.unwrap()).unwrap();
@@ -190,7 +194,7 @@ async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
             }
             // A core that was away makes old rows again.
             let theses = ThesisStore::new(backend.clone());
-            Projector::new(backend.clone(), theses, NAME.to_owned()).project(&entries[..20]).await.unwrap();
+            projector(&backend, theses).project(&entries[..20]).await.unwrap();
             assert_eq!(buckets(&store), (filled.clone(), filled), "seed {seed}, {cores} cores, again");
         }
     }
@@ -200,7 +204,7 @@ async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
 async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     let store = Arc::new(MemoryStore::new(false));
     let backend: SharedBackend = store.clone();
-    let start = || Projector::new(backend.clone(), ThesisStore::new(backend.clone()), NAME.to_owned());
+    let start = || projector(&backend, ThesisStore::new(backend.clone()));
     let (one, other) = (start(), start());
     let sequenced = |seq, kind| SequencedEntry { seq, entry: Entry { kind: Some(kind), ..Entry::default() } };
     let created = |seq| {
@@ -240,7 +244,7 @@ async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after
     entries.retain(|SequencedEntry { entry, .. }| matches!(entry.kind, Some(Kind::ThesisCreated(_))));
     let backend: SharedBackend = Arc::new(MemoryStore::new(true));
     let theses = ThesisStore::new(Arc::clone(&backend));
-    Projector::new(backend, theses.clone(), NAME.to_owned()).project(&entries).await.unwrap();
+    projector(&backend, theses.clone()).project(&entries).await.unwrap();
     let read = async |from, after: Option<&(i64, String)>, descending| {
         let slice = IndexSlice { from, to: i64::MAX / 2, after: after.cloned(), descending };
         let rows = theses.slice(&Dataset::parse(NAME).unwrap(), &IndexScope::All, &slice, 1_000).await.unwrap();

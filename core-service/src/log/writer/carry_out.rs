@@ -6,10 +6,12 @@ use super::{
     draft::{Draft, EntryPlace},
     handle::Job,
     observe::{DraftResult, observe},
-    thesis_event_id,
 };
 use crate::{
-    domain::entry::{Entry, SequencedEntry},
+    domain::{
+        entry::{Entry, SequencedEntry},
+        event_id::thesis_event_id,
+    },
     error::Error,
     metrics::APPENDED,
     store::{StoreError, StoreResult},
@@ -69,7 +71,7 @@ impl Writer {
                 entries = self.derived_entries(room(self.head).saturating_sub(Command::MAX_ENTRIES) / 2);
             }
             let mut space = self.space(entries.len());
-            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
+            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.head, self.last_created_at, entries);
             draft.lookup(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
@@ -166,7 +168,7 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
     Ok(match command {
         Command::Create(new) => {
             let event_id = thesis_event_id(&new.thesis.id);
-            let place = match draft.place(&event_id) {
+            let place = match draft.place_of_creation(&new.thesis.id) {
                 Some(place) => place,
                 None => draft.create(event_id.clone(), new).await?,
             };

@@ -39,8 +39,9 @@ impl Writer {
         self.append(batch).await.map(|_| ())
     }
 
-    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch. Starts a load
-    /// for each token whose theses are not in memory.
+    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch. Their ids
+    /// contain their sequence numbers, so the next append must begin with them. Starts a load for each token whose
+    /// theses are not in memory.
     pub(super) fn derived_entries(&mut self, pairs: usize) -> Vec<Entry> {
         let now = self.shared.clock.now_ms();
         let at = now.max(self.last_created_at);
@@ -52,7 +53,10 @@ impl Writer {
             let counted = in_memory.map(|day| day.counts(at)).filter(|counts| counts.latest.is_some());
             let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| pending.counts.count_at(at));
             if let Some((latest, counts)) = counted {
-                derived.extend(entries(&self.name, &pending.token, pending.newest, at, &counts, latest));
+                let first = self.head + 1 + derived.len() as u64;
+                let event_ids = &self.shared.event_positions.ids;
+                let ids = [first, first + 1].map(|seq| event_ids.encrypt(&self.name, seq));
+                derived.extend(entries(ids, &pending.token, at, &counts, latest));
                 continue;
             }
             self.loads_started += 1;

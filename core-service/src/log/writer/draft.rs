@@ -79,11 +79,12 @@ pub(super) struct Draft<'a> {
     /// True for a project's dataset: its entries carry the totals of the dataset.
     counts_all: bool,
     known: &'a KnownRows,
+    head: u64,
     floor: i64,
     now: i64,
     pub(super) entries: Vec<Entry>,
-    ids: HashMap<String, usize>,
-    logged: HashMap<String, Option<u64>>,
+    /// By thesis: the index of the entry that creates it.
+    created: HashMap<String, usize>,
     profiles: HashMap<String, Option<Profile>>,
     tokens: HashMap<String, Option<Token>>,
     theses: HashMap<String, Option<Thesis>>,
@@ -93,11 +94,12 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// A draft on the state at the head, beginning with `entries`; no event is older than `floor`.
+    /// A draft on the state at `head`, beginning with `entries`; no event is older than `floor`.
     pub(super) fn new(
         shared: &'a Shared,
         name: &'a str,
         known: &'a KnownRows,
+        head: u64,
         floor: i64,
         entries: Vec<Entry>,
     ) -> Self {
@@ -106,11 +108,11 @@ impl<'a> Draft<'a> {
             name,
             counts_all: matches!(Dataset::parse(name), Some(Dataset::Project(_))),
             known,
+            head,
             floor: entries.iter().map(|entry| entry.created_at).fold(floor, i64::max),
             now: shared.clock.now_ms(),
             entries,
-            ids: HashMap::new(),
-            logged: HashMap::new(),
+            created: HashMap::new(),
             profiles: HashMap::new(),
             tokens: HashMap::new(),
             theses: HashMap::new(),
@@ -129,16 +131,15 @@ impl<'a> Draft<'a> {
         self.now
     }
 
-    /// Finds the entry with this id in this draft, or in the log if [`Self::lookup`] read it.
-    pub(super) fn place(&self, id: &str) -> Option<EntryPlace> {
-        let new = self.ids.get(id).map(|index| EntryPlace::New(*index));
-        new.or_else(|| self.logged.get(id).copied().flatten().map(EntryPlace::Logged))
+    /// Finds the entry that creates a thesis: in this draft, or in the log if [`Self::lookup`] read the row.
+    pub(super) fn place_of_creation(&self, thesis_id: &str) -> Option<EntryPlace> {
+        let new = self.created.get(thesis_id).map(|index| EntryPlace::New(*index));
+        new.or_else(|| self.theses.get(thesis_id)?.as_ref()?.sequence.map(EntryPlace::Logged))
     }
 
     pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> EntryPlace {
         let created_at = at.unwrap_or(self.now).max(self.floor);
         self.floor = created_at;
-        self.ids.insert(id.clone(), self.entries.len());
         self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new() });
         EntryPlace::New(self.entries.len() - 1)
     }
@@ -247,7 +248,10 @@ impl<'a> Draft<'a> {
             all.tokens += i64::from(introduces_token);
         }
         self.in_dataset = totals.in_dataset;
-        self.put_thesis(&new.thesis);
+        let sequence = self.head + 1 + self.entries.len() as u64;
+        let thesis = Thesis { sequence: Some(sequence), ..new.thesis.clone() };
+        self.put_thesis(&thesis);
+        self.created.insert(thesis.id.clone(), self.entries.len());
         if introduces_profile {
             self.put_profile(&new.profile);
         }
@@ -255,7 +259,7 @@ impl<'a> Draft<'a> {
             self.put_token(&new.token);
         }
         let created = ThesisCreated {
-            thesis: new.thesis.clone(),
+            thesis,
             profile: new.profile.clone(),
             token: new.token.clone(),
             introduces_profile,

@@ -13,13 +13,11 @@ mod metadata;
 use thesis_proto::reference::address_form;
 
 use self::metadata::{new_profile, new_token, profile, token, wallets};
-use super::{
-    draft::{Draft, EntryPlace},
-    thesis_event_id,
-};
+use super::draft::{Draft, EntryPlace};
 use crate::{
     domain::{
         entry::Kind,
+        event_id::thesis_event_id,
         id,
         observation::{Observation, ObservedEngagement, ObservedThesis, ObservedThing},
         row::{Age, NewThesis, Profile, Thesis, Token},

@@ -36,9 +36,8 @@ pub const DERIVED: &str = "derived";
 /// Derived events of one token that are not written yet.
 pub(super) struct PendingToken {
     pub(super) token: Token,
-    /// The sequence numbers of the oldest and the newest thesis that its events have to cover.
+    /// The sequence number of the oldest thesis that its events have to cover.
     oldest: u64,
-    pub(super) newest: u64,
     /// The events are due at this time, in unix milliseconds.
     due_at: i64,
     pub(super) counts: TokenCounts,
@@ -47,7 +46,6 @@ pub(super) struct PendingToken {
 /// The theses of one token among new entries.
 struct NewTheses<'a> {
     oldest: u64,
-    newest: u64,
     /// The time of the newest one's entry.
     created_at: i64,
     token: &'a Token,
@@ -143,9 +141,9 @@ impl PendingDerivations {
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
-                    let (newest, created_at, token) = (sequenced.seq, sequenced.entry.created_at, &created.token);
-                    let oldest = theses.get(&*token.id).map_or(newest, |known| known.oldest);
-                    theses.insert(&token.id, NewTheses { oldest, newest, created_at, token });
+                    let (created_at, token) = (sequenced.entry.created_at, &created.token);
+                    let oldest = theses.get(&*token.id).map_or(sequenced.seq, |known| known.oldest);
+                    theses.insert(&token.id, NewTheses { oldest, created_at, token });
                     if let Some(pending) = self.tokens.get_mut(&created.token.id) {
                         pending.counts.add_thesis(&created.thesis);
                     }
@@ -187,7 +185,6 @@ impl PendingDerivations {
     /// before `earliest`.
     fn add_theses(&mut self, new: &NewTheses<'_>, earliest: i64, delay_ms: i64) {
         if let Some(pending) = self.tokens.get_mut(&new.token.id) {
-            pending.newest = new.newest;
             pending.token.clone_from(new.token);
             return;
         }
@@ -197,7 +194,6 @@ impl PendingDerivations {
         let pending = PendingToken {
             token: new.token.clone(),
             oldest: new.oldest,
-            newest: new.newest,
             due_at: (now + back).max(earliest) + delay_ms,
             counts: TokenCounts::default(),
         };

@@ -1,5 +1,6 @@
 mod batches;
 mod beside;
+mod ids;
 mod imports;
 mod likes;
 mod names;
@@ -16,6 +17,7 @@ use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
         entry::{DatasetTotals, Entry, Kind, SequencedEntry, ThesisCreated, TokenActivity, Totals},
+        event_id::thesis_event_id,
         observation::{ObservedProfile, ObservedThesis, ObservedToken},
         row::{NewThesis, Profile, Thesis, Token},
     },
@@ -45,7 +47,7 @@ fn entry(core: &Core, id: String, kind: Kind) -> Entry {
 fn created(new: &NewThesis) -> Kind {
     let in_dataset = DatasetTotals { theses: 1, profiles: 1, tokens: 1 };
     Kind::ThesisCreated(ThesisCreated {
-        thesis: new.thesis.clone(),
+        thesis: Thesis { sequence: Some(1), ..new.thesis.clone() },
         profile: new.profile.clone(),
         token: new.token.clone(),
         introduces_profile: true,
@@ -125,7 +127,8 @@ async fn what_is_acknowledged_can_be_read_at_once() {
         let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
         let view = crate::domain::dataset::View::test("own");
         let (home, thesis) = core.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().unwrap();
-        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), new.thesis));
+        let expected = Thesis { sequence: Some(written.seq), ..new.thesis };
+        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), expected));
         assert!(core.datasets.refresh(&dataset).await.unwrap() >= written.seq);
     }
 }

@@ -4,6 +4,7 @@
 mod tests;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use thesis_proto::v1;
 
 use super::invalid;
@@ -15,11 +16,13 @@ use crate::{
     log::projection::ROWS,
     service::Core,
     store::{Consistency, StoreResult},
-    tables::{events::positions_of, log::decode},
+    tables::log::decode,
 };
 
 /// Entries of one read while a log is checked.
 const PAGE: usize = 1_000;
+/// Number of positions that are read concurrently.
+const CONCURRENT_READS: usize = 32;
 
 pub async fn check_log(core: &Core, _: &Actor, message: &v1::CheckLogRequest) -> Result<v1::CheckLogResponse> {
     let dataset = message.dataset.as_str();
@@ -58,8 +61,10 @@ async fn duplicates(core: &Core, dataset: &str, entries: Vec<(u64, Bytes)>) -> S
             events.push((seq, entry.id));
         }
     }
-    let ids: Vec<&str> = events.iter().map(|(_, id)| id.as_str()).collect();
-    let positions = positions_of(&core.shared.backend, dataset, ids).await?;
-    let elsewhere = events.iter().zip(positions).filter(|((seq, _), position)| position.is_some_and(|at| at != *seq));
-    Ok(elsewhere.count() as u64)
+    let are_elsewhere = stream::iter(events).map(|(seq, id)| async move {
+        let position = core.shared.event_positions.position_of(dataset, &id).await?;
+        StoreResult::Ok(position.is_some_and(|at| at != seq))
+    });
+    let are_elsewhere: Vec<bool> = are_elsewhere.buffer_unordered(CONCURRENT_READS).try_collect().await?;
+    Ok(are_elsewhere.into_iter().filter(|is_elsewhere| *is_elsewhere).count() as u64)
 }

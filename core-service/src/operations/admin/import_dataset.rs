@@ -22,7 +22,7 @@ pub async fn import_dataset(
     let mut entries = Vec::with_capacity(request.entries.len());
     for (seq, body) in (request.after.saturating_add(1)..).zip(&request.entries) {
         let entry = Entry::read_whole(body).and_then(|entry| {
-            entry.must_suit(&dataset)?;
+            entry.must_suit(&dataset, seq)?;
             Ok(entry)
         });
         entries.push(entry.map_err(|why| invalid("entries", &format!("cannot be taken in: entry {seq} {why}")))?);

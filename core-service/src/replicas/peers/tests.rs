@@ -12,10 +12,10 @@ use crate::{
     domain::{
         account::Actor,
         dataset::Dataset,
+        event_id::thesis_event_id,
         window::{DAY_MS, HOUR_MS},
     },
     grpc::{self, Exposure, Serving},
-    log::writer::thesis_event_id,
     operations::admin::create_project::create_project,
     search::SearchIndex,
     service::Core,

@@ -20,7 +20,13 @@ use super::{
     world::{World, ready},
     world_store::Dice,
 };
-use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::schema, tests::harness::NOON};
+use crate::{
+    domain::{event_id::thesis_event_id, id},
+    grpc::Api,
+    key,
+    store::schema,
+    tests::harness::NOON,
+};
 
 /// A use case.
 pub(super) struct UseCase {

@@ -10,7 +10,7 @@ use super::{
     requests::{public, service},
     world::World,
 };
-use crate::{domain::id, log::writer::thesis_event_id};
+use crate::domain::{event_id::thesis_event_id, id};
 
 impl World {
     pub(super) async fn create_thesis(&mut self, key: &str, handle: &str, token: &str) -> v1::TestThesisResult {

@@ -15,7 +15,10 @@ use super::{
     world::World,
     world_store::Dice,
 };
-use crate::{domain::id, grpc::Api, log::writer::thesis_event_id};
+use crate::{
+    domain::{event_id::thesis_event_id, id},
+    grpc::Api,
+};
 
 /// A request of a client.
 #[derive(Clone, Debug)]

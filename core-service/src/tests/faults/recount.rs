@@ -18,10 +18,11 @@ use crate::{
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
         entry::{DatasetTotals, Kind, SequencedEntry, Totals},
+        event_id::thesis_event_id,
         row::{Profile, Thesis, Token},
     },
     key,
-    log::writer::{DERIVED, thesis_event_id},
+    log::writer::DERIVED,
     store::{Backend as _, Row, Table, schema},
     tables::{control, theses::ALL_TOKENS},
     tests::{faulty::MemoryStore, harness::ids},
@@ -139,6 +140,7 @@ fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
+                assert_eq!(created.thesis.sequence, Some(*seq), "the place of {}", entry.id);
                 assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
                 assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
                 assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");

@@ -27,7 +27,7 @@ use crate::{
         log::{LogStore, decode},
         theses::ThesisStore,
     },
-    tests::faulty::MemoryStore,
+    tests::{faulty::MemoryStore, harness::event_id_cipher},
 };
 
 pub(super) type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
@@ -131,7 +131,7 @@ pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec
         let entries = entries(bodies);
         let backend: SharedBackend = again.clone();
         let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
-        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone());
+        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone(), event_id_cipher());
         projector.project(&entries[usize::try_from(done).unwrap()..]).await.unwrap();
         all.push((Dataset::parse(name).unwrap(), entries));
     }

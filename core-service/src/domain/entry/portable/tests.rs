@@ -86,8 +86,8 @@ fn token() -> BoxedStrategy<Token> {
 
 fn thesis() -> BoxedStrategy<Thesis> {
     let numbers = (of(int()), of(int()), of(int()), int(), int(), int(), int());
-    (any::<[String; 6]>(), numbers, any::<[bool; 2]>())
-        .prop_map(|(texts, numbers, homes)| {
+    (any::<[String; 6]>(), numbers, any::<[bool; 2]>(), of(any::<u64>()))
+        .prop_map(|(texts, numbers, homes, sequence)| {
             let [id, profile_id, token_id, chain, text, upstream_id] = texts;
             let (likes, replies, deleted_at, created_at, updated_at, version, engagement_version) = numbers;
             let [sandbox_profile, sandbox_token] = homes;
@@ -107,6 +107,7 @@ fn thesis() -> BoxedStrategy<Thesis> {
                 version,
                 engagement_version,
                 upstream_id,
+                sequence,
             }
         })
         .boxed()
@@ -193,13 +194,21 @@ fn rows_suit_the_dataset_that_named_them() {
         let thesis = Thesis { id: id::of_thesis(dataset, "7"), upstream_id: "7".to_owned(), ..Thesis::default() };
         Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(1, 1) }
     };
-    let suits = |entry: &Entry| [&live, &Dataset::Sandbox, &one, &two].map(|dataset| entry.must_suit(dataset).is_ok());
+    let datasets = [&live, &Dataset::Sandbox, &one, &two];
+    let suits = |entry: &Entry| datasets.map(|dataset| entry.must_suit(dataset, 7).is_ok());
     assert_eq!(suits(&observed("live")), [true, false, false, false]);
     assert_eq!(suits(&observed("project/prj_1")), [false, false, true, false]);
     // The API finds test data by handle and symbol.
     let (profile, token) = crate::sandbox::a_profile_and_token();
-    let thesis = Thesis { id: "th_1".to_owned(), ..Thesis::default() };
-    let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };
-    let tested = Entry { kind: Some(Kind::ThesisCreated(created)), ..Entry::filler(1, 1) };
-    assert_eq!(suits(&tested), [false, false, true, true]);
+    let tested = |id: &str, sequence| {
+        let thesis = Thesis { id: "th_1".to_owned(), sequence, ..Thesis::default() };
+        let (profile, token) = (profile.clone(), token.clone());
+        let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };
+        Entry { id: id.to_owned(), kind: Some(Kind::ThesisCreated(created)), ..Entry::default() }
+    };
+    assert_eq!(suits(&tested("evt_1", Some(7))), [false, false, true, true]);
+    // Nobody would find these.
+    for lost in [tested("evt_2", Some(7)), tested("evt_1", Some(8)), tested("evt_1", None)] {
+        assert_eq!(suits(&lost), [false; 4]);
+    }
 }

@@ -10,16 +10,13 @@ use crate::{
         id,
         observation::{Observation, ObservedProfile, ObservedThing, ObservedToken},
     },
-    log::writer::{command::Command, thesis_event_id},
+    log::writer::command::Command,
     store::StoreResult,
-    tables::events::positions_of,
 };
 
 /// Ids of the rows that commands need.
 #[derive(Default)]
 struct WantedRows {
-    /// Events that the log may already hold.
-    events: BTreeSet<String>,
     theses: BTreeSet<String>,
     profiles: BTreeSet<String>,
     tokens: BTreeSet<String>,
@@ -32,7 +29,7 @@ impl WantedRows {
         match command {
             Command::Create(new) => {
                 let thesis = &new.thesis;
-                self.events.insert(thesis_event_id(&thesis.id));
+                self.theses.insert(thesis.id.clone());
                 if !thesis.sandbox_profile && draft.known.profiles.get(&thesis.profile_id).is_none() {
                     self.profiles.insert(thesis.profile_id.clone());
                 }
@@ -82,7 +79,7 @@ impl Draft<'_> {
         for command in commands {
             wanted.add(self, command);
         }
-        let WantedRows { events, theses, profiles, tokens, counted } = wanted;
+        let WantedRows { theses, profiles, tokens, counted } = wanted;
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
@@ -91,7 +88,6 @@ impl Draft<'_> {
         let pair_keys: Vec<_> = pairs.iter().map(|(token, author)| (token.as_str(), author.as_str())).collect();
         let in_dataset = async { if self.counts_all { self.dataset_totals().await.map(Some) } else { Ok(None) } };
         let found = tokio::try_join!(
-            positions_of(&self.shared.backend, name, &events),
             store.theses(&thesis_keys),
             store.profiles(&profile_keys),
             store.tokens(&token_keys),
@@ -99,12 +95,11 @@ impl Draft<'_> {
             store.author_counts(name, &pair_keys),
             in_dataset,
         )?;
-        let (events_found, theses_found, profiles_found, tokens_found, totals_found, author_counts, in_dataset) = found;
+        let (theses_found, profiles_found, tokens_found, totals_found, author_counts, in_dataset) = found;
         self.in_dataset = in_dataset;
         let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
         self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
         self.of_author.extend(pairs.into_iter().cloned().zip(author_counts));
-        self.logged.extend(events.into_iter().zip(events_found));
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
         self.tokens.extend(tokens.into_iter().zip(owned(tokens_found)));

@@ -4,7 +4,6 @@ use super::*;
 use crate::{
     convert::entry::event_type,
     domain::observation::{Observation, ObservedEngagement, ObservedThing},
-    tables::events::positions_of,
 };
 
 #[tokio::test]
@@ -30,10 +29,10 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
         let mut entries = entries(&core, &dataset).await;
         // The derived events may come at any time.
         entries.retain(|entry| entry.seq <= projected);
-        let ids = entries.iter().map(|sequenced| &sequenced.entry.id);
-        let positions = positions_of(&core.shared.backend, &dataset.to_string(), ids).await.unwrap();
-        let expected = entries.iter().map(|SequencedEntry { seq, entry }| event_type(entry).map(|_| *seq));
-        assert_eq!(positions, expected.collect::<Vec<_>>());
+        for SequencedEntry { seq, entry } in &entries {
+            let position = core.shared.event_positions.position_of(&dataset.to_string(), &entry.id).await.unwrap();
+            assert_eq!(position, event_type(entry).map(|_| *seq), "{entry:?}");
+        }
         let is_like = |sequenced: &&SequencedEntry| matches!(sequenced.entry.kind, Some(Kind::Engagement(_)));
         assert_eq!(entries.iter().filter(is_like).count(), 5);
     }

@@ -10,6 +10,7 @@ use proptest::{
 use super::*;
 use crate::{
     domain::{
+        id,
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         row::{Age, Wallet},
     },
@@ -217,9 +218,10 @@ fn any_order_and_any_repetition_lead_to_the_same_rows() {
             // The log is the whole truth: on an empty store it makes the same rows.
             let empty = memory(&clock);
             let store = ThesisStore::new(Arc::clone(&empty));
-            Projector::new(empty, store.clone(), dataset.to_string()).project(&log).await.unwrap();
-            assert_eq!(visible(&store, &dataset).await, expected);
             let name = dataset.to_string();
+            let event_ids = core.shared.event_positions.ids.clone();
+            Projector::new(empty, store.clone(), name.clone(), event_ids).project(&log).await.unwrap();
+            assert_eq!(visible(&store, &dataset).await, expected);
             let totals = core.shared.theses.dataset_totals(&name).await.unwrap();
             assert_eq!(store.dataset_totals(&name).await.unwrap(), totals);
         }

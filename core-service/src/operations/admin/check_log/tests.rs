@@ -29,7 +29,8 @@ async fn an_event_that_is_in_a_log_twice_is_counted_once() {
             (1..).zip(kinds).map(|(seq, kind)| SequencedEntry { seq, entry: entry(kind) }).collect();
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         core.shared.log.append(&name, 0, [1; 16], &bodies).await.unwrap();
-        let projector = Projector::new(Arc::clone(&backend), ThesisStore::new(backend), name.clone());
+        let event_ids = core.shared.event_positions.ids.clone();
+        let projector = Projector::new(Arc::clone(&backend), ThesisStore::new(backend), name.clone(), event_ids);
         let check = async |dataset: &str| {
             let request = v1::CheckLogRequest { dataset: dataset.to_owned() };
             check_log(&core, &Actor::operator(None), &request).await.unwrap()
