@@ -15,7 +15,6 @@ use crate::{
     domain::entry::{Kind, SequencedEntry},
     store::{Change, SharedBackend, StoreResult},
     tables::{
-        derived,
         events::event_changes,
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
@@ -76,9 +75,6 @@ impl Projector {
                 creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
-            Some(Kind::TokenActivity(activity)) => {
-                changes.push(derived::derived_at_change(dataset, &activity.token.id, entry.created_at, version));
-            }
             Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
                 changes.push(thesis_change(dataset, &changed.thesis, version));
             }
@@ -102,7 +98,7 @@ impl Projector {
                     changes.extend(symbol_release(dataset, &observed.token, symbol, version));
                 }
             }
-            Some(Kind::ThesisVelocity(_)) | None => {}
+            Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
         }
         event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
     }

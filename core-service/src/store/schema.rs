@@ -76,8 +76,6 @@ tables! {
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
     /// Theses of an author on a token.
     TOKEN_AUTHOR "token_author" (text("dataset"), text("token"); text("profile")) asc Versioned;
-    /// The time at which a token's derived events were last created.
-    DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
     /// Current state of all rows that the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
     /// Requests in a month, by replica: version = the time of the write, body = the count.

@@ -151,7 +151,7 @@ impl Writer {
             return Ok(None);
         }
         self.import.get_or_insert(mark);
-        self.apply_entries(&entries, 0).await?;
+        self.apply_entries(&entries, 0);
         self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);

@@ -360,11 +360,11 @@ async fn what_another_core_derived_meanwhile_counts() {
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
     let derived = SequencedEntry { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
     let mut pending = PendingDerivations::new(Arc::clone(&core.shared), dataset.to_string());
-    pending.apply_entries(&[thesis(1)], 0).await;
+    pending.apply_entries(&[thesis(1)], 0);
     assert_eq!(pending.time_until_due(), Some(Duration::ZERO));
     // While the events were pending here, the other core derived them. It wrote one more thesis, and derives its events
     // first.
-    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS).await;
+    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS);
     assert_eq!(
         pending.time_until_due(),
         Some(Duration::from_millis((DERIVE_EVERY_MS + FOLLOWER_DERIVE_DELAY_MS).unsigned_abs()))

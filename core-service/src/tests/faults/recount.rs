@@ -41,7 +41,6 @@ const PROJECTED: &[&Table] = &[
     &schema::INDEX_BUCKET,
     &schema::TOKEN_TOTALS,
     &schema::TOKEN_AUTHOR,
-    &schema::DERIVED,
 ];
 
 /// Name of the projection of the control log into rows.
