@@ -30,6 +30,8 @@ pub use self::changes::{
 
 /// Replaces the token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
+/// Replaces the author's id in the row with the totals of a token.
+pub const ALL_AUTHORS: &str = "";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
@@ -266,13 +268,13 @@ impl ThesisStore {
 
     /// Reads the totals of tokens in a dataset, in the same order.
     pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
-        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
+        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token, ALL_AUTHORS]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
     }
 
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
-        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS, ALL_AUTHORS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
     }
 
@@ -280,14 +282,14 @@ impl ThesisStore {
     /// order.
     pub async fn author_counts(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
-        let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
     /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
     pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
-        let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
-        let rows = self.backend.scan(&scan).await?;
+        let all = Scan::all(&schema::TOKEN_TOTALS, key![dataset, token], usize::MAX);
+        let rows = self.backend.scan(&Scan { from: Bound::Excluded(key![ALL_AUTHORS]), ..all }).await?;
         let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
         Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
     }

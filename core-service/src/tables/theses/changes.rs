@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use thesis_proto::reference::{address_form, handle_form, symbol_form};
 
-use super::{ALL_TOKENS, Bucket};
+use super::{ALL_AUTHORS, ALL_TOKENS, Bucket};
 use crate::{
     domain::{
         entry::Totals,
@@ -126,10 +126,13 @@ pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
 /// Changes that store a token's totals, and those of the dataset where they are counted.
 pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
     let (token, author) = (&thesis.token_id, &thesis.profile_id);
-    changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token], version, totals.encode_to_vec().into()));
-    let of_author = Bytes::copy_from_slice(&totals.of_author.to_be_bytes());
-    changes.push(put(&schema::TOKEN_AUTHOR, key![dataset, token, author], version, of_author));
+    let mut put_totals = |token: &str, author: &str, body: Bytes| {
+        changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token, author], version, body));
+    };
+    let of_token = Totals { theses: totals.theses, authors: totals.authors, ..Totals::default() };
+    put_totals(token, ALL_AUTHORS, of_token.encode_to_vec().into());
+    put_totals(token, author, Bytes::copy_from_slice(&totals.of_author.to_be_bytes()));
     if let Some(all) = totals.in_dataset {
-        changes.push(put(&schema::TOKEN_TOTALS, key![dataset, ALL_TOKENS], version, all.encode_to_vec().into()));
+        put_totals(ALL_TOKENS, ALL_AUTHORS, all.encode_to_vec().into());
     }
 }

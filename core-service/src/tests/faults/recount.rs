@@ -23,7 +23,10 @@ use crate::{
     key,
     log::writer::{DERIVED, thesis_event_id},
     store::{Backend as _, Row, Table, schema},
-    tables::{control, theses::ALL_TOKENS},
+    tables::{
+        control,
+        theses::{ALL_AUTHORS, ALL_TOKENS},
+    },
     tests::{faulty::MemoryStore, harness::ids},
 };
 
@@ -40,7 +43,6 @@ const PROJECTED: &[&Table] = &[
     &schema::THESIS_INDEX,
     &schema::INDEX_BUCKET,
     &schema::TOKEN_TOTALS,
-    &schema::TOKEN_AUTHOR,
 ];
 
 /// Name of the projection of the control log into rows.
@@ -194,17 +196,22 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     }
     let mut stored = BTreeMap::new();
     for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
-        stored.insert(key[1].text().to_owned(), row.body);
+        stored.insert((key[1].text().to_owned(), key[2].text().to_owned()), row.body);
     }
+    let of = |token: &str, author: &str| stored.get(&(token.to_owned(), author.to_owned())).cloned();
     for token in tokens {
         let on = || theses.values().filter(|thesis| thesis.token_id == token);
         let authors: BTreeSet<&str> = on().map(|thesis| thesis.profile_id.as_str()).collect();
-        let totals = Totals::decode(stored[token].clone()).unwrap();
+        let totals = Totals::decode(of(token, ALL_AUTHORS).unwrap()).unwrap();
         let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
         assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
+        for author in authors {
+            let counted = i64::try_from(on().filter(|thesis| thesis.profile_id == author).count()).unwrap();
+            assert_eq!(of(token, author).unwrap(), counted.to_be_bytes()[..], "theses of {author} on {token}");
+        }
     }
     counted_all.theses = i64::try_from(theses.len()).unwrap();
-    let all = stored.get(ALL_TOKENS).map(|body| DatasetTotals::decode(body.clone()).unwrap());
+    let all = of(ALL_TOKENS, ALL_AUTHORS).map(|body| DatasetTotals::decode(body).unwrap());
     let counted = (name.starts_with("project/") && !stored.is_empty()).then_some(counted_all);
     assert_eq!(all, counted, "totals of {name}");
     let mut listed = Vec::new();
