@@ -127,6 +127,10 @@ pub struct ThesisCreated {
     pub totals: Totals,
 }
 
+/// An author with more theses in a dataset than this is prolific, for good. Lists by such an author and a token or chain
+/// have indexes of their own; the theses of others are few enough to filter. It is low in tests, so all tests use both.
+pub const PROLIFIC_AFTER: u8 = if cfg!(test) { 2 } else { 128 };
+
 /// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,
 /// so the counts in the log are exact, and projecting an entry twice changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
@@ -145,6 +149,20 @@ pub struct Totals {
     #[prost(message, optional, tag = "5")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_dataset: Option<DatasetTotals>,
+    /// Theses of this entry's author on all tokens. For a prolific author it stays one more than [`PROLIFIC_AFTER`].
+    #[prost(int64, tag = "6")]
+    pub by_author: i64,
+    /// True if this entry makes its author prolific.
+    #[prost(bool, tag = "7")]
+    pub becomes_prolific: bool,
+}
+
+impl Totals {
+    /// True if this entry's author is prolific.
+    #[must_use]
+    pub fn is_prolific(&self) -> bool {
+        self.by_author > i64::from(PROLIFIC_AFTER)
+    }
 }
 
 /// Running totals of a whole dataset.

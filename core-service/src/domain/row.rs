@@ -257,12 +257,18 @@ impl Thesis {
     }
 }
 
-/// The part of a thesis that its index row contains.
-#[derive(Clone, PartialEq, prost::Message)]
+/// The part of a thesis that its index row contains. A reader of the index knows the other fields, or reads the thesis.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct IndexedThesis {
-    /// The author.
+    /// The author, in the index of a token.
     #[prost(string, tag = "1")]
     pub profile_id: String,
+    /// The token, in the index of a profile.
+    #[prost(string, tag = "2")]
+    pub token_id: String,
+    /// The token's chain, in the index of a profile.
+    #[prost(string, tag = "3")]
+    pub chain: String,
 }
 
 /// A thesis to append to the log, with its present author and token.

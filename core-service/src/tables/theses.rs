@@ -17,15 +17,15 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         entry::{DatasetTotals, Totals},
-        row::{HandleClaim, Profile, Thesis, Token},
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
     },
     key,
     store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
 };
 
 pub use self::changes::{
-    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change,
-    token_changes, totals_changes,
+    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, prolific_changes,
+    prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
 };
 
 /// Replaces the token's id in the row with the totals of the whole dataset.
@@ -41,9 +41,11 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The buckets that list a thesis while it is not deleted.
-    pub fn of(thesis: &Thesis) -> [Self; 6] {
-        IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
+    /// The buckets that list a thesis of a prolific author, or of another one, while it is not deleted.
+    pub fn of(thesis: &Thesis, is_prolific: bool) -> Vec<Self> {
+        let of_prolific = is_prolific.then(|| IndexScope::of_prolific(thesis));
+        let scopes = IndexScope::of(thesis).into_iter().chain(of_prolific.into_iter().flatten());
+        scopes.map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) }).collect()
     }
 }
 
@@ -52,8 +54,8 @@ pub struct IndexedRow {
     /// Time of the thesis, in unix milliseconds.
     pub created_at: i64,
     pub id: String,
-    /// Its author, in the index of a token; empty in others.
-    pub profile_id: String,
+    /// The fields that this index has.
+    pub indexed: IndexedThesis,
 }
 
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use quick_cache::sync::Cache;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{DatasetTotals, Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        entry::{DatasetTotals, Entry, Kind, PROLIFIC_AFTER, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
         id,
         row::{NewThesis, Profile, Thesis, Token},
     },
@@ -26,6 +26,8 @@ pub(super) struct KnownRows {
     totals: Cache<String, (i64, i64)>,
     /// By token and author: number of theses.
     of_author: Cache<(String, String), i64>,
+    /// By author: number of theses on all tokens.
+    by_author: Cache<String, i64>,
     /// The totals of the dataset, if an entry carried them.
     in_dataset: Mutex<Option<DatasetTotals>>,
 }
@@ -37,6 +39,7 @@ impl KnownRows {
             tokens: Cache::new(65_536),
             totals: Cache::new(65_536),
             of_author: Cache::new(262_144),
+            by_author: Cache::new(65_536),
             in_dataset: Mutex::default(),
         }
     }
@@ -61,6 +64,7 @@ impl KnownRows {
         }
         self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
         self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
+        self.by_author.insert(thesis.profile_id.clone(), totals.by_author);
     }
 }
 
@@ -89,6 +93,7 @@ pub(super) struct Draft<'a> {
     theses: HashMap<String, Option<Thesis>>,
     totals: HashMap<String, (i64, i64)>,
     of_author: HashMap<(String, String), i64>,
+    by_author: HashMap<String, i64>,
     in_dataset: Option<DatasetTotals>,
 }
 
@@ -116,6 +121,7 @@ impl<'a> Draft<'a> {
             theses: HashMap::new(),
             totals: HashMap::new(),
             of_author: HashMap::new(),
+            by_author: HashMap::new(),
             in_dataset: None,
         }
     }
@@ -204,6 +210,14 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Reads an author's number of theses on all tokens.
+    async fn count_by_author(&self, author: &str) -> StoreResult<i64> {
+        match self.by_author.get(author).copied().or_else(|| self.known.by_author.get(author)) {
+            Some(count) => Ok(count),
+            None => self.shared.theses.count_by_author(self.name, author).await,
+        }
+    }
+
     async fn dataset_totals(&self) -> StoreResult<DatasetTotals> {
         let known = self.in_dataset.or_else(|| *self.known.in_dataset.lock());
         match known {
@@ -231,9 +245,20 @@ impl<'a> Draft<'a> {
             let all = self.dataset_totals().await?;
             self.in_dataset = Some(DatasetTotals { theses: all.theses + by, ..all });
         }
-        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset };
+        let (before_all, prolific_after) = (self.count_by_author(author).await?, i64::from(PROLIFIC_AFTER));
+        let is_prolific = before_all > prolific_after;
+        let by_author = if is_prolific { before_all } else { before_all + by };
+        let totals = Totals {
+            theses: theses + by,
+            authors,
+            of_author: after,
+            in_dataset: self.in_dataset,
+            by_author,
+            becomes_prolific: !is_prolific && by_author > prolific_after,
+        };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
+        self.by_author.insert(author.clone(), by_author);
         Ok(totals)
     }
 

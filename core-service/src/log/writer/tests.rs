@@ -4,6 +4,7 @@ mod imports;
 mod likes;
 mod names;
 mod order;
+mod prolific;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -50,7 +51,14 @@ fn created(new: &NewThesis) -> Kind {
         token: new.token.clone(),
         introduces_profile: true,
         introduces_token: true,
-        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset) },
+        totals: Totals {
+            theses: 1,
+            authors: 1,
+            of_author: 1,
+            in_dataset: Some(in_dataset),
+            by_author: 1,
+            becomes_prolific: false,
+        },
     })
 }
 

@@ -42,6 +42,7 @@ const PROJECTED: &[&Table] = &[
     &schema::THESIS,
     &schema::THESIS_INDEX,
     &schema::INDEX_BUCKET,
+    &schema::PROLIFIC_AUTHOR,
     &schema::TOKEN_TOTALS,
 ];
 

@@ -21,11 +21,9 @@ fn age() -> impl Strategy<Value = Age> {
 fn totals() -> impl Strategy<Value = Totals> {
     let in_dataset = (int(), int(), int());
     let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
-    (int(), int(), int(), of(in_dataset)).prop_map(|(theses, authors, of_author, in_dataset)| Totals {
-        theses,
-        authors,
-        of_author,
-        in_dataset,
+    let counts = (int(), int(), int(), int());
+    (counts, of(in_dataset), any::<bool>()).prop_map(|((theses, authors, of_author, by_author), in_dataset, becomes)| {
+        Totals { theses, authors, of_author, in_dataset, by_author, becomes_prolific: becomes }
     })
 }
 
