@@ -29,6 +29,7 @@ pub fn entries(
         test: false,
         kind: Some(kind),
         trace: Vec::new(),
+        salt: Vec::new(),
     };
     let activity = TokenActivity {
         token: token.clone(),

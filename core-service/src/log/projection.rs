@@ -16,7 +16,7 @@ use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
-    domain::entry::{Kind, SequencedEntry},
+    domain::entry::{Kind, SequencedEntry, ThesisChanged, ThesisEdited},
     store::{Change, SharedBackend, StoreResult},
     tables::{
         events::event_changes,
@@ -85,9 +85,11 @@ impl Projector {
                 }
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
-            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
-                changes.push(thesis_change(dataset, &changed.thesis, version));
-            }
+            Some(
+                Kind::ThesisEdited(ThesisEdited { thesis, .. })
+                | Kind::Engagement(ThesisChanged { thesis })
+                | Kind::ThesisAwaited(ThesisChanged { thesis }),
+            ) => changes.push(thesis_change(dataset, thesis, version)),
             Some(Kind::ThesisDeleted(deleted)) => {
                 self.forget_buckets(sequenced);
                 deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);

@@ -1,7 +1,8 @@
 //! The indexes of theses: their scopes, and the bodies of index rows.
 //!
 //! `index_bucket` lists the buckets of a scope that are not empty, so a sparse scope reads no empty partition. A
-//! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads.
+//! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads, and to `dt:<token>`, which says
+//! when the token's list had the thesis.
 //!
 //! Lists by an author and a token or chain filter the author's theses, whose rows name both. Only prolific authors have
 //! the rows of `pt:` and `pc:`.
@@ -27,6 +28,8 @@ pub enum IndexScope {
     ProfileChain(String, String),
     /// Deleted theses of a profile on a token, for verification.
     Deleted(String, String),
+    /// Deleted theses on a token, for lists of an earlier time.
+    DeletedOnToken(String),
 }
 
 impl IndexScope {
@@ -45,6 +48,14 @@ impl IndexScope {
         [
             Self::ProfileToken(thesis.profile_id.clone(), thesis.token_id.clone()),
             Self::ProfileChain(thesis.profile_id.clone(), thesis.chain.clone()),
+        ]
+    }
+
+    /// The scopes that list a deleted thesis.
+    pub fn of_deleted(thesis: &Thesis) -> [Self; 2] {
+        [
+            Self::Deleted(thesis.profile_id.clone(), thesis.token_id.clone()),
+            Self::DeletedOnToken(thesis.token_id.clone()),
         ]
     }
 
@@ -67,13 +78,15 @@ impl IndexScope {
 
     /// The body of a thesis' row in this index.
     pub(super) fn body(&self, thesis: &Thesis) -> Bytes {
+        let none = IndexedThesis::default();
+        let (profile_id, recorded_at) = (thesis.profile_id.clone(), thesis.recorded_at);
         let indexed = match self {
-            Self::Token(_) => IndexedThesis { profile_id: thesis.profile_id.clone(), ..IndexedThesis::default() },
+            Self::Token(_) => IndexedThesis { profile_id, recorded_at, ..none },
+            Self::DeletedOnToken(_) => IndexedThesis { profile_id, recorded_at, removed_at: thesis.removed_at, ..none },
             Self::Profile(_) => {
-                let (token_id, chain) = (thesis.token_id.clone(), thesis.chain.clone());
-                IndexedThesis { token_id, chain, ..IndexedThesis::default() }
+                IndexedThesis { token_id: thesis.token_id.clone(), chain: thesis.chain.clone(), ..none }
             }
-            _ => IndexedThesis::default(),
+            _ => none,
         };
         indexed.encode_to_vec().into()
     }
@@ -92,6 +105,7 @@ impl IndexScope {
             Self::ProfileToken(profile, token) => format!("pt:{profile}:{token}"),
             Self::ProfileChain(profile, chain) => format!("pc:{profile}:{chain}"),
             Self::Deleted(profile, token) => format!("d:{profile}:{token}"),
+            Self::DeletedOnToken(token) => format!("dt:{token}"),
         }
     }
 
@@ -99,7 +113,7 @@ impl IndexScope {
     fn width(&self) -> i64 {
         match self {
             Self::All | Self::Chain(_) => DAY_MS,
-            Self::Token(_) => 7 * DAY_MS,
+            Self::Token(_) | Self::DeletedOnToken(_) => 7 * DAY_MS,
             Self::Profile(_) | Self::ProfileToken(..) | Self::ProfileChain(..) | Self::Deleted(..) => 90 * DAY_MS,
         }
     }

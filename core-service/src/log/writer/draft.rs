@@ -10,7 +10,10 @@ use quick_cache::sync::Cache;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{DatasetTotals, Entry, Kind, PROLIFIC_AFTER, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        entry::{
+            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, PROLIFIC_AFTER, ThesisChanged, ThesisCreated,
+            ThesisDeleted, ThesisEdited, Totals,
+        },
         id,
         row::{NewThesis, Profile, Thesis, Token},
     },
@@ -141,11 +144,16 @@ impl<'a> Draft<'a> {
         new.or_else(|| self.logged.get(id).copied().flatten().map(EntryPlace::Logged))
     }
 
+    /// The time of the next entry, which is `at` or now if no earlier entry is younger.
+    fn time_of_next(&self, at: Option<i64>) -> i64 {
+        at.unwrap_or(self.now).max(self.floor)
+    }
+
     pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> EntryPlace {
-        let created_at = at.unwrap_or(self.now).max(self.floor);
+        let created_at = self.time_of_next(at);
         self.floor = created_at;
         self.ids.insert(id.clone(), self.entries.len());
-        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new() });
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new(), salt: Vec::new() });
         EntryPlace::New(self.entries.len() - 1)
     }
 
@@ -272,7 +280,8 @@ impl<'a> Draft<'a> {
             all.tokens += i64::from(introduces_token);
         }
         self.in_dataset = totals.in_dataset;
-        self.put_thesis(&new.thesis);
+        let thesis = Thesis { recorded_at: self.time_of_next(new.at), ..new.thesis.clone() };
+        self.put_thesis(&thesis);
         if introduces_profile {
             self.put_profile(&new.profile);
         }
@@ -280,7 +289,7 @@ impl<'a> Draft<'a> {
             self.put_token(&new.token);
         }
         let created = ThesisCreated {
-            thesis: new.thesis.clone(),
+            thesis,
             profile: new.profile.clone(),
             token: new.token.clone(),
             introduces_profile,
@@ -298,10 +307,45 @@ impl<'a> Draft<'a> {
         // A thesis deleted before its observation was never counted.
         let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
         thesis.deleted_at.get_or_insert(self.now);
+        let at = self.time_of_next(None);
+        thesis.removed_at = Some(at);
+        if by == 0 {
+            thesis.recorded_at = at;
+        }
         let totals = self.totals(&thesis, by).await?;
+        let (profile, token) = self.names(&thesis).await?;
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
-        Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))
+        let deleted = ThesisDeleted { thesis, totals, profile, token };
+        Ok(self.add(id, None, false, Kind::ThesisDeleted(deleted)))
+    }
+
+    pub(super) async fn edit(&mut self, thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
+        let (profile, token) = self.names(&thesis).await?;
+        self.put_thesis(&thesis);
+        let id = id::derive("ent_", &["edited", &thesis.id, &version.to_string()]);
+        Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token })))
+    }
+
+    /// The present names of a thesis' author and token, which may be the sandbox's.
+    async fn names(&mut self, thesis: &Thesis) -> StoreResult<(NamedProfile, NamedToken)> {
+        let (shared, sandbox) = (self.shared, Dataset::Sandbox.to_string());
+        let profile = if thesis.sandbox_profile {
+            let found = shared.theses.profiles(&[(sandbox.clone(), thesis.profile_id.as_str())]).await?.pop();
+            found.flatten().map(Arc::unwrap_or_clone)
+        } else {
+            self.profile(&thesis.profile_id).await?
+        };
+        let token = if thesis.sandbox_token {
+            let found = shared.theses.tokens(&[(sandbox, thesis.token_id.as_str())]).await?.pop();
+            found.flatten().map(Arc::unwrap_or_clone)
+        } else {
+            self.token(&thesis.token_id).await?
+        };
+        let handle = profile.map(|profile| profile.handle).unwrap_or_default();
+        let (address, symbol) = token.map(|token| (token.address, token.symbol)).unwrap_or_default();
+        let token = NamedToken { id: thesis.token_id.clone(), chain: thesis.chain.clone(), address, symbol };
+        Ok((NamedProfile { id: thesis.profile_id.clone(), handle }, token))
     }
 
     /// Adds the deletion of a thesis if its dataset has more than `limit`.

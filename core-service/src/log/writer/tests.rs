@@ -5,6 +5,8 @@ mod likes;
 mod names;
 mod order;
 mod prolific;
+mod record;
+mod young;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -39,7 +41,7 @@ async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
 }
 
 fn entry(core: &Core, id: String, kind: Kind) -> Entry {
-    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind), trace: Vec::new() }
+    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind), ..Entry::default() }
 }
 
 /// The first thesis of all.
@@ -133,7 +135,8 @@ async fn what_is_acknowledged_can_be_read_at_once() {
         let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
         let view = crate::domain::dataset::View::test("own");
         let (home, thesis) = core.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().unwrap();
-        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), new.thesis));
+        let expected = Thesis { recorded_at: written.entry.created_at, ..new.thesis };
+        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), expected));
         assert!(core.datasets.refresh(&dataset).await.unwrap() >= written.seq);
     }
 }

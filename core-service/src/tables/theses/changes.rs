@@ -88,7 +88,8 @@ fn index_deletion(dataset: &str, thesis: &Thesis, scope: &IndexScope, version: i
     delete(&schema::THESIS_INDEX, key, version)
 }
 
-/// Changes that store a thesis and the index rows that every thesis has. `is_new_bucket` returns whether a bucket is not yet known as listed.
+/// Changes that store a thesis and the index rows that every thesis has. `is_new_bucket` returns whether a bucket is not
+/// yet known as listed.
 pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -120,7 +121,7 @@ pub fn prolific_deletion_changes(dataset: &str, thesis: &Thesis, version: i64) -
     IndexScope::of_prolific(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version))
 }
 
-/// Changes that move a deleted thesis from the lists of every author into that of deleted ones. Its body stays.
+/// Changes that move a deleted thesis from the lists of every author into those of deleted ones. Its body stays.
 pub fn deletion_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -130,8 +131,9 @@ pub fn deletion_changes(
 ) {
     changes.push(thesis_change(dataset, thesis, version));
     changes.extend(IndexScope::of(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version)));
-    let deleted = IndexScope::Deleted(thesis.profile_id.clone(), thesis.token_id.clone());
-    index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
+    for scope in IndexScope::of_deleted(thesis) {
+        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+    }
 }
 
 pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {

@@ -17,7 +17,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Kind, SequencedEntry, Totals},
+        entry::{DatasetTotals, Entry, Kind, SequencedEntry, Totals},
         row::{Profile, Thesis, Token},
     },
     key,
@@ -126,7 +126,7 @@ fn shown_row(table: &Table, row: &Row) -> String {
 
 /// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
 fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut salts) = (BTreeSet::new(), BTreeSet::new());
     let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
     let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
     let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
@@ -138,9 +138,11 @@ fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
     }
     for SequencedEntry { seq, entry } in entries {
         assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
+        assert!(entry.salt.len() == Entry::SALT_BYTES && salts.insert(&entry.salt), "no salt of its own: {entry:?}");
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
+                assert_eq!(created.thesis.recorded_at, entry.created_at, "recorded at another time: {entry:?}");
                 assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
                 assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
                 assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
@@ -148,6 +150,7 @@ fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
                 pending.entry(&created.token.id).or_insert(*seq);
             }
             Some(Kind::ThesisDeleted(deleted)) => {
+                assert_eq!(deleted.thesis.removed_at, Some(entry.created_at), "removed at another time: {entry:?}");
                 let before = theses.len();
                 theses.retain(|thesis| thesis.id != deleted.thesis.id);
                 let was_there = theses.len() < before;

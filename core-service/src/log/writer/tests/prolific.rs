@@ -47,7 +47,8 @@ async fn the_rare_token_of_an_author_with_many_theses_costs_few_reads() {
         let slice = IndexSlice { from: 0, to: NOON, after: None, descending };
         let rows = store.slices(&dataset, &scopes, &slice, 25).await.unwrap();
         assert_eq!(rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), expected);
-        // Both indexes list their buckets. The rows that are too many to filter are in one or two, the rare ones in two.
+        // Both indexes list their buckets. The author's theses, too many to filter, are read from one or two, and the
+        // rare ones from two.
         assert!(scans() - before <= 6, "{} scans", scans() - before);
     }
 }
