@@ -8,7 +8,6 @@ pub mod control;
 pub mod counts;
 pub mod deliveries;
 pub mod delivery_event;
-pub mod derived;
 pub mod event_positions;
 pub mod events;
 pub mod generation;

@@ -53,9 +53,17 @@ pub struct Entry {
     #[prost(bytes = "vec", tag = "14")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<u8>,
+    /// [`Entry::SALT_BYTES`] random bytes, drawn at the append and kept by an import. They keep others from guessing an
+    /// entry by its hash.
+    #[prost(bytes = "vec", tag = "15")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub salt: Vec<u8>,
 }
 
 impl Entry {
+    /// Length of a salt.
+    pub const SALT_BYTES: usize = 16;
+
     /// Prefix of the ids of fillers.
     const FILLER: &str = "fill_";
 
@@ -91,7 +99,7 @@ pub enum Kind {
     ProfileUpdated(ProfileUpdated),
     /// A later observation changed the text or the engagement of a thesis.
     #[prost(message, tag = "8")]
-    ThesisEdited(ThesisChanged),
+    ThesisEdited(ThesisEdited),
     /// A thesis has new engagement counts.
     #[prost(message, tag = "9")]
     Engagement(ThesisChanged),
@@ -140,6 +148,11 @@ impl ThesisCreated {
     }
 }
 
+/// An author with more theses in a dataset than this is prolific, for good. Lists by such an author and a token or
+/// chain have indexes of their own; the theses of others are few enough to filter. It is low in tests, so all tests use
+/// both.
+pub const PROLIFIC_AFTER: u8 = if cfg!(test) { 2 } else { 128 };
+
 /// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,
 /// so the counts in the log are exact, and projecting an entry twice changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
@@ -158,6 +171,20 @@ pub struct Totals {
     #[prost(message, optional, tag = "5")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_dataset: Option<DatasetTotals>,
+    /// Theses of this entry's author on all tokens. For a prolific author it stays one more than [`PROLIFIC_AFTER`].
+    #[prost(int64, tag = "6")]
+    pub by_author: i64,
+    /// True if this entry makes its author prolific.
+    #[prost(bool, tag = "7")]
+    pub becomes_prolific: bool,
+}
+
+impl Totals {
+    /// True if this entry's author is prolific.
+    #[must_use]
+    pub fn is_prolific(&self) -> bool {
+        self.by_author > i64::from(PROLIFIC_AFTER)
+    }
 }
 
 /// Running totals of a whole dataset.
@@ -173,6 +200,51 @@ pub struct DatasetTotals {
     /// Tokens that theses introduced. They stay too.
     #[prost(int64, tag = "3")]
     pub tokens: i64,
+}
+
+/// A profile as an entry names it.
+#[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedProfile {
+    /// `fp_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// The handle at that time.
+    #[prost(string, tag = "2")]
+    pub handle: String,
+}
+
+/// A token as an entry names it.
+#[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedToken {
+    /// `tk_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// The chain's name.
+    #[prost(string, tag = "2")]
+    pub chain: String,
+    /// The address.
+    #[prost(string, tag = "3")]
+    pub address: String,
+    /// The symbol at that time.
+    #[prost(string, tag = "4")]
+    pub symbol: String,
+}
+
+/// A thesis with a new text.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThesisEdited {
+    /// The thesis as it is now.
+    #[prost(message, required, tag = "1")]
+    pub thesis: Thesis,
+    /// Its author.
+    #[prost(message, required, tag = "2")]
+    pub profile: NamedProfile,
+    /// Its token.
+    #[prost(message, required, tag = "3")]
+    pub token: NamedToken,
 }
 
 /// A thesis as it is now.
@@ -194,6 +266,12 @@ pub struct ThesisDeleted {
     /// The token's totals without it.
     #[prost(message, required, tag = "2")]
     pub totals: Totals,
+    /// Its author.
+    #[prost(message, required, tag = "3")]
+    pub profile: NamedProfile,
+    /// Its token.
+    #[prost(message, required, tag = "4")]
+    pub token: NamedToken,
 }
 
 /// A profile as it is now.

@@ -250,6 +250,13 @@ pub struct Thesis {
     /// Sequence number of the entry that created it, in each version of the row. None while no entry did.
     #[prost(uint64, optional, tag = "16")]
     pub sequence: Option<u64>,
+    /// Time of the entry that created it; 0 if it is only awaited.
+    #[prost(int64, tag = "17")]
+    #[serde(default)]
+    pub recorded_at: i64,
+    /// Time of the entry that deleted it.
+    #[prost(int64, optional, tag = "18")]
+    pub removed_at: Option<i64>,
 }
 
 impl Thesis {
@@ -260,12 +267,24 @@ impl Thesis {
     }
 }
 
-/// The part of a thesis that its index row contains.
-#[derive(Clone, PartialEq, prost::Message)]
+/// The part of a thesis that its index row contains. A reader of the index knows the other fields, or reads the thesis.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct IndexedThesis {
-    /// The author.
+    /// The author, in the indexes of a token.
     #[prost(string, tag = "1")]
     pub profile_id: String,
+    /// The token, in the index of a profile.
+    #[prost(string, tag = "2")]
+    pub token_id: String,
+    /// The token's chain, in the index of a profile.
+    #[prost(string, tag = "3")]
+    pub chain: String,
+    /// Time of the entry that created it, in the indexes of a token.
+    #[prost(int64, tag = "4")]
+    pub recorded_at: i64,
+    /// Time of the entry that deleted it, in the index of a token's deleted theses.
+    #[prost(int64, optional, tag = "5")]
+    pub removed_at: Option<i64>,
 }
 
 /// A thesis to append to the log, with its present author and token.

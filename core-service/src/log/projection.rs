@@ -1,6 +1,10 @@
 //! Writes a dataset's rows from the entries of its log. This is idempotent: every row is written with its entry's
 //! sequence number as version.
 
+mod prolific;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::HashMap,
     hash::{Hash as _, Hasher as _},
@@ -13,18 +17,17 @@ use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
-        entry::{Kind, SequencedEntry},
+        entry::{Kind, SequencedEntry, ThesisChanged, ThesisEdited},
         event_id::EventIdCipher,
     },
     store::{Change, SharedBackend, StoreResult},
     tables::{
-        derived,
         event_positions::position_change,
         events::event_changes,
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
-            symbol_release, thesis_change, token_changes, totals_changes,
+            prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
         },
     },
 };
@@ -60,16 +63,19 @@ impl Projector {
         Self { backend, theses, dataset, event_ids, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
     }
 
+    /// Returns whether a bucket is not yet known as listed. From now on it is.
+    fn is_new_bucket(&self, scope: &str, bucket: i64) -> bool {
+        let known = bucket_key(scope, bucket);
+        let is_new = self.known_buckets.get(&known).is_none();
+        self.known_buckets.insert(known, ());
+        is_new
+    }
+
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
         let entry = &sequenced.entry;
-        let is_new_bucket = |scope: &str, bucket: i64| {
-            let known = bucket_key(scope, bucket);
-            let is_new = self.known_buckets.get(&known).is_none();
-            self.known_buckets.insert(known, ());
-            is_new
-        };
+        let is_new_bucket = |scope: &str, bucket: i64| self.is_new_bucket(scope, bucket);
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 if created.introduces_profile {
@@ -79,17 +85,22 @@ impl Projector {
                     token_changes(dataset, &created.token, version, changes);
                 }
                 creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+                if created.totals.is_prolific() {
+                    prolific_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+                }
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
-            Some(Kind::TokenActivity(activity)) => {
-                changes.push(derived::derived_at_change(dataset, &activity.token.id, entry.created_at, version));
-            }
-            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
-                changes.push(thesis_change(dataset, &changed.thesis, version));
-            }
+            Some(
+                Kind::ThesisEdited(ThesisEdited { thesis, .. })
+                | Kind::Engagement(ThesisChanged { thesis })
+                | Kind::ThesisAwaited(ThesisChanged { thesis }),
+            ) => changes.push(thesis_change(dataset, thesis, version)),
             Some(Kind::ThesisDeleted(deleted)) => {
                 self.forget_buckets(sequenced);
                 deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
+                if deleted.totals.is_prolific() {
+                    changes.extend(prolific_deletion_changes(dataset, &deleted.thesis, version));
+                }
                 totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
             }
             Some(Kind::ProfileUpdated(updated)) => {
@@ -107,7 +118,7 @@ impl Projector {
                     changes.extend(symbol_release(dataset, &observed.token, symbol, version));
                 }
             }
-            Some(Kind::ThesisVelocity(_)) | None => {}
+            Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
         }
         changes.extend(position_change(&self.event_ids, dataset, entry, sequenced.seq));
         event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
@@ -145,8 +156,9 @@ impl Projector {
             }
             return Ok(appended);
         }
-        let (mut changes, checkpoint) = self.rows(entries);
-        changes.extend(checkpoint);
+        let mut changes = self.changes_of_new_prolific(entries).await?;
+        let (rows, checkpoint) = self.rows(entries);
+        changes.extend(rows.into_iter().chain(checkpoint));
         let append = async |changes| {
             let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
             Ok((appended == AppendOutcome::Done, appended))
@@ -161,7 +173,7 @@ impl Projector {
     /// Forgets the buckets that a deletion may have emptied: a later thesis in one of them lists it again.
     fn forget_buckets(&self, sequenced: &SequencedEntry) {
         if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
-            for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
+            for Bucket { scope, bucket } in Bucket::of(&deleted.thesis, deleted.totals.is_prolific()) {
                 self.known_buckets.remove(&bucket_key(&scope, bucket));
             }
         }
@@ -191,7 +203,8 @@ impl Projector {
         for SequencedEntry { seq, entry } in entries {
             if let Some(Kind::ThesisDeleted(deleted)) = &entry.kind {
                 let version = i64::try_from(*seq).unwrap_or(i64::MAX);
-                last.extend(Bucket::of(&deleted.thesis).map(|bucket| (bucket, version)));
+                let buckets = Bucket::of(&deleted.thesis, deleted.totals.is_prolific());
+                last.extend(buckets.into_iter().map(|bucket| (bucket, version)));
             }
         }
         let dataset = self.dataset.as_str();
@@ -208,15 +221,19 @@ impl Projector {
 
     /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
-        let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
-        let written = self.write(entries, changes, checkpoint).await;
+        let written = self.write(entries).await;
         if written.is_err() {
             self.known_buckets.clear();
         }
         written
     }
 
-    async fn write(&self, entries: &[SequencedEntry], mut changes: Vec<Change>, checkpoint: Change) -> StoreResult<()> {
+    async fn write(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
+        let first = self.changes_of_new_prolific(entries).await?;
+        if !first.is_empty() {
+            self.theses.apply(first).await?;
+        }
+        let (mut changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         if has_deletion(entries) {
             self.theses.apply(changes).await?;
             changes = self.removals(entries).await?;
@@ -232,6 +249,3 @@ impl Projector {
         self.backend.apply(vec![checkpoint]).await
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -35,7 +35,7 @@ pub(super) async fn still_there(
 
 /// The slices of the index to merge.
 pub(super) struct Slices {
-    /// Their scopes.
+    /// Their scopes, as [`ThesisStore::slices`] takes them.
     pub scopes: Vec<IndexScope>,
     /// The lower bound of each dataset.
     pub floor: Floor,
@@ -57,15 +57,13 @@ pub(super) async fn by_time(
     let Slices { floor, to, descending, .. } = *slices;
     for dataset in view.datasets() {
         let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
-        for scope in &slices.scopes {
-            let found = core.shared.theses.slice(dataset, scope, &slice, limit).await?;
-            rows.extend(found.into_iter().map(|row| ListedThesis {
-                dataset: dataset.clone(),
-                id: row.id,
-                likes: None,
-                created_at: row.created_at,
-            }));
-        }
+        let found = core.shared.theses.slices(dataset, &slices.scopes, &slice, limit).await?;
+        rows.extend(found.into_iter().map(|row| ListedThesis {
+            dataset: dataset.clone(),
+            id: row.id,
+            likes: None,
+            created_at: row.created_at,
+        }));
     }
     rows.sort_unstable_by(|a, b| {
         let order = (a.created_at, &a.id).cmp(&(b.created_at, &b.id));

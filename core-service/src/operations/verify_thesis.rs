@@ -198,7 +198,8 @@ async fn check_claim(
     let alive = newest_theses(core, call, claim, floor, &posted).await?;
     let gone = newest_theses(core, call, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
-    checks.thesis_exists = checks.time_window || has_any(core, call, vec![posted, deleted]).await?;
+    checks.thesis_exists =
+        checks.time_window || has_any(core, call, posted).await? || has_any(core, call, deleted).await?;
     checks.not_deleted = alive.seen.is_some();
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
@@ -251,7 +252,7 @@ async fn newest_theses(
     Ok(found)
 }
 
-async fn has_any(core: &Core, call: &Call, scopes: Vec<IndexScope>) -> Result<bool> {
-    let slices = Slices { scopes, floor: Floor::NONE, to: i64::MAX / 2, descending: true };
+async fn has_any(core: &Core, call: &Call, scope: IndexScope) -> Result<bool> {
+    let slices = Slices { scopes: vec![scope], floor: Floor::NONE, to: i64::MAX / 2, descending: true };
     Ok(!by_time(core, &call.caller.view, &slices, None, 1).await?.is_empty())
 }

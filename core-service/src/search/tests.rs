@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::{
-    entry::{Entry, Kind as EntryKind, ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
+    entry::{
+        Entry, Kind as EntryKind, ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisEdited,
+        TokenObserved,
+    },
     id::derive,
     row::{Profile, Thesis, Token},
     window::Floor,
@@ -71,7 +74,7 @@ impl Log {
     fn add(&mut self, dataset: &Dataset, kind: EntryKind) {
         let entries = self.entries.entry(dataset.to_string()).or_default();
         let seq = entries.len() as u64 + 1;
-        let entry = Entry { id: format!("evt_{seq}"), created_at: 0, test: false, kind: Some(kind), trace: Vec::new() };
+        let entry = Entry { id: format!("evt_{seq}"), kind: Some(kind), ..Entry::default() };
         entries.push(SequencedEntry { seq, entry });
         self.index.apply(dataset, &entries[entries.len() - 1..]).unwrap();
     }
@@ -183,7 +186,10 @@ fn the_newest_of_equal_matches_is_first() {
 fn a_row_is_found_as_it_is_now() {
     let mut log = Log::new();
     let live = Dataset::Live;
-    let edited = |text| EntryKind::ThesisEdited(ThesisChanged { thesis: thesis(&Dataset::Live, "a", text, 0) });
+    let edited = |text| {
+        let thesis = thesis(&Dataset::Live, "a", text, 0);
+        EntryKind::ThesisEdited(ThesisEdited { thesis, ..ThesisEdited::default() })
+    };
     log.say(&live, "a", "first words", 0);
     log.add(&live, edited("other text"));
     log.index.commit().unwrap();

@@ -4,7 +4,7 @@ use tantivy::{IndexWriter, TantivyDocument};
 
 use super::{Marks, schema::Terms};
 use crate::domain::{
-    entry::{Entry, Kind as EntryKind},
+    entry::{Entry, Kind as EntryKind, ThesisChanged, ThesisEdited},
     row::{Profile, Token},
 };
 
@@ -27,9 +27,12 @@ impl Writer {
                 }
                 self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
             }
-            Some(EntryKind::ThesisEdited(changed) | EntryKind::Engagement(changed)) => {
-                let thesis = Some(&changed.thesis).filter(|thesis| thesis.deleted_at.is_none());
-                self.put(terms, &changed.thesis.id, thesis.and_then(|thesis| terms.thesis(thesis)))
+            Some(
+                EntryKind::ThesisEdited(ThesisEdited { thesis, .. })
+                | EntryKind::Engagement(ThesisChanged { thesis }),
+            ) => {
+                let present = Some(thesis).filter(|thesis| thesis.deleted_at.is_none());
+                self.put(terms, &thesis.id, present.and_then(|thesis| terms.thesis(thesis)))
             }
             Some(EntryKind::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
             Some(EntryKind::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),

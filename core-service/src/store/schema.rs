@@ -72,12 +72,10 @@ tables! {
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
     /// The buckets that hold theses or events of a scope.
     INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
-    /// Totals of a token.
-    TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
-    /// Theses of an author on a token.
-    TOKEN_AUTHOR "token_author" (text("dataset"), text("token"); text("profile")) asc Versioned;
-    /// The time at which a token's derived events were last created.
-    DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
+    /// Authors who have or had too many theses to filter them for a token or chain; body empty.
+    PROLIFIC_AUTHOR "prolific_author" (text("dataset"), text("profile")) asc Versioned;
+    /// Totals of a token, in the row without a profile, and the number of theses of each author on it.
+    TOKEN_TOTALS "token_totals" (text("dataset"), text("token"); text("profile")) asc Versioned;
     /// Current state of all rows that the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
     /// Requests in a month, by replica: version = the time of the write, body = the count.

@@ -1,7 +1,11 @@
-//! The indexes of theses: their scopes, and the body of an index row.
+//! The indexes of theses: their scopes, and the bodies of index rows.
 //!
 //! `index_bucket` lists the buckets of a scope that are not empty, so a sparse scope reads no empty partition. A
-//! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads.
+//! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads, and to `dt:<token>`, which says
+//! when the token's list had the thesis.
+//!
+//! Lists by an author and a token or chain filter the author's theses, whose rows name both. Only prolific authors have
+//! the rows of `pt:` and `pc:`.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -18,23 +22,73 @@ pub enum IndexScope {
     Profile(String),
     Token(String),
     Chain(String),
+    /// Theses of a prolific author on a token.
     ProfileToken(String, String),
+    /// Theses of a prolific author on a chain.
     ProfileChain(String, String),
     /// Deleted theses of a profile on a token, for verification.
     Deleted(String, String),
+    /// Deleted theses on a token, for lists of an earlier time.
+    DeletedOnToken(String),
 }
 
 impl IndexScope {
-    pub fn of(thesis: &Thesis) -> [Self; 6] {
-        let (profile, token, chain) = (&thesis.profile_id, &thesis.token_id, &thesis.chain);
+    /// The scopes that list a thesis while it is not deleted, whoever its author is.
+    pub fn of(thesis: &Thesis) -> [Self; 4] {
         [
             Self::All,
-            Self::Profile(profile.clone()),
-            Self::Token(token.clone()),
-            Self::Chain(chain.clone()),
-            Self::ProfileToken(profile.clone(), token.clone()),
-            Self::ProfileChain(profile.clone(), chain.clone()),
+            Self::Profile(thesis.profile_id.clone()),
+            Self::Token(thesis.token_id.clone()),
+            Self::Chain(thesis.chain.clone()),
         ]
+    }
+
+    /// The scopes that list a thesis too if its author is prolific.
+    pub fn of_prolific(thesis: &Thesis) -> [Self; 2] {
+        [
+            Self::ProfileToken(thesis.profile_id.clone(), thesis.token_id.clone()),
+            Self::ProfileChain(thesis.profile_id.clone(), thesis.chain.clone()),
+        ]
+    }
+
+    /// The scopes that list a deleted thesis.
+    pub fn of_deleted(thesis: &Thesis) -> [Self; 2] {
+        [
+            Self::Deleted(thesis.profile_id.clone(), thesis.token_id.clone()),
+            Self::DeletedOnToken(thesis.token_id.clone()),
+        ]
+    }
+
+    /// The author of a scope that lists only theses of a prolific author.
+    pub(super) fn prolific_author(&self) -> Option<&str> {
+        match self {
+            Self::ProfileToken(profile, _) | Self::ProfileChain(profile, _) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a scope of one author has a thesis of this author, by the body of its row in the author's index.
+    pub(super) fn has(&self, thesis: &IndexedThesis) -> bool {
+        match self {
+            Self::ProfileToken(_, token) => thesis.token_id == *token,
+            Self::ProfileChain(_, chain) => thesis.chain == *chain,
+            _ => true,
+        }
+    }
+
+    /// The body of a thesis' row in this index.
+    pub(super) fn body(&self, thesis: &Thesis) -> Bytes {
+        let none = IndexedThesis::default();
+        let (profile_id, recorded_at) = (thesis.profile_id.clone(), thesis.recorded_at);
+        let indexed = match self {
+            Self::Token(_) => IndexedThesis { profile_id, recorded_at, ..none },
+            Self::DeletedOnToken(_) => IndexedThesis { profile_id, recorded_at, removed_at: thesis.removed_at, ..none },
+            Self::Profile(_) => {
+                IndexedThesis { token_id: thesis.token_id.clone(), chain: thesis.chain.clone(), ..none }
+            }
+            _ => none,
+        };
+        indexed.encode_to_vec().into()
     }
 
     /// The token of an index, from the scope's text.
@@ -51,6 +105,7 @@ impl IndexScope {
             Self::ProfileToken(profile, token) => format!("pt:{profile}:{token}"),
             Self::ProfileChain(profile, chain) => format!("pc:{profile}:{chain}"),
             Self::Deleted(profile, token) => format!("d:{profile}:{token}"),
+            Self::DeletedOnToken(token) => format!("dt:{token}"),
         }
     }
 
@@ -58,7 +113,7 @@ impl IndexScope {
     fn width(&self) -> i64 {
         match self {
             Self::All | Self::Chain(_) => DAY_MS,
-            Self::Token(_) => 7 * DAY_MS,
+            Self::Token(_) | Self::DeletedOnToken(_) => 7 * DAY_MS,
             Self::Profile(_) | Self::ProfileToken(..) | Self::ProfileChain(..) | Self::Deleted(..) => 90 * DAY_MS,
         }
     }

@@ -17,19 +17,21 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         entry::{DatasetTotals, Totals},
-        row::{HandleClaim, Profile, Thesis, Token},
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
     },
     key,
     store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
 };
 
 pub use self::changes::{
-    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change,
-    token_changes, totals_changes,
+    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, prolific_changes,
+    prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
 };
 
 /// Replaces the token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
+/// Replaces the author's id in the row with the totals of a token.
+pub const ALL_AUTHORS: &str = "";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
@@ -39,9 +41,11 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The buckets that list a thesis while it is not deleted.
-    pub fn of(thesis: &Thesis) -> [Self; 6] {
-        IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
+    /// The buckets that list a thesis of a prolific author, or of another one, while it is not deleted.
+    pub fn of(thesis: &Thesis, is_prolific: bool) -> Vec<Self> {
+        let of_prolific = is_prolific.then(|| IndexScope::of_prolific(thesis));
+        let scopes = IndexScope::of(thesis).into_iter().chain(of_prolific.into_iter().flatten());
+        scopes.map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) }).collect()
     }
 }
 
@@ -50,8 +54,8 @@ pub struct IndexedRow {
     /// Time of the thesis, in unix milliseconds.
     pub created_at: i64,
     pub id: String,
-    /// Its author, in the index of a token; empty in others.
-    pub profile_id: String,
+    /// The fields that this index has.
+    pub indexed: IndexedThesis,
 }
 
 #[derive(Clone, Debug)]
@@ -266,13 +270,13 @@ impl ThesisStore {
 
     /// Reads the totals of tokens in a dataset, in the same order.
     pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
-        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
+        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token, ALL_AUTHORS]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
     }
 
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
-        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS, ALL_AUTHORS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
     }
 
@@ -280,14 +284,14 @@ impl ThesisStore {
     /// order.
     pub async fn author_counts(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
-        let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
     /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
     pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
-        let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
-        let rows = self.backend.scan(&scan).await?;
+        let all = Scan::all(&schema::TOKEN_TOTALS, key![dataset, token], usize::MAX);
+        let rows = self.backend.scan(&Scan { from: Bound::Excluded(key![ALL_AUTHORS]), ..all }).await?;
         let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
         Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
     }

@@ -3,7 +3,7 @@
 use prost::Message as _;
 use thesis_proto::reference::address_form;
 
-use super::{Entry, Kind};
+use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited};
 use crate::domain::{
     dataset::Dataset,
     id,
@@ -48,10 +48,12 @@ impl Entry {
     fn rows(&self) -> (Option<&Thesis>, Option<&Profile>, Option<&Token>) {
         match &self.kind {
             Some(Kind::ThesisCreated(change)) => (Some(&change.thesis), Some(&change.profile), Some(&change.token)),
-            Some(Kind::ThesisEdited(change) | Kind::Engagement(change) | Kind::ThesisAwaited(change)) => {
-                (Some(&change.thesis), None, None)
-            }
-            Some(Kind::ThesisDeleted(change)) => (Some(&change.thesis), None, None),
+            Some(
+                Kind::ThesisEdited(ThesisEdited { thesis, .. })
+                | Kind::ThesisDeleted(ThesisDeleted { thesis, .. })
+                | Kind::Engagement(ThesisChanged { thesis })
+                | Kind::ThesisAwaited(ThesisChanged { thesis }),
+            ) => (Some(thesis), None, None),
             Some(Kind::ProfileUpdated(change)) => (None, Some(&change.profile), None),
             Some(Kind::ProfileObserved(change)) => (None, Some(&change.profile), None),
             Some(Kind::TokenObserved(change)) => (None, None, Some(&change.token)),

@@ -85,7 +85,8 @@ fn event(number: u64) -> Bytes {
         ..ThesisCreated::default()
     };
     let kind = Some(Kind::ThesisCreated(created));
-    Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind, trace: Vec::new() }.encode_to_vec().into()
+    let entry = Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind, ..Entry::default() };
+    entry.encode_to_vec().into()
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, ThesisCreated, ThesisDeleted},
+        entry::{Entry, PROLIFIC_AFTER, ThesisCreated, ThesisDeleted, Totals},
         row::Thesis,
         window::DAY_MS,
     },
@@ -110,17 +110,30 @@ fn thesis(number: u64) -> Thesis {
     }
 }
 
+/// The totals of an entry that adds a thesis of an author, or deletes one.
+fn totals(by_author: &mut BTreeMap<String, i64>, author: &str, by: i64) -> Totals {
+    let count = by_author.entry(author.to_owned()).or_default();
+    let was_prolific = *count > i64::from(PROLIFIC_AFTER);
+    if !was_prolific {
+        *count += by;
+    }
+    let totals = Totals { by_author: *count, ..Totals::default() };
+    Totals { becomes_prolific: !was_prolific && totals.is_prolific(), ..totals }
+}
+
 /// A log of created and deleted theses; also gives the theses left.
 fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) {
-    let (mut entries, mut there) = (Vec::new(), Vec::new());
+    let (mut entries, mut there, mut by_author) = (Vec::new(), Vec::new(), BTreeMap::new());
     for seq in 1..=length {
         let goes = !there.is_empty() && dice.roll(2) == 0;
         let kind = if goes {
             let gone: Thesis = there.swap_remove(usize::try_from(dice.roll(there.len() as u64)).unwrap());
-            Kind::ThesisDeleted(ThesisDeleted { thesis: gone, ..ThesisDeleted::default() })
+            let totals = totals(&mut by_author, &gone.profile_id, -1);
+            Kind::ThesisDeleted(ThesisDeleted { thesis: gone, totals, ..ThesisDeleted::default() })
         } else {
             there.push(thesis(seq));
-            Kind::ThesisCreated(ThesisCreated { thesis: thesis(seq), ..ThesisCreated::default() })
+            let totals = totals(&mut by_author, &thesis(seq).profile_id, 1);
+            Kind::ThesisCreated(ThesisCreated { thesis: thesis(seq), totals, ..ThesisCreated::default() })
         };
         let entry = Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() };
         entries.push(SequencedEntry { seq, entry });
@@ -168,6 +181,30 @@ fn buckets(store: &MemoryStore) -> (Buckets, Buckets) {
     (listed, filled)
 }
 
+/// The theses of prolific authors are in both indexes of these authors, and no others are.
+fn assert_indexes_of_prolific(store: &MemoryStore, entries: &[SequencedEntry], message: &str) {
+    let prolific: BTreeSet<&str> = entries
+        .iter()
+        .filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) if created.totals.is_prolific() => Some(&*created.thesis.profile_id),
+            _ => None,
+        })
+        .collect();
+    let mut found: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    store.each(&schema::THESIS_INDEX, |partition, clustering, _| {
+        let mut scope = partition[1].text().split(':');
+        if let (Some(kind), Some(author)) = (scope.next(), scope.next()) {
+            let row = (author.to_owned(), clustering[1].text().to_owned());
+            found.entry(kind.to_owned()).or_default().insert(row);
+        }
+    });
+    let mut theses = found.remove("p").unwrap_or_default();
+    theses.retain(|(author, _)| prolific.contains(author.as_str()));
+    for kind in ["pt", "pc"] {
+        assert_eq!(found.remove(kind).unwrap_or_default(), theses, "{message}: {kind}");
+    }
+}
+
 async fn listed(backend: SharedBackend) -> BTreeSet<String> {
     let all = IndexSlice { from: 0, to: i64::MAX / 2, after: None, descending: true };
     let dataset = Dataset::parse(NAME).unwrap();
@@ -189,6 +226,7 @@ async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
             let (listed_buckets, filled) = buckets(&store);
             assert_eq!(listed_buckets, filled, "seed {seed}, {cores} cores");
             assert_eq!(listed(backend.clone()).await, there, "seed {seed}, {cores} cores");
+            assert_indexes_of_prolific(&store, &entries, &format!("seed {seed}, {cores} cores"));
             if store.is_exclusive() {
                 continue;
             }
@@ -196,6 +234,7 @@ async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
             let theses = ThesisStore::new(backend.clone());
             projector(&backend, theses).project(&entries[..20]).await.unwrap();
             assert_eq!(buckets(&store), (filled.clone(), filled), "seed {seed}, {cores} cores, again");
+            assert_indexes_of_prolific(&store, &entries, &format!("seed {seed}, {cores} cores, again"));
         }
     }
 }
@@ -218,8 +257,10 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     one.project(&[created(1)]).await.unwrap();
     other.project(&[deleted(2, 1)]).await.unwrap();
     // Event buckets stay.
-    let of_deleted =
-        |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with('e'));
+    let of_deleted = |buckets: Buckets| {
+        let mut scopes = buckets.into_iter().map(|(scope, _)| scope);
+        scopes.all(|scope| scope.starts_with("d:") || scope.starts_with("dt:") || scope.starts_with('e'))
+    };
     assert!(of_deleted(buckets(&store).0), "all others are empty");
     // `one` follows, and knows the bucket from before.
     one.skip_entries(&[deleted(2, 1)]);

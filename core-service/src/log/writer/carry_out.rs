@@ -130,11 +130,17 @@ impl Writer {
     /// Like [`Self::append`], for entries of an import; `mark` identifies the import.
     pub(super) async fn append_marked(
         &mut self,
-        entries: Vec<Entry>,
+        mut entries: Vec<Entry>,
         mark: Option<ImportMark>,
     ) -> StoreResult<Option<Vec<SequencedEntry>>> {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
+        }
+        if mark.is_none() {
+            for entry in &mut entries {
+                entry.salt = vec![0; Entry::SALT_BYTES];
+                self.shared.ids.fill(&mut entry.salt);
+            }
         }
         self.unfinished_mark.set().await?;
         let entries: Vec<SequencedEntry> =
@@ -153,7 +159,7 @@ impl Writer {
             return Ok(None);
         }
         self.import.get_or_insert(mark);
-        self.apply_entries(&entries, 0).await?;
+        self.apply_entries(&entries, 0);
         self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);

@@ -10,7 +10,10 @@ use quick_cache::sync::Cache;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{DatasetTotals, Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        entry::{
+            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, PROLIFIC_AFTER, ThesisChanged, ThesisCreated,
+            ThesisDeleted, ThesisEdited, Totals,
+        },
         id,
         row::{NewThesis, Profile, Thesis, Token},
     },
@@ -26,6 +29,8 @@ pub(super) struct KnownRows {
     totals: Cache<String, (i64, i64)>,
     /// By token and author: number of theses.
     of_author: Cache<(String, String), i64>,
+    /// By author: number of theses on all tokens.
+    by_author: Cache<String, i64>,
     /// The totals of the dataset, if an entry carried them.
     in_dataset: Mutex<Option<DatasetTotals>>,
 }
@@ -37,6 +42,7 @@ impl KnownRows {
             tokens: Cache::new(65_536),
             totals: Cache::new(65_536),
             of_author: Cache::new(262_144),
+            by_author: Cache::new(65_536),
             in_dataset: Mutex::default(),
         }
     }
@@ -61,6 +67,7 @@ impl KnownRows {
         }
         self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
         self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
+        self.by_author.insert(thesis.profile_id.clone(), totals.by_author);
     }
 }
 
@@ -90,6 +97,7 @@ pub(super) struct Draft<'a> {
     theses: HashMap<String, Option<Thesis>>,
     totals: HashMap<String, (i64, i64)>,
     of_author: HashMap<(String, String), i64>,
+    by_author: HashMap<String, i64>,
     in_dataset: Option<DatasetTotals>,
 }
 
@@ -118,6 +126,7 @@ impl<'a> Draft<'a> {
             theses: HashMap::new(),
             totals: HashMap::new(),
             of_author: HashMap::new(),
+            by_author: HashMap::new(),
             in_dataset: None,
         }
     }
@@ -137,10 +146,15 @@ impl<'a> Draft<'a> {
         new.or_else(|| self.theses.get(thesis_id)?.as_ref()?.sequence.map(EntryPlace::Logged))
     }
 
+    /// The time of the next entry, which is `at` or now if no earlier entry is younger.
+    fn time_of_next(&self, at: Option<i64>) -> i64 {
+        at.unwrap_or(self.now).max(self.floor)
+    }
+
     pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> EntryPlace {
-        let created_at = at.unwrap_or(self.now).max(self.floor);
+        let created_at = self.time_of_next(at);
         self.floor = created_at;
-        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new() });
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new(), salt: Vec::new() });
         EntryPlace::New(self.entries.len() - 1)
     }
 
@@ -205,6 +219,14 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Reads an author's number of theses on all tokens.
+    async fn count_by_author(&self, author: &str) -> StoreResult<i64> {
+        match self.by_author.get(author).copied().or_else(|| self.known.by_author.get(author)) {
+            Some(count) => Ok(count),
+            None => self.shared.theses.count_by_author(self.name, author).await,
+        }
+    }
+
     async fn dataset_totals(&self) -> StoreResult<DatasetTotals> {
         let known = self.in_dataset.or_else(|| *self.known.in_dataset.lock());
         match known {
@@ -232,9 +254,20 @@ impl<'a> Draft<'a> {
             let all = self.dataset_totals().await?;
             self.in_dataset = Some(DatasetTotals { theses: all.theses + by, ..all });
         }
-        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset };
+        let (before_all, prolific_after) = (self.count_by_author(author).await?, i64::from(PROLIFIC_AFTER));
+        let is_prolific = before_all > prolific_after;
+        let by_author = if is_prolific { before_all } else { before_all + by };
+        let totals = Totals {
+            theses: theses + by,
+            authors,
+            of_author: after,
+            in_dataset: self.in_dataset,
+            by_author,
+            becomes_prolific: !is_prolific && by_author > prolific_after,
+        };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
+        self.by_author.insert(author.clone(), by_author);
         Ok(totals)
     }
 
@@ -249,7 +282,8 @@ impl<'a> Draft<'a> {
         }
         self.in_dataset = totals.in_dataset;
         let sequence = self.head + 1 + self.entries.len() as u64;
-        let thesis = Thesis { sequence: Some(sequence), ..new.thesis.clone() };
+        let recorded_at = self.time_of_next(new.at);
+        let thesis = Thesis { sequence: Some(sequence), recorded_at, ..new.thesis.clone() };
         self.put_thesis(&thesis);
         self.created.insert(thesis.id.clone(), self.entries.len());
         if introduces_profile {
@@ -277,10 +311,45 @@ impl<'a> Draft<'a> {
         // A thesis deleted before its observation was never counted.
         let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
         thesis.deleted_at.get_or_insert(self.now);
+        let at = self.time_of_next(None);
+        thesis.removed_at = Some(at);
+        if by == 0 {
+            thesis.recorded_at = at;
+        }
         let totals = self.totals(&thesis, by).await?;
+        let (profile, token) = self.names(&thesis).await?;
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
-        Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))
+        let deleted = ThesisDeleted { thesis, totals, profile, token };
+        Ok(self.add(id, None, false, Kind::ThesisDeleted(deleted)))
+    }
+
+    pub(super) async fn edit(&mut self, thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
+        let (profile, token) = self.names(&thesis).await?;
+        self.put_thesis(&thesis);
+        let id = id::derive("ent_", &["edited", &thesis.id, &version.to_string()]);
+        Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token })))
+    }
+
+    /// The present names of a thesis' author and token, which may be the sandbox's.
+    async fn names(&mut self, thesis: &Thesis) -> StoreResult<(NamedProfile, NamedToken)> {
+        let (shared, sandbox) = (self.shared, Dataset::Sandbox.to_string());
+        let profile = if thesis.sandbox_profile {
+            let found = shared.theses.profiles(&[(sandbox.clone(), thesis.profile_id.as_str())]).await?.pop();
+            found.flatten().map(Arc::unwrap_or_clone)
+        } else {
+            self.profile(&thesis.profile_id).await?
+        };
+        let token = if thesis.sandbox_token {
+            let found = shared.theses.tokens(&[(sandbox, thesis.token_id.as_str())]).await?.pop();
+            found.flatten().map(Arc::unwrap_or_clone)
+        } else {
+            self.token(&thesis.token_id).await?
+        };
+        let handle = profile.map(|profile| profile.handle).unwrap_or_default();
+        let (address, symbol) = token.map(|token| (token.address, token.symbol)).unwrap_or_default();
+        let token = NamedToken { id: thesis.token_id.clone(), chain: thesis.chain.clone(), address, symbol };
+        Ok((NamedProfile { id: thesis.profile_id.clone(), handle }, token))
     }
 
     /// Adds the deletion of a thesis if its dataset has more than `limit`.

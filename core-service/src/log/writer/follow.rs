@@ -73,7 +73,7 @@ impl Writer {
             let missing = entries.partition_point(|entry| entry.seq <= projected);
             self.projector.skip_entries(&entries[..missing]);
             self.projector.project(&entries[missing..]).await?;
-            self.apply_entries(&entries, FOLLOWER_DERIVE_DELAY_MS).await?;
+            self.apply_entries(&entries, FOLLOWER_DERIVE_DELAY_MS);
             entries.clear();
         }
         self.load_import_mark().await?;
@@ -99,16 +99,15 @@ impl Writer {
 
     /// Moves the head past projected entries and updates the state in memory. Their derived events are due
     /// `derive_delay_ms` later than for the writer that appended them.
-    pub(super) async fn apply_entries(&mut self, entries: &[SequencedEntry], derive_delay_ms: i64) -> StoreResult<()> {
-        let Some(last) = entries.last() else { return Ok(()) };
-        self.pending.apply_entries(entries, derive_delay_ms).await;
+    pub(super) fn apply_entries(&mut self, entries: &[SequencedEntry], derive_delay_ms: i64) {
+        let Some(last) = entries.last() else { return };
+        self.pending.apply_entries(entries, derive_delay_ms);
         self.head = last.seq;
         self.pending.note_head(self.head);
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
         for sequenced in entries {
             self.known.apply_entry(&sequenced.entry);
         }
-        Ok(())
     }
 
     pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<SequencedEntry> {

@@ -95,7 +95,7 @@ async fn thesis(
         token(draft, &seen.token, token_age).await?;
     }
     let awaited = match before {
-        Some(before) if !before.is_awaited() => return Ok(edit(draft, before, seen, version)),
+        Some(before) if !before.is_awaited() => return edit(draft, before, seen, version).await,
         awaited => awaited,
     };
     let now = draft.now();
@@ -152,10 +152,10 @@ fn new_row(
     row
 }
 
-fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i64) -> DraftResult {
+async fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i64) -> StoreResult<DraftResult> {
     let id = before.id.clone();
     if before.deleted_at.is_some() {
-        return DraftResult::nothing(id);
+        return Ok(DraftResult::nothing(id));
     }
     let mut after = before.clone();
     if version > before.version {
@@ -168,10 +168,10 @@ fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, version: i
         (after.likes, after.replies) = (seen.likes, seen.replies);
     }
     if after == before {
-        return DraftResult::nothing(id);
+        return Ok(DraftResult::nothing(id));
     }
-    let place = draft.change("edited", after, version, Kind::ThesisEdited);
-    DraftResult::at(id, place)
+    let place = draft.edit(after, version).await?;
+    Ok(DraftResult::at(id, place))
 }
 
 /// The row of a thesis that was not observed itself yet.

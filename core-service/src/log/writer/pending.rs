@@ -2,7 +2,7 @@
 //! pair after its last thesis is never lost.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -18,10 +18,7 @@ use crate::{
     },
     shared::Shared,
     store::{StoreError, StoreResult},
-    tables::{
-        derived,
-        log::{checkpoint_change, decode},
-    },
+    tables::log::{checkpoint_change, decode},
 };
 
 /// The writer stores a moved checkpoint within this time.
@@ -29,6 +26,11 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of tokens kept with the time of their last derived events. Beyond it, old times are forgotten.
 const MAX_DERIVED_TIMES: usize = 4_096;
+/// Entries of one read of the log's end, and the maximum number of these reads.
+const TAIL_PAGE: usize = 100;
+const MAX_TAIL_PAGES: usize = 40;
+/// Earlier than the time of any derived event.
+const NEVER: i64 = i64::MIN / 2;
 
 /// Checkpoint: all derived events up to here are written.
 pub const DERIVED: &str = "derived";
@@ -57,8 +59,8 @@ pub(super) struct PendingDerivations {
     tokens: BTreeMap<String, PendingToken>,
     /// By token: the time of its last derived events, from the log's recent entries.
     derived_at: HashMap<String, i64>,
-    /// From this time on, `derived_at` is complete. None before the log is read.
-    complete_since: Option<i64>,
+    /// All other tokens got their last derived events at this time or before.
+    others_derived_at: i64,
     stored: u64,
     /// The checkpoint must be stored by this time; none when it has not moved.
     store_by: Option<Instant>,
@@ -71,7 +73,7 @@ impl PendingDerivations {
             name,
             tokens: BTreeMap::new(),
             derived_at: HashMap::new(),
-            complete_since: None,
+            others_derived_at: NEVER,
             stored: 0,
             store_by: None,
         }
@@ -81,23 +83,51 @@ impl PendingDerivations {
     /// applied.
     pub(super) async fn load(&mut self, head: u64) -> StoreResult<()> {
         self.tokens.clear();
-        self.complete_since = None;
-        let log = self.shared.log.clone();
-        self.stored = log.checkpoint(&self.name, DERIVED).await?;
+        self.load_derived_times(head).await?;
+        self.stored = self.shared.log.checkpoint(&self.name, DERIVED).await?;
         let mut after = self.stored;
         while after < head {
-            let rows = log.read(&self.name, after, head, CATCH_UP_PAGE).await?;
-            let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? }));
-            let entries = entries.collect::<StoreResult<Vec<_>>>()?;
+            let entries = self.read(after, head, CATCH_UP_PAGE).await?;
             let Some(last) = entries.last() else {
                 return Err(StoreError::Unavailable(format!("log {} ends before {head}", self.name)));
             };
             after = last.seq;
             // They are not due at once: their theses may begin a backlog, and its rest must come first.
-            self.apply_entries(&entries, DERIVE_EVERY_MS).await;
+            self.apply_entries(&entries, DERIVE_EVERY_MS);
         }
-        self.complete_since = Some(self.shared.clock.now_ms());
         Ok(())
+    }
+
+    /// Reads when tokens last got derived events, back from `head` to the entries that can delay no more. Times never
+    /// go back in a log, so a token without derived events here got its last ones before the oldest of these entries.
+    async fn load_derived_times(&mut self, head: u64) -> StoreResult<()> {
+        let now = self.shared.clock.now_ms();
+        self.derived_at.clear();
+        let mut upto = head;
+        for _ in 0..MAX_TAIL_PAGES {
+            let after = upto.saturating_sub(TAIL_PAGE as u64);
+            let entries = self.read(after, upto, TAIL_PAGE).await?;
+            for SequencedEntry { entry, .. } in entries.iter().rev() {
+                if let Some(Kind::TokenActivity(activity)) = &entry.kind {
+                    self.derived_at.entry(activity.token.id.clone()).or_insert(entry.created_at);
+                }
+            }
+            if after == 0 {
+                self.others_derived_at = NEVER;
+                break;
+            }
+            self.others_derived_at = entries.first().map_or(now, |oldest| oldest.entry.created_at);
+            if entries.is_empty() || self.others_derived_at + DERIVE_EVERY_MS <= now {
+                break;
+            }
+            upto = after;
+        }
+        Ok(())
+    }
+
+    async fn read(&self, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<SequencedEntry>> {
+        let rows = self.shared.log.read(&self.name, after, upto, limit).await?;
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
     }
 
     /// Schedules a store of the checkpoint if it moves with this head.
@@ -129,14 +159,7 @@ impl PendingDerivations {
 
     /// Adds the derived events that these entries need, due `delay_ms` later than possible, and drops the pending ones
     /// that these entries contain.
-    pub(super) async fn apply_entries(&mut self, entries: &[SequencedEntry], delay_ms: i64) {
-        let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
-            Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
-            _ => None,
-        });
-        let is_added = |token: &&str| !self.tokens.contains_key(*token) && !self.derived_at.contains_key(*token);
-        let added: BTreeSet<&str> = on.filter(is_added).collect();
-        let mut derived_at = self.read_derived_at(added).await;
+    pub(super) fn apply_entries(&mut self, entries: &[SequencedEntry], delay_ms: i64) {
         let mut theses: HashMap<&str, NewTheses<'_>> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
@@ -165,14 +188,13 @@ impl PendingDerivations {
                     theses.remove(activity.token.id.as_str());
                     self.tokens.remove(&activity.token.id);
                     // The events of a later thesis among these entries are due five seconds after this.
-                    derived_at.insert(&activity.token.id, sequenced.entry.created_at);
                     self.derived_at.insert(activity.token.id.clone(), sequenced.entry.created_at);
                 }
                 _ => {}
             }
         }
         for (id, new) in theses {
-            let last = derived_at.get(id).or_else(|| self.derived_at.get(id)).copied().unwrap_or(i64::MIN / 2);
+            let last = self.derived_at.get(id).copied().unwrap_or(self.others_derived_at);
             self.add_theses(&new, last + DERIVE_EVERY_MS, delay_ms);
         }
         if self.derived_at.len() > MAX_DERIVED_TIMES {
@@ -198,23 +220,6 @@ impl PendingDerivations {
             counts: TokenCounts::default(),
         };
         self.tokens.insert(new.token.id.clone(), pending);
-    }
-
-    /// Reads when tokens last got derived events, if that can delay the next ones. A writer that has followed the log
-    /// for ten seconds knows all these times. A younger one reads the store.
-    async fn read_derived_at<'a>(&self, tokens: BTreeSet<&'a str>) -> HashMap<&'a str, i64> {
-        let now = self.shared.clock.now_ms();
-        if tokens.is_empty() || self.complete_since.is_some_and(|since| now - since > 2 * DERIVE_EVERY_MS) {
-            return HashMap::new();
-        }
-        match derived::last_derived_at(&self.shared.backend, &self.name, tokens.iter().copied()).await {
-            Ok(times) => times,
-            Err(error) => {
-                // An append must not fail for this.
-                tracing::debug!(dataset = self.name, %error, "reading when events were derived failed");
-                tokens.into_iter().map(|token| (token, now)).collect()
-            }
-        }
     }
 
     /// Time until the next event is due. None when no event is pending, or when the theses of all such tokens are still

@@ -5,6 +5,9 @@ mod imports;
 mod likes;
 mod names;
 mod order;
+mod prolific;
+mod record;
+mod young;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -40,7 +43,7 @@ async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
 }
 
 fn entry(core: &Core, id: String, kind: Kind) -> Entry {
-    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind), trace: Vec::new() }
+    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind), ..Entry::default() }
 }
 
 /// The first thesis of all.
@@ -52,7 +55,14 @@ fn created(new: &NewThesis) -> Kind {
         token: new.token.clone(),
         introduces_profile: true,
         introduces_token: true,
-        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset) },
+        totals: Totals {
+            theses: 1,
+            authors: 1,
+            of_author: 1,
+            in_dataset: Some(in_dataset),
+            by_author: 1,
+            becomes_prolific: false,
+        },
     })
 }
 
@@ -127,7 +137,8 @@ async fn what_is_acknowledged_can_be_read_at_once() {
         let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
         let view = crate::domain::dataset::View::test("own");
         let (home, thesis) = core.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().unwrap();
-        let expected = Thesis { sequence: Some(written.seq), ..new.thesis };
+        let (sequence, recorded_at) = (Some(written.seq), written.entry.created_at);
+        let expected = Thesis { sequence, recorded_at, ..new.thesis };
         assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), expected));
         assert!(core.datasets.refresh(&dataset).await.unwrap() >= written.seq);
     }
@@ -363,11 +374,11 @@ async fn what_another_core_derived_meanwhile_counts() {
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
     let derived = SequencedEntry { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
     let mut pending = PendingDerivations::new(Arc::clone(&core.shared), dataset.to_string());
-    pending.apply_entries(&[thesis(1)], 0).await;
+    pending.apply_entries(&[thesis(1)], 0);
     assert_eq!(pending.time_until_due(), Some(Duration::ZERO));
     // While the events were pending here, the other core derived them. It wrote one more thesis, and derives its events
     // first.
-    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS).await;
+    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS);
     assert_eq!(
         pending.time_until_due(),
         Some(Duration::from_millis((DERIVE_EVERY_MS + FOLLOWER_DERIVE_DELAY_MS).unsigned_abs()))

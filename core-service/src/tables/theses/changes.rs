@@ -4,11 +4,11 @@ use bytes::Bytes;
 use prost::Message as _;
 use thesis_proto::reference::{address_form, handle_form, symbol_form};
 
-use super::{ALL_TOKENS, Bucket};
+use super::{ALL_AUTHORS, ALL_TOKENS, Bucket};
 use crate::{
     domain::{
         entry::Totals,
-        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
+        row::{HandleClaim, Profile, Thesis, Token},
     },
     key,
     store::{Change, Table, Value, schema},
@@ -80,15 +80,16 @@ fn index_changes(
         changes.push(put(&schema::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
     }
     let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
-    // Readers of other scopes know the author, or read the thesis.
-    let body = match scope {
-        IndexScope::Token(_) => IndexedThesis { profile_id: thesis.profile_id.clone() }.encode_to_vec().into(),
-        _ => Bytes::new(),
-    };
-    changes.push(put(&schema::THESIS_INDEX, key, version, body));
+    changes.push(put(&schema::THESIS_INDEX, key, version, scope.body(thesis)));
 }
 
-/// Changes that store a thesis and its index rows. `is_new_bucket` returns whether a bucket is not yet known as listed.
+fn index_deletion(dataset: &str, thesis: &Thesis, scope: &IndexScope, version: i64) -> Change {
+    let key = key![dataset, scope.text(), scope.bucket(thesis.created_at), thesis.created_at, &thesis.id];
+    delete(&schema::THESIS_INDEX, key, version)
+}
+
+/// Changes that store a thesis and the index rows that every thesis has. `is_new_bucket` returns whether a bucket is not
+/// yet known as listed.
 pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -102,7 +103,25 @@ pub fn creation_changes(
     }
 }
 
-/// Changes that move a deleted thesis from every list into that of deleted ones. Its body stays.
+/// Changes that store the index rows that only theses of prolific authors have.
+pub fn prolific_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    version: i64,
+    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    for scope in IndexScope::of_prolific(thesis) {
+        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+    }
+}
+
+/// Changes that delete the index rows that only theses of prolific authors have.
+pub fn prolific_deletion_changes(dataset: &str, thesis: &Thesis, version: i64) -> [Change; 2] {
+    IndexScope::of_prolific(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version))
+}
+
+/// Changes that move a deleted thesis from the lists of every author into those of deleted ones. Its body stays.
 pub fn deletion_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -111,25 +130,29 @@ pub fn deletion_changes(
     changes: &mut Vec<Change>,
 ) {
     changes.push(thesis_change(dataset, thesis, version));
-    for scope in IndexScope::of(thesis) {
-        let key = key![dataset, scope.text(), scope.bucket(thesis.created_at), thesis.created_at, &thesis.id];
-        changes.push(delete(&schema::THESIS_INDEX, key, version));
+    changes.extend(IndexScope::of(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version)));
+    for scope in IndexScope::of_deleted(thesis) {
+        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
     }
-    let deleted = IndexScope::Deleted(thesis.profile_id.clone(), thesis.token_id.clone());
-    index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
 }
 
 pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }
 
-/// Changes that store a token's totals, and those of the dataset where they are counted.
+/// Changes that store a token's totals, those of the dataset where they are counted, and that an author is prolific.
 pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
     let (token, author) = (&thesis.token_id, &thesis.profile_id);
-    changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token], version, totals.encode_to_vec().into()));
-    let of_author = Bytes::copy_from_slice(&totals.of_author.to_be_bytes());
-    changes.push(put(&schema::TOKEN_AUTHOR, key![dataset, token, author], version, of_author));
+    let mut put_totals = |token: &str, author: &str, body: Bytes| {
+        changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token, author], version, body));
+    };
+    let of_token = Totals { theses: totals.theses, authors: totals.authors, ..Totals::default() };
+    put_totals(token, ALL_AUTHORS, of_token.encode_to_vec().into());
+    put_totals(token, author, Bytes::copy_from_slice(&totals.of_author.to_be_bytes()));
     if let Some(all) = totals.in_dataset {
-        changes.push(put(&schema::TOKEN_TOTALS, key![dataset, ALL_TOKENS], version, all.encode_to_vec().into()));
+        put_totals(ALL_TOKENS, ALL_AUTHORS, all.encode_to_vec().into());
+    }
+    if totals.becomes_prolific {
+        changes.push(put(&schema::PROLIFIC_AUTHOR, key![dataset, author], version, Bytes::new()));
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         derivation::{Counts, TokenTheses},
+        entry::PROLIFIC_AFTER,
         row::IndexedThesis,
         window::DAY_MS,
     },
@@ -17,6 +18,9 @@ use crate::{
         recent_theses::{SharedWindow, TokenDay, Window},
     },
 };
+
+/// All rows of an index.
+const EVERYTHING: IndexSlice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
 
 fn index_in(view: &View, dataset: &Dataset) -> usize {
     view.datasets().iter().position(|of| of == dataset).expect("a dataset counts its own theses")
@@ -102,7 +106,7 @@ impl ThesisStore {
         let read = async |from, to, limit| -> StoreResult<TokenTheses> {
             let slice = IndexSlice { from, to, after: None, descending: false };
             let rows = self.slice(dataset, &scope, &slice, limit).await?;
-            Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())
+            Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.indexed.profile_id)).collect())
         };
         let name = dataset.to_string();
         if let Some(recent) = self.recent.as_ref().filter(|recent| recent.covers(&name)) {
@@ -124,6 +128,49 @@ impl ThesisStore {
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
+    /// Counts an author's theses in a dataset. For a prolific author the result is one more than [`PROLIFIC_AFTER`].
+    pub async fn count_by_author(&self, dataset: &str, author: &str) -> StoreResult<i64> {
+        let key = key![dataset, author];
+        if self.backend.get(&schema::PROLIFIC_AUTHOR, &key, Consistency::Quorum).await?.is_some() {
+            return Ok(i64::from(PROLIFIC_AFTER) + 1);
+        }
+        let theses = self.by_author(dataset, author).await?;
+        Ok(i64::try_from(theses.len()).unwrap_or(i64::MAX))
+    }
+
+    /// Reads the theses of an author; not all of a prolific one.
+    pub async fn by_author(&self, dataset: &str, author: &str) -> StoreResult<Vec<IndexedRow>> {
+        self.rows(dataset, &IndexScope::Profile(author.to_owned()), &EVERYTHING, usize::from(PROLIFIC_AFTER)).await
+    }
+
+    /// Reads slices of several indexes, in no order, each up to `limit`. All or none of the indexes are of one author
+    /// and a token or chain. Then the author's theses are filtered, unless there are too many.
+    pub async fn slices(
+        &self,
+        dataset: &Dataset,
+        scopes: &[IndexScope],
+        slice: &IndexSlice,
+        limit: usize,
+    ) -> StoreResult<Vec<IndexedRow>> {
+        let dataset = dataset.to_string();
+        if let Some(author) = scopes.first().and_then(IndexScope::prolific_author) {
+            let (author, max_filtered) = (IndexScope::Profile(author.to_owned()), usize::from(PROLIFIC_AFTER));
+            let mut rows = self.rows(&dataset, &author, slice, max_filtered + 1).await?;
+            if rows.len() <= max_filtered {
+                rows.retain(|row| scopes.iter().any(|scope| scope.has(&row.indexed)));
+                rows.truncate(limit);
+                return Ok(rows);
+            }
+        }
+        let mut found = Vec::new();
+        for scope in scopes {
+            found.extend(self.rows(&dataset, scope, slice, limit).await?);
+        }
+        Ok(found)
+    }
+
+    /// Reads a slice of an index as it is stored: those of one author and a token or chain have only the theses of
+    /// prolific authors.
     pub async fn slice(
         &self,
         dataset: &Dataset,
@@ -131,7 +178,17 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
-        let (dataset, text) = (dataset.to_string(), scope.text());
+        self.rows(&dataset.to_string(), scope, slice, limit).await
+    }
+
+    async fn rows(
+        &self,
+        dataset: &str,
+        scope: &IndexScope,
+        slice: &IndexSlice,
+        limit: usize,
+    ) -> StoreResult<Vec<IndexedRow>> {
+        let text = scope.text();
         let (mut from, mut to) = (Bound::Included(key![slice.from]), Bound::Included(key![slice.to]));
         let (mut lowest, mut highest) = (scope.bucket(slice.from), scope.bucket(slice.to));
         if let Some((created_at, id)) = &slice.after {
@@ -148,7 +205,7 @@ impl ThesisStore {
         }
         let buckets = Scan {
             table: &schema::INDEX_BUCKET,
-            partition: key![&dataset, &text],
+            partition: key![dataset, &text],
             from: Bound::Included(key![lowest]),
             to: Bound::Included(key![highest]),
             reverse: slice.descending,
@@ -160,7 +217,7 @@ impl ThesisStore {
             let bucket = bucket.clustering.first().map_or(0, crate::store::Value::int);
             let scan = Scan {
                 table: &schema::THESIS_INDEX,
-                partition: key![&dataset, &text, bucket],
+                partition: key![dataset, &text, bucket],
                 from: from.clone(),
                 to: to.clone(),
                 reverse: slice.descending,
@@ -170,11 +227,7 @@ impl ThesisStore {
             for row in self.backend.scan(&scan).await? {
                 let indexed: IndexedThesis = decode(&row)?;
                 if let [created_at, id] = row.clustering.as_slice() {
-                    found.push(IndexedRow {
-                        created_at: created_at.int(),
-                        id: id.text().to_owned(),
-                        profile_id: indexed.profile_id,
-                    });
+                    found.push(IndexedRow { created_at: created_at.int(), id: id.text().to_owned(), indexed });
                 }
             }
             if found.len() >= limit {

@@ -17,14 +17,17 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Kind, SequencedEntry, Totals},
+        entry::{DatasetTotals, Entry, Kind, SequencedEntry, Totals},
         event_id::thesis_event_id,
         row::{Profile, Thesis, Token},
     },
     key,
     log::writer::DERIVED,
     store::{Backend as _, Row, Table, schema},
-    tables::{control, theses::ALL_TOKENS},
+    tables::{
+        control,
+        theses::{ALL_AUTHORS, ALL_TOKENS},
+    },
     tests::{faulty::MemoryStore, harness::ids},
 };
 
@@ -40,9 +43,8 @@ const PROJECTED: &[&Table] = &[
     &schema::THESIS,
     &schema::THESIS_INDEX,
     &schema::INDEX_BUCKET,
+    &schema::PROLIFIC_AUTHOR,
     &schema::TOKEN_TOTALS,
-    &schema::TOKEN_AUTHOR,
-    &schema::DERIVED,
 ];
 
 /// Name of the projection of the control log into rows.
@@ -125,7 +127,7 @@ fn shown_row(table: &Table, row: &Row) -> String {
 
 /// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
 fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut salts) = (BTreeSet::new(), BTreeSet::new());
     let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
     let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
     let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
@@ -137,10 +139,12 @@ fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
     }
     for SequencedEntry { seq, entry } in entries {
         assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
+        assert!(entry.salt.len() == Entry::SALT_BYTES && salts.insert(&entry.salt), "no salt of its own: {entry:?}");
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
                 assert_eq!(created.thesis.sequence, Some(*seq), "the place of {}", entry.id);
+                assert_eq!(created.thesis.recorded_at, entry.created_at, "recorded at another time: {entry:?}");
                 assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
                 assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
                 assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
@@ -148,6 +152,7 @@ fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
                 pending.entry(&created.token.id).or_insert(*seq);
             }
             Some(Kind::ThesisDeleted(deleted)) => {
+                assert_eq!(deleted.thesis.removed_at, Some(entry.created_at), "removed at another time: {entry:?}");
                 let before = theses.len();
                 theses.retain(|thesis| thesis.id != deleted.thesis.id);
                 let was_there = theses.len() < before;
@@ -197,17 +202,22 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     }
     let mut stored = BTreeMap::new();
     for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
-        stored.insert(key[1].text().to_owned(), row.body);
+        stored.insert((key[1].text().to_owned(), key[2].text().to_owned()), row.body);
     }
+    let of = |token: &str, author: &str| stored.get(&(token.to_owned(), author.to_owned())).cloned();
     for token in tokens {
         let on = || theses.values().filter(|thesis| thesis.token_id == token);
         let authors: BTreeSet<&str> = on().map(|thesis| thesis.profile_id.as_str()).collect();
-        let totals = Totals::decode(stored[token].clone()).unwrap();
+        let totals = Totals::decode(of(token, ALL_AUTHORS).unwrap()).unwrap();
         let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
         assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
+        for author in authors {
+            let counted = i64::try_from(on().filter(|thesis| thesis.profile_id == author).count()).unwrap();
+            assert_eq!(of(token, author).unwrap(), counted.to_be_bytes()[..], "theses of {author} on {token}");
+        }
     }
     counted_all.theses = i64::try_from(theses.len()).unwrap();
-    let all = stored.get(ALL_TOKENS).map(|body| DatasetTotals::decode(body.clone()).unwrap());
+    let all = of(ALL_TOKENS, ALL_AUTHORS).map(|body| DatasetTotals::decode(body).unwrap());
     let counted = (name.starts_with("project/") && !stored.is_empty()).then_some(counted_all);
     assert_eq!(all, counted, "totals of {name}");
     let mut listed = Vec::new();

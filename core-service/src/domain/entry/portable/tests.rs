@@ -3,8 +3,8 @@ use proptest::{collection::vec, option::of, prelude::*};
 use super::*;
 use crate::domain::{
     entry::{
-        DatasetTotals, ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisVelocity,
-        TokenActivity, TokenObserved, Totals,
+        DatasetTotals, NamedProfile, NamedToken, ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated,
+        ThesisDeleted, ThesisEdited, ThesisVelocity, TokenActivity, TokenObserved, Totals,
     },
     row::{Age, Wallet},
 };
@@ -21,11 +21,9 @@ fn age() -> impl Strategy<Value = Age> {
 fn totals() -> impl Strategy<Value = Totals> {
     let in_dataset = (int(), int(), int());
     let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
-    (int(), int(), int(), of(in_dataset)).prop_map(|(theses, authors, of_author, in_dataset)| Totals {
-        theses,
-        authors,
-        of_author,
-        in_dataset,
+    let counts = (int(), int(), int(), int());
+    (counts, of(in_dataset), any::<bool>()).prop_map(|((theses, authors, of_author, by_author), in_dataset, becomes)| {
+        Totals { theses, authors, of_author, in_dataset, by_author, becomes_prolific: becomes }
     })
 }
 
@@ -86,8 +84,8 @@ fn token() -> BoxedStrategy<Token> {
 
 fn thesis() -> BoxedStrategy<Thesis> {
     let numbers = (of(int()), of(int()), of(int()), int(), int(), int(), int());
-    (any::<[String; 6]>(), numbers, any::<[bool; 2]>(), of(any::<u64>()))
-        .prop_map(|(texts, numbers, homes, sequence)| {
+    (any::<[String; 6]>(), numbers, any::<[bool; 2]>(), of(any::<u64>()), (int(), of(int())))
+        .prop_map(|(texts, numbers, homes, sequence, (recorded_at, removed_at))| {
             let [id, profile_id, token_id, chain, text, upstream_id] = texts;
             let (likes, replies, deleted_at, created_at, updated_at, version, engagement_version) = numbers;
             let [sandbox_profile, sandbox_token] = homes;
@@ -108,9 +106,17 @@ fn thesis() -> BoxedStrategy<Thesis> {
                 engagement_version,
                 upstream_id,
                 sequence,
+                recorded_at,
+                removed_at,
             }
         })
         .boxed()
+}
+
+fn names() -> impl Strategy<Value = (NamedProfile, NamedToken)> {
+    (any::<[String; 2]>(), any::<[String; 4]>()).prop_map(|([profile_id, handle], [id, chain, address, symbol])| {
+        (NamedProfile { id: profile_id, handle }, NamedToken { id, chain, address, symbol })
+    })
 }
 
 fn kind() -> BoxedStrategy<Kind> {
@@ -136,6 +142,11 @@ fn kind() -> BoxedStrategy<Kind> {
     let updated = (profile(), vec(any::<String>(), 0..3), of(any::<String>()));
     let updated =
         updated.prop_map(|(profile, changed, previous_handle)| ProfileUpdated { profile, changed, previous_handle });
+    let edited = (thesis(), names());
+    let edited = edited.prop_map(|(thesis, (profile, token))| ThesisEdited { thesis, profile, token });
+    let deleted = (thesis(), totals(), names());
+    let deleted =
+        deleted.prop_map(|(thesis, totals, (profile, token))| ThesisDeleted { thesis, totals, profile, token });
     let on = (token(), of(any::<String>()));
     let on = on.prop_map(|(token, previous_symbol)| TokenObserved { token, previous_symbol });
     prop_oneof![
@@ -143,10 +154,10 @@ fn kind() -> BoxedStrategy<Kind> {
         activity.prop_map(Kind::TokenActivity).boxed(),
         velocity.prop_map(Kind::ThesisVelocity).boxed(),
         updated.prop_map(Kind::ProfileUpdated).boxed(),
-        changed().prop_map(Kind::ThesisEdited).boxed(),
+        edited.prop_map(Kind::ThesisEdited).boxed(),
         changed().prop_map(Kind::Engagement).boxed(),
         changed().prop_map(Kind::ThesisAwaited).boxed(),
-        (thesis(), totals()).prop_map(|(thesis, totals)| Kind::ThesisDeleted(ThesisDeleted { thesis, totals })).boxed(),
+        deleted.prop_map(Kind::ThesisDeleted).boxed(),
         profile().prop_map(|profile| Kind::ProfileObserved(ProfileObserved { profile })).boxed(),
         on.prop_map(Kind::TokenObserved).boxed(),
     ]
@@ -154,10 +165,11 @@ fn kind() -> BoxedStrategy<Kind> {
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let parts = (any::<String>(), int(), any::<bool>(), kind(), vec(any::<u8>(), 0..3));
-    let known = parts.prop_map(|(id, created_at, test, kind, trace)| {
+    let bytes = || vec(any::<u8>(), 0..3);
+    let parts = (any::<String>(), int(), any::<bool>(), kind(), bytes(), bytes());
+    let known = parts.prop_map(|(id, created_at, test, kind, trace, salt)| {
         let kind = Some(kind);
-        Entry { id, created_at, test, kind, trace }
+        Entry { id, created_at, test, kind, trace, salt }
     });
     prop_oneof![20 => known, 1 => (any::<u64>(), int()).prop_map(|(seq, at)| Entry::filler(seq, at))]
 }

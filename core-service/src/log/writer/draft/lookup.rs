@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use futures::future::try_join_all;
 use thesis_proto::reference::address_form;
 
 use super::Draft;
@@ -103,6 +104,19 @@ impl Draft<'_> {
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
         self.tokens.extend(tokens.into_iter().zip(owned(tokens_found)));
+        self.lookup_authors(counted.into_iter().map(|(_, author)| author).collect()).await
+    }
+
+    /// Reads how many theses the unknown ones of these authors have, once their profiles are read: a new profile has
+    /// none.
+    async fn lookup_authors(&mut self, authors: BTreeSet<String>) -> StoreResult<()> {
+        let unknown = authors.into_iter().filter(|author| self.known.by_author.get(author).is_none());
+        let is_new = |author: &String| matches!(self.profiles.get(author), Some(None));
+        let (new, others): (Vec<String>, Vec<String>) = unknown.partition(is_new);
+        let (name, store) = (self.name, &self.shared.theses);
+        let counts = try_join_all(others.iter().map(|author| store.count_by_author(name, author))).await?;
+        self.by_author.extend(new.into_iter().map(|author| (author, 0)));
+        self.by_author.extend(others.into_iter().zip(counts));
         Ok(())
     }
 }

@@ -127,7 +127,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
     let mut seen = Visible::new();
     let everything = IndexSlice { from: 0, to: 10_000, after: None, descending: false };
     let listed = async |scope: IndexScope| {
-        let rows = store.slice(dataset, &scope, &everything, 100).await.unwrap();
+        let rows = store.slices(dataset, &[scope], &everything, 100).await.unwrap();
         rows.into_iter().map(|row| row.created_at).collect::<Vec<_>>()
     };
     let rows = store.slice(dataset, &IndexScope::All, &everything, 100).await.unwrap();
@@ -179,7 +179,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
             seen.insert(format!("symbol {on} {form}"), (held.first() == Some(&id)).to_string());
         }
         let here = store.slice(dataset, &IndexScope::Token(id.clone()), &everything, 100).await.unwrap();
-        let authors: BTreeSet<&str> = here.iter().map(|row| row.profile_id.as_str()).collect();
+        let authors: BTreeSet<&str> = here.iter().map(|row| row.indexed.profile_id.as_str()).collect();
         let totals = store.totals(&name, &[&id]).await.unwrap().remove(0);
         assert_eq!((totals.theses, totals.authors), (here.len() as i64, authors.len() as i64), "a total is off");
     }

@@ -1,0 +1,71 @@
+//! The index rows that a prolific author's older theses get.
+//!
+//! They are written before all other rows of the entry that makes the author prolific. So whoever finds more theses of
+//! an author than can be filtered also finds all of them in the other indexes. Their version is the number of that
+//! entry: a thesis that is deleted later has a higher one.
+
+use std::collections::BTreeMap;
+
+use super::Projector;
+use crate::{
+    domain::{
+        entry::{Kind, SequencedEntry},
+        row::Thesis,
+    },
+    store::{Change, StoreResult},
+    tables::theses::{IndexedRow, prolific_changes},
+};
+
+impl Projector {
+    /// Collects these rows for all authors whom these entries make prolific.
+    ///
+    /// The stored theses are those before the entries. If other cores have written later ones, one of them has written
+    /// these rows too, and the reads need not be complete.
+    pub(super) async fn changes_of_new_prolific(&self, entries: &[SequencedEntry]) -> StoreResult<Vec<Change>> {
+        let mut found = Vec::new();
+        for (index, SequencedEntry { seq, entry }) in entries.iter().enumerate() {
+            if let Some(Kind::ThesisCreated(created)) = &entry.kind
+                && created.totals.becomes_prolific
+            {
+                let author = created.thesis.profile_id.as_str();
+                let stored = self.theses.by_author(&self.dataset, author).await?;
+                found.push((*seq, theses_before(author, stored, &entries[..index])));
+            }
+        }
+        let mut changes = Vec::new();
+        for (seq, theses) in found {
+            let version = i64::try_from(seq).unwrap_or(i64::MAX);
+            for thesis in theses.values() {
+                let is_new_bucket = |scope: &str, bucket: i64| self.is_new_bucket(scope, bucket);
+                prolific_changes(&self.dataset, thesis, version, is_new_bucket, &mut changes);
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// The fields of an author's theses that their index rows need, by id: the stored theses as these entries change them.
+fn theses_before(author: &str, stored: Vec<IndexedRow>, entries: &[SequencedEntry]) -> BTreeMap<String, Thesis> {
+    let theses = stored.into_iter().map(|row| {
+        let thesis = Thesis {
+            id: row.id.clone(),
+            profile_id: author.to_owned(),
+            token_id: row.indexed.token_id,
+            chain: row.indexed.chain,
+            created_at: row.created_at,
+            ..Thesis::default()
+        };
+        (row.id, thesis)
+    });
+    let mut theses: BTreeMap<String, Thesis> = theses.collect();
+    for SequencedEntry { entry, .. } in entries {
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) if created.thesis.profile_id == author => {
+                theses.insert(created.thesis.id.clone(), created.thesis.clone());
+            }
+            Some(Kind::ThesisDeleted(deleted)) => drop(theses.remove(&deleted.thesis.id)),
+            _ => {}
+        }
+    }
+    theses
+}
