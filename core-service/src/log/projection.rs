@@ -4,10 +4,12 @@
 use std::{
     collections::HashMap,
     hash::{Hash as _, Hasher as _},
+    mem::take,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::Mutex;
 use prost::Message as _;
 use quick_cache::sync::Cache;
 
@@ -16,7 +18,7 @@ use crate::{
     store::{Change, SharedBackend, StoreResult},
     tables::{
         derived,
-        events::event_changes,
+        events::{OpenSegment, event_change},
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
@@ -44,27 +46,35 @@ fn has_deletion(entries: &[SequencedEntry]) -> bool {
 
 pub struct Projector {
     backend: SharedBackend,
+    log: LogStore,
     theses: ThesisStore,
     dataset: String,
     known_buckets: Cache<u64, ()>,
+    /// The scopes of the entries after the last full segment, as far as all rows of these entries are written.
+    segment: Mutex<OpenSegment>,
 }
 
 impl Projector {
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
         let theses = theses.of_writer(&dataset);
-        Self { backend, theses, dataset, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
+        let log = LogStore::new(SharedBackend::clone(&backend));
+        let known_buckets = Cache::new(MAX_KNOWN_BUCKETS);
+        Self { backend, log, theses, dataset, known_buckets, segment: Mutex::default() }
+    }
+
+    /// Returns whether a bucket is not yet known as listed. From then on it is known.
+    fn is_new_bucket(&self, scope: &str, bucket: i64) -> bool {
+        let known = bucket_key(scope, bucket);
+        let is_new = self.known_buckets.get(&known).is_none();
+        self.known_buckets.insert(known, ());
+        is_new
     }
 
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
         let entry = &sequenced.entry;
-        let is_new_bucket = |scope: &str, bucket: i64| {
-            let known = bucket_key(scope, bucket);
-            let is_new = self.known_buckets.get(&known).is_none();
-            self.known_buckets.insert(known, ());
-            is_new
-        };
+        let is_new_bucket = |scope: &str, bucket: i64| self.is_new_bucket(scope, bucket);
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 if created.introduces_profile {
@@ -104,17 +114,31 @@ impl Projector {
             }
             Some(Kind::ThesisVelocity(_)) | None => {}
         }
-        event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
+        changes.extend(event_change(dataset, entry, sequenced.seq));
     }
 
-    /// Collects the row changes of entries in order, and the change of the checkpoint.
-    fn rows(&self, entries: &[SequencedEntry]) -> (Vec<Change>, Option<Change>) {
+    /// Takes the segment of the next entry, with the entries before this one. If the projector has not seen them all,
+    /// they are read from the log. The caller puts the segment back once the rows of its new entries are written. After
+    /// an error it does not, and the log is read the next time.
+    async fn take_segment(&self, next: u64) -> StoreResult<OpenSegment> {
+        let mut segment = take(&mut *self.segment.lock());
+        if segment.upto() + 1 != next {
+            segment = OpenSegment::beginning(next);
+            let missing = self.log.entries(&self.dataset, segment.upto(), next - 1).await?;
+            missing.iter().for_each(|entry| segment.add(entry));
+        }
+        Ok(segment)
+    }
+
+    /// Collects the row changes of entries in order, and adds the entries to the open segment.
+    fn rows(&self, entries: &[SequencedEntry], segment: &mut OpenSegment) -> Vec<Change> {
         let mut changes = Vec::with_capacity(entries.len() * 20);
         for entry in entries {
             self.changes(entry, &mut changes);
+            segment.add(entry);
+            segment.close_if_full(&self.dataset, |scope, bucket| self.is_new_bucket(scope, bucket), &mut changes);
         }
-        let checkpoint = entries.last().map(|last| checkpoint_change(&self.dataset, ROWS, last.seq));
-        (changes, checkpoint)
+        changes
     }
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
@@ -122,7 +146,6 @@ impl Projector {
     /// succeeded. After an error, entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
-        log: &LogStore,
         head: u64,
         batch: BatchId,
         entries: &[SequencedEntry],
@@ -131,7 +154,7 @@ impl Projector {
     ) -> StoreResult<AppendOutcome> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
+            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
             after().await?;
             let appended = appended?;
             if appended == AppendOutcome::Done {
@@ -139,14 +162,17 @@ impl Projector {
             }
             return Ok(appended);
         }
-        let (mut changes, checkpoint) = self.rows(entries);
-        changes.extend(checkpoint);
+        let mut segment = self.take_segment(head + 1).await?;
+        let mut changes = self.rows(entries, &mut segment);
+        changes.push(checkpoint_change(&self.dataset, ROWS, head + entries.len() as u64));
         let append = async |changes| {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
+            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
             Ok((appended == AppendOutcome::Done, appended))
         };
         let appended = self.theses.apply_with(changes, append).await;
-        if !matches!(appended, Ok(AppendOutcome::Done)) {
+        if matches!(appended, Ok(AppendOutcome::Done)) {
+            *self.segment.lock() = segment;
+        } else {
             self.known_buckets.clear();
         }
         appended
@@ -164,6 +190,7 @@ impl Projector {
     /// Skips entries whose rows another core has written.
     pub fn skip_entries(&self, entries: &[SequencedEntry]) {
         entries.iter().for_each(|entry| self.forget_buckets(entry));
+        self.segment.lock().skip(entries);
         if !entries.is_empty() {
             self.theses.forget_recent();
         }
@@ -202,9 +229,13 @@ impl Projector {
 
     /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
-        let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
-        let written = self.write(entries, changes, checkpoint).await;
-        if written.is_err() {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let mut segment = self.take_segment(first.seq).await?;
+        let changes = self.rows(entries, &mut segment);
+        let written = self.write(entries, changes, checkpoint_change(&self.dataset, ROWS, last.seq)).await;
+        if written.is_ok() {
+            *self.segment.lock() = segment;
+        } else {
             self.known_buckets.clear();
         }
         written
