@@ -80,6 +80,9 @@ pub struct HistoryPosition {
     /// The requested lower bound, as the first page resolved it; 0 for none.
     #[prost(int64, tag = "2")]
     pub from: i64,
+    /// The projected position of each dataset at the first page.
+    #[prost(uint64, repeated, tag = "3")]
+    pub projected: Vec<u64>,
 }
 
 #[cfg(test)]

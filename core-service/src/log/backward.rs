@@ -1,7 +1,8 @@
 //! Reads the logs of a view backward, merged: by time, then dataset, then sequence number.
 
-use std::collections::VecDeque;
+use std::{mem::replace, vec};
 
+use bytes::Bytes;
 use thesis_proto::v1;
 
 use crate::{
@@ -13,8 +14,12 @@ use crate::{
     error::Result,
     log::selection::Selection,
     shared::Shared,
+    store::StoreResult,
     tables::{events::SeqRange, log::decode},
 };
+
+/// Maximum number of entries in a page.
+const MAX_PAGE: usize = 500;
 
 /// The part of a dataset's log that is read backward.
 pub struct LogSlice {
@@ -23,6 +28,8 @@ pub struct LogSlice {
     pub before: u64,
     /// Entries above this sequence number.
     pub after: u64,
+    /// A position that the projection of the log has reached.
+    pub projected: u64,
     /// Entries not older than this, in unix milliseconds.
     pub from: i64,
 }
@@ -30,7 +37,13 @@ pub struct LogSlice {
 struct LogCursor {
     slice: LogSlice,
     name: String,
-    buffered: VecDeque<SequencedEntry>,
+    /// The next entry of this log; none if a page must be read first.
+    next: Option<SequencedEntry>,
+    /// The entries behind it, not decoded: perhaps nobody takes them.
+    buffered: vec::IntoIter<(u64, Bytes)>,
+    /// Number of entries in the next page. Each page is twice as long as the one before, so that a read that takes few
+    /// entries is short, and one that takes many needs few pages.
+    page: usize,
     /// True when the store has no entries beyond the buffered ones.
     done: bool,
 }
@@ -39,53 +52,48 @@ pub struct Backward<'a> {
     shared: &'a Shared,
     selection: Selection,
     logs: Vec<LogCursor>,
-    page: usize,
 }
 
-/// For each dataset, the exclusive upper bound of the sequence numbers that are still to be read.
-pub type Positions = Vec<u64>;
-
 impl<'a> Backward<'a> {
-    /// Reads the selected entries of these slices, one page of each at a time.
+    /// Reads the selected entries of these slices, one page of each at a time. `page` is the size of the first.
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
         let cursor = |slice: LogSlice| LogCursor {
             name: slice.dataset.to_string(),
             slice,
-            buffered: VecDeque::new(),
+            next: None,
+            buffered: Vec::new().into_iter(),
+            page,
             done: false,
         };
-        Self { shared, selection, logs: slices.into_iter().map(cursor).collect(), page }
+        Self { shared, selection, logs: slices.into_iter().map(cursor).collect() }
     }
 
     /// Takes the next entry, with the index of its dataset in the view.
     pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
         for log in &mut self.logs {
-            if log.buffered.is_empty() && !log.done {
-                log.fill(self.shared, &self.selection, self.page).await?;
+            if log.next.is_none() && !log.done {
+                log.fill(self.shared, &self.selection).await?;
             }
         }
         let newest = self
             .logs
             .iter()
             .enumerate()
-            .filter_map(|(index, log)| Some((log.buffered.front()?.entry.created_at, &log.slice.dataset, index)))
+            .filter_map(|(index, log)| Some((log.next.as_ref()?.entry.created_at, &log.slice.dataset, index)))
             .max()
             .map(|(_, _, index)| index);
-        Ok(newest.and_then(|index| {
-            let log = &mut self.logs[index];
-            let entry = log.buffered.pop_front()?;
-            log.slice.before = entry.seq;
-            Some((index, entry))
-        }))
+        let Some(index) = newest else { return Ok(None) };
+        Ok(self.logs[index].take()?.map(|entry| (index, entry)))
     }
 
-    /// The read positions: entries at and above these are already taken, or not wanted.
-    pub fn positions(&self) -> Positions {
-        self.logs.iter().map(|log| log.buffered.front().map_or(log.slice.before, |next| next.seq + 1)).collect()
+    /// For each dataset, the exclusive upper bound of the sequence numbers that are still to be read. Entries at and
+    /// above it are already taken, or not wanted.
+    pub fn positions(&self) -> Vec<u64> {
+        self.logs.iter().map(|log| log.next.as_ref().map_or(log.slice.before, |next| next.seq + 1)).collect()
     }
 
     pub fn has_more(&self) -> bool {
-        self.logs.iter().any(|log| !log.done || !log.buffered.is_empty())
+        self.logs.iter().any(|log| !log.done || log.next.is_some())
     }
 
     pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
@@ -94,9 +102,9 @@ impl<'a> Backward<'a> {
 }
 
 impl LogCursor {
-    async fn fill(&mut self, shared: &Shared, selection: &Selection, page: usize) -> Result<()> {
-        let LogSlice { before, after, from, .. } = self.slice;
-        let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(page);
+    async fn fill(&mut self, shared: &Shared, selection: &Selection) -> Result<()> {
+        let LogSlice { before, after, projected, .. } = self.slice;
+        let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(self.page);
         let store = &shared.log;
         let (found, rows) = match selection {
             Selection::All => {
@@ -104,20 +112,39 @@ impl LogCursor {
                 (rows.len(), rows)
             }
             Selection::Scopes(scopes) => {
-                let between = SeqRange { after, before };
+                let between = SeqRange { after, before, projected };
                 let seqs = shared.events.positions(&self.name, scopes, between, true, wanted).await?;
                 (seqs.len(), store.get_many(&self.name, &seqs).await?)
             }
         };
-        self.done = found < page;
-        for (seq, body) in rows {
-            let entry = decode(body)?;
-            if entry.created_at < from {
-                self.done = true;
-                break;
-            }
-            self.buffered.push_back(SequencedEntry { seq, entry });
-        }
+        self.done = found < self.page;
+        self.page = (2 * self.page).min(MAX_PAGE);
+        self.buffered = rows.into_iter();
+        self.advance()?;
         Ok(())
     }
+
+    fn take(&mut self) -> StoreResult<Option<SequencedEntry>> {
+        let taken = self.advance()?;
+        if let Some(taken) = &taken {
+            self.slice.before = taken.seq;
+        }
+        Ok(taken)
+    }
+
+    /// Decodes the entry behind the next one, and returns the next one.
+    fn advance(&mut self) -> StoreResult<Option<SequencedEntry>> {
+        let mut behind = match self.buffered.next() {
+            Some((seq, body)) => Some(SequencedEntry { seq, entry: decode(body)? }),
+            None => None,
+        };
+        if behind.as_ref().is_some_and(|behind| behind.entry.created_at < self.slice.from) {
+            // All further ones are older still.
+            (behind, self.buffered, self.done) = (None, Vec::new().into_iter(), true);
+        }
+        Ok(replace(&mut self.next, behind))
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,7 @@ pub async fn read_forward(
             (log.read(&name, after, upto, PAGE_ENTRIES).await?, after)
         }
         Selection::Scopes(scopes) => {
-            let between = SeqRange { after, before: upto + 1 };
+            let between = SeqRange { after, before: upto + 1, projected: upto };
             let seqs = shared.events.positions(&name, &scopes, between, false, PAGE_ENTRIES).await?;
             let whole = if seqs.len() < PAGE_ENTRIES { upto } else { after };
             (log.get_many(&name, &seqs).await?, whole)

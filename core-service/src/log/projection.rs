@@ -8,10 +8,12 @@ mod tests;
 use std::{
     collections::HashMap,
     hash::{Hash as _, Hasher as _},
+    mem::take,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::Mutex;
 use prost::Message as _;
 use quick_cache::sync::Cache;
 
@@ -23,7 +25,7 @@ use crate::{
     store::{Change, SharedBackend, StoreResult},
     tables::{
         event_positions::position_change,
-        events::event_changes,
+        events::OpenSegment,
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
@@ -51,19 +53,24 @@ fn has_deletion(entries: &[SequencedEntry]) -> bool {
 
 pub struct Projector {
     backend: SharedBackend,
+    log: LogStore,
     theses: ThesisStore,
     dataset: String,
     event_ids: EventIdCipher,
     known_buckets: Cache<u64, ()>,
+    /// The scopes of the entries after the last full segment, as far as all rows of these entries are written.
+    segment: Mutex<OpenSegment>,
 }
 
 impl Projector {
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String, event_ids: EventIdCipher) -> Self {
         let theses = theses.of_writer(&dataset);
-        Self { backend, theses, dataset, event_ids, known_buckets: Cache::new(MAX_KNOWN_BUCKETS) }
+        let log = LogStore::new(SharedBackend::clone(&backend));
+        let known_buckets = Cache::new(MAX_KNOWN_BUCKETS);
+        Self { backend, log, theses, dataset, event_ids, known_buckets, segment: Mutex::default() }
     }
 
-    /// Returns whether a bucket is not yet known as listed. From now on it is.
+    /// Returns whether a bucket is not yet known as listed. From then on it is known.
     fn is_new_bucket(&self, scope: &str, bucket: i64) -> bool {
         let known = bucket_key(scope, bucket);
         let is_new = self.known_buckets.get(&known).is_none();
@@ -121,17 +128,30 @@ impl Projector {
             Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
         }
         changes.extend(position_change(&self.event_ids, dataset, entry, sequenced.seq));
-        event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
     }
 
-    /// Collects the row changes of entries in order, and the change of the checkpoint.
-    fn rows(&self, entries: &[SequencedEntry]) -> (Vec<Change>, Option<Change>) {
+    /// Takes the segment of the next entry, with the entries before this one. If the projector has not seen them all,
+    /// they are read from the log. The caller puts the segment back once the rows of its new entries are written. After
+    /// an error it does not, and the log is read the next time.
+    async fn take_segment(&self, next: u64) -> StoreResult<OpenSegment> {
+        let mut segment = take(&mut *self.segment.lock());
+        if segment.upto() + 1 != next {
+            segment = OpenSegment::beginning(next);
+            let missing = self.log.entries(&self.dataset, segment.upto(), next - 1).await?;
+            missing.iter().for_each(|entry| segment.add(entry));
+        }
+        Ok(segment)
+    }
+
+    /// Collects the row changes of entries in order, and adds the entries to the open segment.
+    fn rows(&self, entries: &[SequencedEntry], segment: &mut OpenSegment) -> Vec<Change> {
         let mut changes = Vec::with_capacity(entries.len() * 20);
         for entry in entries {
             self.changes(entry, &mut changes);
+            segment.add(entry);
+            segment.close_if_full(&self.dataset, |scope, bucket| self.is_new_bucket(scope, bucket), &mut changes);
         }
-        let checkpoint = entries.last().map(|last| checkpoint_change(&self.dataset, ROWS, last.seq));
-        (changes, checkpoint)
+        changes
     }
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
@@ -139,7 +159,6 @@ impl Projector {
     /// succeeded. After an error, entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
-        log: &LogStore,
         head: u64,
         batch: BatchId,
         entries: &[SequencedEntry],
@@ -148,7 +167,7 @@ impl Projector {
     ) -> StoreResult<AppendOutcome> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
+            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
             after().await?;
             let appended = appended?;
             if appended == AppendOutcome::Done {
@@ -156,15 +175,18 @@ impl Projector {
             }
             return Ok(appended);
         }
+        let mut segment = self.take_segment(head + 1).await?;
         let mut changes = self.changes_of_new_prolific(entries).await?;
-        let (rows, checkpoint) = self.rows(entries);
-        changes.extend(rows.into_iter().chain(checkpoint));
+        changes.extend(self.rows(entries, &mut segment));
+        changes.push(checkpoint_change(&self.dataset, ROWS, head + entries.len() as u64));
         let append = async |changes| {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
+            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
             Ok((appended == AppendOutcome::Done, appended))
         };
         let appended = self.theses.apply_with(changes, append).await;
-        if !matches!(appended, Ok(AppendOutcome::Done)) {
+        if matches!(appended, Ok(AppendOutcome::Done)) {
+            *self.segment.lock() = segment;
+        } else {
             self.known_buckets.clear();
         }
         appended
@@ -182,6 +204,7 @@ impl Projector {
     /// Skips entries whose rows another core has written.
     pub fn skip_entries(&self, entries: &[SequencedEntry]) {
         entries.iter().for_each(|entry| self.forget_buckets(entry));
+        self.segment.lock().skip(entries);
         if !entries.is_empty() {
             self.theses.forget_recent();
         }
@@ -221,19 +244,25 @@ impl Projector {
 
     /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
-        let written = self.write(entries).await;
-        if written.is_err() {
+        let Some(first) = entries.first() else { return Ok(()) };
+        let mut segment = self.take_segment(first.seq).await?;
+        let written = self.write(entries, &mut segment).await;
+        if written.is_ok() {
+            *self.segment.lock() = segment;
+        } else {
             self.known_buckets.clear();
         }
         written
     }
 
-    async fn write(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
+    async fn write(&self, entries: &[SequencedEntry], segment: &mut OpenSegment) -> StoreResult<()> {
+        let Some(last) = entries.last() else { return Ok(()) };
+        let checkpoint = checkpoint_change(&self.dataset, ROWS, last.seq);
         let first = self.changes_of_new_prolific(entries).await?;
         if !first.is_empty() {
             self.theses.apply(first).await?;
         }
-        let (mut changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
+        let mut changes = self.rows(entries, segment);
         if has_deletion(entries) {
             self.theses.apply(changes).await?;
             changes = self.removals(entries).await?;

@@ -9,8 +9,8 @@ use crate::{
     domain::list_cursor::{HistoryPosition, list_name},
     error::{Error, Result},
     log::{
-        backward::{Backward, LogSlice, Positions},
-        selection::{Selection, select},
+        backward::{Backward, LogSlice},
+        selection::select,
     },
     service::Core,
     tables::log::decode,
@@ -48,22 +48,24 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     let (floor, positions) = match &message.cursor {
         Some(cursor) => {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);
-            let whole = position.filter(|position| position.before.len() == view.datasets().len());
-            let position = whole.ok_or_else(Error::invalid_cursor)?;
-            (call.later_floor(position.from, after.is_some()), position.before)
+            let HistoryPosition { before, projected, from } = position.ok_or_else(Error::invalid_cursor)?;
+            if [before.len(), projected.len()] != [view.datasets().len(); 2] {
+                return Err(Error::invalid_cursor());
+            }
+            (call.later_floor(from, after.is_some()), before.into_iter().zip(projected).collect::<Vec<_>>())
         }
         None => (call.history_floor(after)?, first_positions(core, call, before).await?),
     };
-    let slices = view.datasets().iter().zip(positions).map(|(dataset, before)| LogSlice {
+    let projected: Vec<u64> = positions.iter().map(|(_, projected)| *projected).collect();
+    let slices = view.datasets().iter().zip(positions).map(|(dataset, (before, projected))| LogSlice {
         dataset: dataset.clone(),
         before,
         after: 0,
+        projected,
         from: floor.bound_for(dataset),
     });
     let selection = select(&core.shared, view, &filter).await?;
-    // Most events in an index match, while perhaps few of a whole log do.
-    let page = if selection == Selection::All { limit.max(50) * 2 } else { limit + 1 };
-    let mut reader = Backward::new(&core.shared, selection, slices.collect(), page);
+    let mut reader = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
     let mut data = Vec::new();
     for _ in 0..MAX_LOOKED_AT {
         if data.len() == limit {
@@ -77,7 +79,7 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     }
     let next_cursor = reader.has_more().then(|| {
         let from = after.map_or(0, |_| floor.carried());
-        let position = HistoryPosition { before: reader.positions(), from };
+        let position = HistoryPosition { before: reader.positions(), projected, from };
         signer.sign(&name, &position)
     });
     Ok(v1::ListEventsResponse { data, has_more: next_cursor.is_some(), next_cursor })
@@ -95,15 +97,16 @@ fn name(core: &Core, call: &Call, message: &v1::ListEventsRequest, window: [Opti
     list_name(&["events", &logs, &filter, &after, &before])
 }
 
-/// Finds the position of each dataset below which a first page starts.
-async fn first_positions(core: &Core, call: &Call, before: Option<i64>) -> Result<Positions> {
+/// Finds the position of each dataset below which a first page starts, and its projected position.
+async fn first_positions(core: &Core, call: &Call, before: Option<i64>) -> Result<Vec<(u64, u64)>> {
     let mut positions = Vec::new();
     for dataset in call.caller.view.datasets() {
-        let head = core.datasets.refresh(dataset).await?;
-        positions.push(match before {
-            Some(at) if at < call.now_ms => first_after(core, &dataset.to_string(), head, at).await?,
-            _ => head + 1,
-        });
+        let projected = core.datasets.refresh(dataset).await?;
+        let below = match before {
+            Some(at) if at < call.now_ms => first_after(core, &dataset.to_string(), projected, at).await?,
+            _ => projected + 1,
+        };
+        positions.push((below, projected));
     }
     Ok(positions)
 }

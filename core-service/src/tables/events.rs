@@ -1,5 +1,10 @@
 //! The positions of events in a log: by token, by handle, by chain, and of the rare type. The cost of a read depends
 //! only on the events that it finds, not on the length of the log.
+//!
+//! The index has a row for each scope and segment of the log. A segment that the log has not filled yet has no rows:
+//! its events are found in the log itself.
+
+mod segments;
 
 use std::ops::Bound;
 
@@ -10,6 +15,7 @@ use thesis_proto::{
     v1::EventType,
 };
 
+use self::segments::{bucket_of, last_filled, positions_of_row, segment_of};
 use crate::{
     domain::{
         entry::{Entry, Kind},
@@ -17,10 +23,11 @@ use crate::{
     },
     key,
     store::{Change, Consistency, Scan, SharedBackend, StoreResult, Value, schema},
+    tables::log::LogStore,
 };
 
-/// Sequence numbers of one bucket.
-const BUCKET: u64 = 250_000;
+pub use self::segments::OpenSegment;
+
 /// Number of scopes that are read concurrently.
 const CONCURRENT_READS: usize = 8;
 
@@ -67,26 +74,6 @@ fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Changes that let readers find an event in its scopes. An entry that is no event has none.
-/// `is_new_bucket` returns whether a bucket is not yet known as listed.
-pub fn event_changes(
-    dataset: &str,
-    entry: &Entry,
-    seq: u64,
-    is_new_bucket: impl Fn(&str, i64) -> bool,
-    changes: &mut Vec<Change>,
-) {
-    let bucket = int(seq / BUCKET);
-    let put = |table, key| Change { table, key, version: int(seq), body: Some(Bytes::new()), ttl: None };
-    for scope in EventScope::of(entry) {
-        let scope = scope.text();
-        if is_new_bucket(&scope, bucket) {
-            changes.push(put(&schema::INDEX_BUCKET, key![dataset, &scope, bucket]));
-        }
-        changes.push(put(&schema::EVENT_INDEX, key![dataset, scope, bucket, int(seq)]));
-    }
-}
-
 /// The change that stores that a token has had a symbol: events show the symbol of their time.
 pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
     let key = key![dataset, symbol_form(&token.symbol), &token.id];
@@ -99,16 +86,25 @@ pub struct SeqRange {
     pub after: u64,
     /// Exclusive upper bound.
     pub before: u64,
+    /// A position that the projection of the log has reached: the index has each segment that ends up to there.
+    pub projected: u64,
+}
+
+impl SeqRange {
+    fn is_empty(&self) -> bool {
+        self.before <= self.after.saturating_add(1)
+    }
 }
 
 #[derive(Clone)]
 pub struct EventIndex {
     backend: SharedBackend,
+    log: LogStore,
 }
 
 impl EventIndex {
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend }
+        Self { log: LogStore::new(SharedBackend::clone(&backend)), backend }
     }
 
     /// Finds the tokens that have or had a symbol.
@@ -126,8 +122,50 @@ impl EventIndex {
         newest_first: bool,
         limit: usize,
     ) -> StoreResult<Vec<u64>> {
+        let filled = last_filled(between.projected);
+        let indexed = SeqRange { before: between.before.min(filled + 1), ..between };
+        let behind = SeqRange { after: between.after.max(filled), ..between };
+        let mut found = if newest_first {
+            let mut found = self.logged(dataset, scopes, behind).await?;
+            found.reverse();
+            found
+        } else {
+            self.indexed(dataset, scopes, indexed, false, limit).await?
+        };
+        let left = limit.saturating_sub(found.len());
+        if left > 0 {
+            let rest = if newest_first {
+                self.indexed(dataset, scopes, indexed, true, left).await?
+            } else {
+                self.logged(dataset, scopes, behind).await?
+            };
+            found.extend(rest);
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment.
+    async fn logged(&self, dataset: &str, scopes: &[EventScope], between: SeqRange) -> StoreResult<Vec<u64>> {
+        if between.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut entries = self.log.entries(dataset, between.after, between.before - 1).await?;
+        entries.retain(|sequenced| EventScope::of(&sequenced.entry).iter().any(|scope| scopes.contains(scope)));
+        Ok(entries.iter().map(|sequenced| sequenced.seq).collect())
+    }
+
+    /// Finds the sequence numbers in the index.
+    async fn indexed(
+        &self,
+        dataset: &str,
+        scopes: &[EventScope],
+        between: SeqRange,
+        newest_first: bool,
+        limit: usize,
+    ) -> StoreResult<Vec<u64>> {
         let reads =
-            scopes.iter().map(|scope| self.positions_in_scope(dataset, scope.text(), between, newest_first, limit));
+            scopes.iter().map(|scope| self.indexed_in_scope(dataset, scope.text(), between, newest_first, limit));
         let found: Vec<Vec<u64>> =
             stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
         let mut positions = found.concat();
@@ -140,7 +178,7 @@ impl EventIndex {
         Ok(positions)
     }
 
-    async fn positions_in_scope(
+    async fn indexed_in_scope(
         &self,
         dataset: &str,
         scope: String,
@@ -148,34 +186,40 @@ impl EventIndex {
         newest_first: bool,
         limit: usize,
     ) -> StoreResult<Vec<u64>> {
-        if between.before <= between.after.saturating_add(1) {
+        if between.is_empty() {
             return Ok(Vec::new());
         }
-        let (lowest, highest) = ((between.after + 1) / BUCKET, (between.before - 1) / BUCKET);
+        let (lowest, highest) = (segment_of(between.after + 1), segment_of(between.before - 1));
         let buckets = Scan {
             table: &schema::INDEX_BUCKET,
             partition: key![dataset, &scope],
-            from: Bound::Included(key![int(lowest)]),
-            to: Bound::Included(key![int(highest)]),
+            from: Bound::Included(key![bucket_of(lowest)]),
+            to: Bound::Included(key![bucket_of(highest)]),
             reverse: newest_first,
             limit: usize::MAX,
             consistency: Consistency::Quorum,
         };
-        let mut found = Vec::new();
+        let mut found: Vec<u64> = Vec::new();
         for bucket in self.backend.scan(&buckets).await? {
             let scan = Scan {
                 table: &schema::EVENT_INDEX,
                 partition: key![dataset, &scope, bucket.clustering.first().map_or(0, Value::int)],
-                from: Bound::Excluded(key![int(between.after)]),
-                to: Bound::Excluded(key![int(between.before)]),
+                from: Bound::Included(key![int(lowest)]),
+                to: Bound::Included(key![int(highest)]),
                 reverse: newest_first,
-                limit: limit - found.len(),
+                // A row has an event at least, but those of the first row may all be outside of the range.
+                limit: limit - found.len() + 1,
                 consistency: Consistency::Quorum,
             };
-            let rows = self.backend.scan(&scan).await?;
-            found.extend(rows.iter().filter_map(|row| Some(row.clustering.first()?.int().unsigned_abs())));
-            if found.len() >= limit {
-                break;
+            for row in self.backend.scan(&scan).await? {
+                let start = found.len();
+                found.extend(positions_of_row(&row).filter(|seq| *seq > between.after && *seq < between.before));
+                if newest_first {
+                    found[start..].reverse();
+                }
+                if found.len() >= limit {
+                    return Ok(found);
+                }
             }
         }
         Ok(found)

@@ -5,11 +5,11 @@
 
 use std::{collections::HashMap, ops::Bound};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use prost::Message as _;
 
 use crate::{
-    domain::entry::Entry,
+    domain::entry::{Entry, SequencedEntry},
     key,
     store::{
         Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
@@ -74,11 +74,12 @@ fn seq_of(row: &Row) -> u64 {
     row.clustering.first().and_then(|value| u64::try_from(value.int()).ok()).unwrap_or_default()
 }
 
-fn payload(row: &Row) -> StoreResult<Bytes> {
+fn payload(mut row: Row) -> StoreResult<Bytes> {
     if row.body.len() < BATCH_ID_BYTES {
-        return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(row))));
+        return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(&row))));
     }
-    Ok(row.body.slice(BATCH_ID_BYTES..))
+    row.body.advance(BATCH_ID_BYTES);
+    Ok(row.body)
 }
 
 /// Reads an entry's stored form. One of a kind that only a newer version knows is an error.
@@ -154,8 +155,8 @@ impl LogStore {
                 rows = self.slice(log, from, to, false, wanted, Consistency::Serial).await?;
             }
             let before = entries.len();
-            for (row, seq) in rows.iter().zip(from..) {
-                if seq_of(row) != seq {
+            for (row, seq) in rows.into_iter().zip(from..) {
+                if seq_of(&row) != seq {
                     break;
                 }
                 entries.push((seq, payload(row)?));
@@ -167,6 +168,16 @@ impl LogStore {
         Ok(entries)
     }
 
+    /// Reads every entry after `after` up to `upto`, which the log is known to have reached.
+    pub async fn entries(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<SequencedEntry>> {
+        let wanted = usize::try_from(upto.saturating_sub(after)).unwrap_or(usize::MAX);
+        let rows = self.read(log, after, upto, wanted).await?;
+        if rows.len() < wanted {
+            return Err(StoreError::Unavailable(format!("log {log} could not be read up to {upto}")));
+        }
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+    }
+
     /// Reads entries before `before`, newest first.
     pub async fn read_back(&self, log: &str, before: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries = Vec::new();
@@ -174,8 +185,8 @@ impl LogStore {
         while to > 0 && entries.len() < limit {
             let from = bucket_of(to) * BUCKET + 1;
             let rows = self.slice(log, from, to, true, limit - entries.len(), Consistency::Quorum).await?;
-            for row in &rows {
-                entries.push((seq_of(row), payload(row)?));
+            for row in rows {
+                entries.push((seq_of(&row), payload(row)?));
             }
             to = from - 1;
         }
@@ -186,7 +197,7 @@ impl LogStore {
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
-        row.as_ref().map(payload).transpose()
+        row.map(payload).transpose()
     }
 
     /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
@@ -201,7 +212,7 @@ impl LogStore {
         }
         let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
         let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
-        let found = seqs.iter().zip(&rows).filter_map(|(seq, row)| Some((*seq, row.as_ref()?)));
+        let found = seqs.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?)));
         found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
     }
 

@@ -151,8 +151,7 @@ impl Writer {
         // If this core was suspended during the append, another one may have removed its mark.
         let unfinished_mark = &mut self.unfinished_mark;
         let after = async || unfinished_mark.set().await;
-        let appended =
-            self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
+        let appended = self.projector.append(self.head, batch, &entries, mark.as_ref(), after).await?;
         if appended == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;

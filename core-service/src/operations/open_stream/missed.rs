@@ -63,7 +63,7 @@ impl MissedEvents<'_> {
                     (missed > 0).then_some(after + 1)
                 }
                 Selection::Scopes(scopes) => {
-                    let between = SeqRange { after, before: live + 1 };
+                    let between = SeqRange { after, before: live + 1, projected: live };
                     let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
                     if found.len() > left {
                         return Ok(false);
@@ -148,6 +148,7 @@ impl MissedEvents<'_> {
             dataset: dataset.clone(),
             before: self.live[index] + 1,
             after: after[index],
+            projected: self.live[index],
             from: i64::MIN,
         });
         Backward::new(&self.core.shared, selection, slices.collect(), PAGE)

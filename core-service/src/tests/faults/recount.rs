@@ -34,6 +34,7 @@ use crate::{
 /// The tables that follow from the logs of datasets.
 const PROJECTED: &[&Table] = &[
     &schema::EVENT,
+    &schema::EVENT_INDEX,
     &schema::PROFILE,
     &schema::UPSTREAM_REF,
     &schema::HANDLE_CLAIMS,

@@ -132,7 +132,9 @@ pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec
         let backend: SharedBackend = again.clone();
         let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
         let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone(), event_id_cipher());
-        projector.project(&entries[usize::try_from(done).unwrap()..]).await.unwrap();
+        let (written, new) = entries.split_at(usize::try_from(done).unwrap());
+        projector.skip_entries(written);
+        projector.project(new).await.unwrap();
         all.push((Dataset::parse(name).unwrap(), entries));
     }
     all
