@@ -9,7 +9,7 @@
 //!    for the message in `proto/views.json`.
 //! 2. Here: a [`Kind`] with the next tag, also in the `tags` of [`Entry::kind`], and its rows in `portable.rs`.
 //! 3. `convert/entry.rs`: type, data, and `derived` if nobody observed it. `tables/events.rs`: `EventScope::of`.
-//!    `log/projection.rs` and `search/writer.rs`: the rows that it changes.
+//!    `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it changes.
 //! 4. The part that adds it: `log/derive.rs`, or `log/writer/observe.rs` with `draft.rs`.
 //! 5. `rest-edge`: its sentence in `openapi/webhooks.rs`, `examples/event_NAME.json` with its name in
 //!    `openapi/examples.rs`, the number of `types` in `stream/message.rs`. The console: `workspace/events/row.rs` and
