@@ -34,8 +34,8 @@ use crate::{
     },
 };
 
-/// Name of the projection into rows.
-pub const ROWS: &str = "rows";
+pub use crate::tables::log::ROWS;
+
 /// Maximum number of buckets remembered as listed. A forgotten bucket costs another write.
 const MAX_KNOWN_BUCKETS: usize = 65_536;
 /// Number of buckets checked concurrently for being empty after a deletion.

@@ -73,7 +73,8 @@ pub async fn create_test_thesis(
         let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
             return Err(Error::internal("the log answered with another entry"));
         };
-        let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
+        let (reader, thesis) = (core.shared.theses.direct_reader(), Arc::new(created.thesis));
+        let thesis = with_references(&reader, &[(dataset, thesis)]).await?.pop();
         Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis, event }) })
     };
     core.idempotency.once(call, &message, perform).await

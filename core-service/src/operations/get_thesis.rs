@@ -12,11 +12,12 @@ use crate::{
 pub async fn get_thesis(core: &Core, call: &Call, message: v1::GetThesisRequest) -> Result<v1::GetThesisResponse> {
     call.charge().await?;
     let id = &message.id;
-    let found = core.shared.theses.thesis(&call.caller.view, id).await?;
+    let reader = core.shared.theses.reader(&call.caller.view).await?;
+    let found = reader.thesis(&call.caller.view, id).await?;
     let found = found.filter(|(_, thesis)| thesis.deleted_at.is_none());
     let found = found.ok_or_else(|| missing(ErrorCode::ThesisNotFound, id))?;
     call.demand_in_history(&found.0, found.1.created_at)?;
-    let thesis = with_references(&core.shared.theses, &[found]).await?.pop();
+    let thesis = with_references(&reader, &[found]).await?.pop();
     let thesis = thesis.ok_or_else(|| Error::internal(format!("thesis {id} lacks its author or token")))?;
     Ok(v1::GetThesisResponse { thesis: Some(thesis) })
 }

@@ -12,9 +12,9 @@ use crate::{
     access::gate::Call,
     convert,
     domain::{derivation::HourCounts, window::DAY_MS},
-    error::Result,
+    error::{Error, Result},
     service::Core,
-    tables::index_scope::IndexScope,
+    tables::{index_scope::IndexScope, theses::RowReader},
 };
 
 pub async fn get_token_activity(
@@ -29,7 +29,8 @@ pub async fn get_token_activity(
     call.charge().await?;
     let (_, token) = refresh::find_token(core, call, &reference).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
-    let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
+    let reader = async { Ok::<_, Error>(shared.theses.reader(view).await?) };
+    let (day, reader) = tokio::try_join!(core.datasets.counts(view, &token.id, at, DAY_MS), reader)?;
     let bucket = |hour: &HourCounts| v1::TimelineBucket {
         bucket_start: Some(from_millis(hour.start)),
         theses: hour.theses,
@@ -42,14 +43,20 @@ pub async fn get_token_activity(
         unique_authors_24h: day.authors_24h,
         last_activity_at: shared.theses.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
         timeline: day.timeline.iter().map(bucket).collect(),
-        recent_theses: recent_theses(core, call, &token.id, recent).await?,
+        recent_theses: recent_theses(core, call, &reader, &token.id, recent).await?,
         livemode: view.livemode(),
         computed_at: Some(from_millis(at)),
     };
     Ok(v1::GetTokenActivityResponse { activity: Some(activity) })
 }
 
-async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
+async fn recent_theses(
+    core: &Core,
+    call: &Call,
+    reader: &RowReader<'_>,
+    token: &str,
+    limit: usize,
+) -> Result<Vec<v1::Thesis>> {
     let scopes = vec![IndexScope::Token(token.to_owned())];
     let slices = Slices { scopes, floor: call.history_floor(None)?, to: i64::MAX / 2, descending: true };
     let (mut found, mut after) = (Vec::new(), None);
@@ -59,9 +66,9 @@ async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> R
         after = rows.last().map(|last| (last.created_at, last.id.clone()));
         let is_end = rows.len() < missing;
         let rows = rows.into_iter().map(|row| (row.dataset, row.id));
-        found.extend(still_there(&core.shared.theses, rows).await?);
+        found.extend(still_there(reader, rows).await?);
         if is_end || found.len() == limit {
-            return Ok(with_references(&core.shared.theses, &found).await?);
+            return Ok(with_references(reader, &found).await?);
         }
     }
 }

@@ -49,7 +49,9 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
         None => call.history_floor(explicit)?,
     };
     let to = before.unwrap_or(i64::MAX);
-    let Some(mut rows) = rows(core, call, &message, floor, to, position, limit + 1).await? else {
+    let reader = async { Ok::<_, Error>(core.shared.theses.reader(&call.caller.view).await?) };
+    let (rows, reader) = tokio::try_join!(rows(core, call, &message, floor, to, position, limit + 1), reader)?;
+    let Some(mut rows) = rows else {
         return Ok(v1::ListThesesResponse::default());
     };
     let has_more = rows.len() > limit;
@@ -59,8 +61,8 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
         signer.sign(&name, &TimePosition { created_at, id, from, likes: last.likes })
     });
     let rows = rows.into_iter().map(|row| (row.dataset, row.id));
-    let found = still_there(&core.shared.theses, rows).await?;
-    Ok(v1::ListThesesResponse { data: with_references(&core.shared.theses, &found).await?, next_cursor, has_more })
+    let found = still_there(&reader, rows).await?;
+    Ok(v1::ListThesesResponse { data: with_references(&reader, &found).await?, next_cursor, has_more })
 }
 
 /// Names a list, the same for all its pages and page sizes.

@@ -101,10 +101,14 @@ pub async fn profile(
 pub async fn token(core: &Core, call: &Call, reference: &TokenReference) -> Result<Option<(Dataset, Arc<Token>)>> {
     let view = &call.caller.view;
     let mut ids = token_ids(&core.shared, view, reference).await?;
+    if ids.is_empty() {
+        return Ok(None);
+    }
     ids.truncate(MAX_TOKENS);
+    let reader = core.shared.theses.reader(view).await?;
     let mut found = Vec::new();
     for id in &ids {
-        found.extend(core.shared.theses.token(view, id).await?);
+        found.extend(reader.token(view, id).await?);
     }
     if found.len() < 2 {
         return Ok(found.pop());

@@ -22,6 +22,7 @@ use crate::{
         run::{run_in_turn, wait_until_complete, with_timeout},
     },
     service::Core,
+    tables::theses::RowReader,
 };
 
 /// Inclusive bounds, in unix milliseconds.
@@ -75,21 +76,21 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     let order = if message.sort() == SearchSort::CreatedAtDesc { Order::Newest } else { Order::Relevance };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
-    let (theses, profiles, tokens) =
-        run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-            let find = |kind, order, limit| index.find(kind, &searched, &parsed, &narrow, order, limit);
-            // Twice the limit, since some rows may be deleted by now.
-            let theses = find(Kind::Thesis, order, 2 * limits[0])?;
-            let profiles = find(Kind::Profile, Order::Relevance, limits[1])?;
-            let tokens = find(Kind::Token, Order::Relevance, limits[2])?;
-            Ok((theses, profiles, tokens))
-        })
-        .await?;
+    let searching = run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
+        let find = |kind, order, limit| index.find(kind, &searched, &parsed, &narrow, order, limit);
+        // Twice the limit, since some rows may be deleted by now.
+        let theses = find(Kind::Thesis, order, 2 * limits[0])?;
+        let profiles = find(Kind::Profile, Order::Relevance, limits[1])?;
+        let tokens = find(Kind::Token, Order::Relevance, limits[2])?;
+        Ok((theses, profiles, tokens))
+    });
+    let reader = async { Ok::<_, Error>(core.shared.theses.reader(view).await?) };
+    let ((theses, profiles, tokens), reader) = tokio::try_join!(searching, reader)?;
     let result = v1::SearchResult {
         query: message.q,
-        theses: shown_theses(core, theses, limit).await?,
-        profiles: shown_profiles(core, call, &profiles).await?,
-        tokens: shown_tokens(core, call, &tokens).await?,
+        theses: shown_theses(&reader, theses, limit).await?,
+        profiles: shown_profiles(&reader, call, &profiles).await?,
+        tokens: shown_tokens(core, call, &reader, &tokens).await?,
         livemode: view.livemode(),
     };
     Ok(v1::SearchResponse { result: Some(result) })
@@ -118,23 +119,28 @@ fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
     found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
 }
 
-async fn shown_theses(core: &Core, found: Vec<(Dataset, String)>, limit: usize) -> Result<Vec<v1::Thesis>> {
-    let mut there = still_there(&core.shared.theses, found).await?;
+async fn shown_theses(reader: &RowReader<'_>, found: Vec<(Dataset, String)>, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let mut there = still_there(reader, found).await?;
     there.truncate(limit);
-    Ok(with_references(&core.shared.theses, &there).await?)
+    Ok(with_references(reader, &there).await?)
 }
 
-async fn shown_profiles(core: &Core, call: &Call, found: &[(Dataset, String)]) -> Result<Vec<v1::Profile>> {
+async fn shown_profiles(reader: &RowReader<'_>, call: &Call, found: &[(Dataset, String)]) -> Result<Vec<v1::Profile>> {
     let with_wallet = call.shows_wallets();
-    let rows = core.shared.theses.profiles(&keys(found)).await?;
+    let rows = reader.profiles(&keys(found)).await?;
     let shown = |((dataset, _), row): (&(Dataset, String), Option<_>)| -> Option<v1::Profile> {
         Some(convert::row::profile(dataset, row.as_deref()?, with_wallet))
     };
     Ok(found.iter().zip(rows).filter_map(shown).collect())
 }
 
-async fn shown_tokens(core: &Core, call: &Call, found: &[(Dataset, String)]) -> Result<Vec<v1::Token>> {
-    let rows = core.shared.theses.tokens(&keys(found)).await?;
+async fn shown_tokens(
+    core: &Core,
+    call: &Call,
+    reader: &RowReader<'_>,
+    found: &[(Dataset, String)],
+) -> Result<Vec<v1::Token>> {
+    let rows = reader.tokens(&keys(found)).await?;
     let there = found.iter().zip(rows).filter_map(|((dataset, _), row)| Some((dataset, row?)));
     try_join_all(there.map(|(dataset, token)| async move { counted(core, call, dataset, &token).await })).await
 }

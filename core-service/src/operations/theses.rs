@@ -17,18 +17,18 @@ use crate::{
     store::StoreResult,
     tables::{
         index_scope::IndexScope,
-        theses::{IndexSlice, ThesisStore},
+        theses::{IndexSlice, RowReader},
     },
 };
 
 /// Reads the theses of index rows that still exist. Some may have been deleted in between.
 pub(super) async fn still_there(
-    store: &ThesisStore,
+    reader: &RowReader<'_>,
     rows: impl IntoIterator<Item = (Dataset, String)>,
 ) -> StoreResult<Vec<(Dataset, Arc<Thesis>)>> {
     let rows: Vec<(Dataset, String)> = rows.into_iter().collect();
     let keys: Vec<(String, &str)> = rows.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect();
-    let theses = store.theses(&keys).await?;
+    let theses = reader.theses(&keys).await?;
     let found = rows.iter().zip(theses).filter_map(|((dataset, _), thesis)| Some((dataset.clone(), thesis?)));
     Ok(found.filter(|(_, thesis)| thesis.deleted_at.is_none() && !thesis.is_awaited()).collect())
 }
@@ -75,7 +75,7 @@ pub(super) async fn by_time(
 
 /// Gives each thesis its author and token.
 pub(super) async fn with_references(
-    store: &ThesisStore,
+    reader: &RowReader<'_>,
     theses: &[(Dataset, Arc<Thesis>)],
 ) -> StoreResult<Vec<v1::Thesis>> {
     let home = |dataset: &Dataset, shared: bool| if shared { Dataset::Sandbox } else { dataset.clone() }.to_string();
@@ -85,12 +85,13 @@ pub(super) async fn with_references(
         profiles.entry(&thesis.profile_id).or_insert_with(|| (home(dataset, thesis.sandbox_profile), None));
         tokens.entry(&thesis.token_id).or_insert_with(|| (home(dataset, thesis.sandbox_token), None));
     }
-    let keys: Vec<(String, &str)> = profiles.iter().map(|(id, (dataset, _))| (dataset.clone(), *id)).collect();
-    for (slot, row) in profiles.values_mut().zip(store.profiles(&keys).await?) {
+    let profile_keys: Vec<(String, &str)> = profiles.iter().map(|(id, (home, _))| (home.clone(), *id)).collect();
+    let token_keys: Vec<(String, &str)> = tokens.iter().map(|(id, (home, _))| (home.clone(), *id)).collect();
+    let (authors, of_tokens) = tokio::try_join!(reader.profiles(&profile_keys), reader.tokens(&token_keys))?;
+    for (slot, row) in profiles.values_mut().zip(authors) {
         slot.1 = row;
     }
-    let keys: Vec<(String, &str)> = tokens.iter().map(|(id, (dataset, _))| (dataset.clone(), *id)).collect();
-    for (slot, row) in tokens.values_mut().zip(store.tokens(&keys).await?) {
+    for (slot, row) in tokens.values_mut().zip(of_tokens) {
         slot.1 = row;
     }
     Ok(theses

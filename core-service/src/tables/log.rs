@@ -17,6 +17,8 @@ use crate::{
     },
 };
 
+/// Name of the projection of a dataset's log into rows.
+pub const ROWS: &str = "rows";
 /// Sequence numbers in one bucket.
 const BUCKET: u64 = 10_000;
 /// Sequence number of a bucket's head row.

@@ -1,20 +1,57 @@
-//! A cache of decoded rows, where this process is the only writer. A write removes its rows. Rows that were read during
-//! a write are not cached.
+//! A cache of decoded rows.
+//!
+//! Where this process is the only writer, a write removes its rows, and rows that were read during a write are not
+//! cached. So a cached row is always right. On a cluster a cached row is right up to a position of its log, and
+//! `theses/followed.rs` moves that position before a request reads from the cache.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-use quick_cache::sync::Cache;
+use quick_cache::{Weighter, sync::Cache};
 
 use crate::{
     domain::row::{Profile, Thesis, Token},
-    store::{Table, schema},
+    store::{Change, Table, schema},
 };
 
-/// A row with its dataset, by id.
-type Rows<M> = Cache<String, (Arc<str>, Arc<M>)>;
+/// Maximum size in bytes of all cached rows of a type; together 64 MiB.
+const MAX_THESES_BYTES: u64 = 44 << 20;
+const MAX_PROFILES_BYTES: u64 = 14 << 20;
+const MAX_TOKENS_BYTES: u64 = 6 << 20;
+/// Typical size in bytes of a cached row.
+const TYPICAL_ROW_BYTES: u64 = 1_024;
+/// Approximate size in bytes of a cache entry without its row: its key, its place in the cache, and allocations.
+const ENTRY_BYTES: usize = 160;
+
+#[derive(Clone)]
+pub(super) struct CacheEntry<M> {
+    /// The dataset of the row.
+    dataset: Arc<str>,
+    /// The version of the row's last write.
+    version: i64,
+    /// Approximate size of the row in memory.
+    bytes: usize,
+    row: Arc<M>,
+}
+
+#[derive(Clone)]
+pub(super) struct BySize;
+
+impl<M> Weighter<String, CacheEntry<M>> for BySize {
+    fn weight(&self, id: &String, entry: &CacheEntry<M>) -> u64 {
+        (ENTRY_BYTES + id.len() + entry.bytes) as u64
+    }
+}
+
+/// Rows of one type, by id.
+type Rows<M> = Cache<String, CacheEntry<M>, BySize>;
+
+fn rows<M: Clone>(max_bytes: u64) -> Rows<M> {
+    let expected = usize::try_from(max_bytes / TYPICAL_ROW_BYTES).unwrap_or_default();
+    Cache::with_weighter(expected, max_bytes, BySize)
+}
 
 /// The rows that responses contain.
 pub(super) struct RowCache {
@@ -27,7 +64,7 @@ pub(super) struct RowCache {
     tokens: Rows<Token>,
 }
 
-pub(super) trait CachedRow: prost::Message + Default + Sized + 'static {
+pub(super) trait CachedRow: prost::Message + Default + Clone + Sized + 'static {
     const TABLE: &'static Table;
     fn rows(cache: &RowCache) -> &Rows<Self>;
 }
@@ -54,22 +91,55 @@ impl CachedRow for Token {
 }
 
 impl Default for RowCache {
-    /// A cache that takes some tens of megabytes when full.
     fn default() -> Self {
         Self {
             epoch: AtomicU64::new(0),
             writers: AtomicU64::new(0),
-            theses: Cache::new(50_000),
-            profiles: Cache::new(20_000),
-            tokens: Cache::new(10_000),
+            theses: rows(MAX_THESES_BYTES),
+            profiles: rows(MAX_PROFILES_BYTES),
+            tokens: rows(MAX_TOKENS_BYTES),
         }
     }
 }
 
 impl RowCache {
     pub(super) fn get<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
-        let (home, row) = M::rows(self).get(id)?;
-        (*home == *dataset).then_some(row)
+        let entry = M::rows(self).get(id)?;
+        (*entry.dataset == *dataset).then_some(entry.row)
+    }
+
+    /// Caches a row, unless a newer one is cached.
+    pub(super) fn put<M: CachedRow>(&self, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
+        if M::rows(self).peek(id).is_none_or(|cached| cached.version <= version) {
+            let bytes = size_of::<M>() + row.encoded_len();
+            let entry = CacheEntry { dataset: Arc::clone(dataset), version, bytes, row: Arc::clone(row) };
+            M::rows(self).insert(id.to_owned(), entry);
+        }
+    }
+
+    /// Caches the row that a change has written, unless it belongs to another table.
+    pub(super) fn put_change(&self, dataset: &Arc<str>, change: &Change) {
+        match change.table.name {
+            "thesis" => self.put_body::<Thesis>(dataset, change),
+            "profile" => self.put_body::<Profile>(dataset, change),
+            "token" => self.put_body::<Token>(dataset, change),
+            _ => {}
+        }
+    }
+
+    fn put_body<M: CachedRow>(&self, dataset: &Arc<str>, change: &Change) {
+        let (Some(id), Some(body)) = (change.key.last(), &change.body) else { return };
+        match M::decode(body.clone()) {
+            Ok(row) => self.put(dataset, id.text(), change.version, &Arc::new(row)),
+            Err(_) => drop(M::rows(self).remove(id.text())),
+        }
+    }
+
+    /// Removes all rows of a dataset.
+    pub(super) fn forget(&self, dataset: &str) {
+        self.theses.retain(|_, entry| *entry.dataset != *dataset);
+        self.profiles.retain(|_, entry| *entry.dataset != *dataset);
+        self.tokens.retain(|_, entry| *entry.dataset != *dataset);
     }
 
     /// The current epoch. Read it before reading rows to cache.
@@ -78,10 +148,10 @@ impl RowCache {
     }
 
     /// Caches a row that was read after `epoch`, unless a write has run since then.
-    pub(super) fn keep<M: CachedRow>(&self, epoch: u64, dataset: &str, id: &str, row: &Arc<M>) {
+    pub(super) fn put_read<M: CachedRow>(&self, epoch: u64, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
         let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.epoch() == epoch;
         if quiet() {
-            M::rows(self).insert(id.to_owned(), (dataset.into(), Arc::clone(row)));
+            self.put(dataset, id, version, row);
             if !quiet() {
                 M::rows(self).remove(id);
             }

@@ -1,37 +1,47 @@
 //! Profiles, tokens and theses: rows, their indexes, and the slices that lists are made of.
 
 mod changes;
+mod followed;
+mod reader;
 mod slices;
 
 use std::{ops::Bound, sync::Arc};
 
 use prost::Message;
+use quick_cache::sync::Cache;
 use thesis_proto::reference::handle_form;
 
+use self::followed::FollowedLogs;
 use super::{
     index_scope::IndexScope,
+    log::LogStore,
     recent_theses::{RecentTheses, ThesisMove},
-    row_cache::{CachedRow, RowCache},
+    row_cache::RowCache,
 };
 use crate::{
     domain::{
-        dataset::{Dataset, View},
+        dataset::View,
         entry::{DatasetTotals, Totals},
-        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
+        row::{HandleClaim, IndexedThesis, Thesis},
     },
     key,
     store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
 };
 
-pub use self::changes::{
-    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, prolific_changes,
-    prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
+pub use self::{
+    changes::{
+        bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, prolific_changes,
+        prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
+    },
+    reader::RowReader,
 };
 
 /// Replaces the token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
 /// Replaces the author's id in the row with the totals of a token.
 pub const ALL_AUTHORS: &str = "";
+/// Maximum number of scopes whose newest bucket is remembered.
+const MAX_NEWEST_BUCKETS: usize = 16_384;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
@@ -73,8 +83,11 @@ pub struct IndexSlice {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
-    /// A cache of rows, where this process is the only writer.
-    rows: Option<Arc<RowCache>>,
+    rows: Arc<RowCache>,
+    /// Keeps the cached rows right where other processes write too.
+    followed: Option<Arc<FollowedLogs>>,
+    /// The newest bucket that a list of a scope has found, by a hash of the scope. A wrong one costs a request.
+    newest_buckets: Arc<Cache<u64, i64>>,
     /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,
 }
@@ -89,8 +102,15 @@ fn count(row: &Row) -> i64 {
 
 impl ThesisStore {
     pub fn new(backend: SharedBackend) -> Self {
-        let is_exclusive = backend.is_exclusive();
-        Self { backend, rows: is_exclusive.then(Arc::default), recent: is_exclusive.then(Arc::default) }
+        let (is_exclusive, rows) = (backend.is_exclusive(), Arc::<RowCache>::default());
+        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), LogStore::new(Arc::clone(&backend))));
+        Self {
+            followed: (!is_exclusive).then(follow),
+            recent: is_exclusive.then(Arc::default),
+            newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
+            rows,
+            backend,
+        }
     }
 
     /// The store of a dataset's writer, which writes its rows or learns that other writers wrote them.
@@ -119,9 +139,9 @@ impl ThesisStore {
     ) -> StoreResult<T> {
         let Some(recent) = &self.recent else { return write(changes).await.map(|(_, result)| result) };
         let moves = changes.iter().filter_map(ThesisMove::of_change).collect();
-        let _writing = self.rows.as_ref().map(|rows| {
+        let _writing = self.followed.is_none().then(|| {
             let written = changes.iter().filter(|change| RowCache::caches(change.table));
-            rows.write(
+            self.rows.write(
                 written.filter_map(|change| Some((change.table, change.key.last()?.text().to_owned()))).collect(),
             )
         });
@@ -132,67 +152,6 @@ impl ThesisStore {
             Err(_) => recent.clear(),
         }
         outcome.map(|(_, result)| result)
-    }
-
-    async fn read_many<M: CachedRow>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
-        let cached = |(dataset, id): &(String, &str)| self.rows.as_ref().and_then(|rows| rows.get::<M>(dataset, id));
-        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(cached).collect();
-        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
-        if missing.is_empty() {
-            return Ok(found);
-        }
-        let epoch = self.rows.as_ref().map(|rows| rows.epoch());
-        let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
-        for (index, row) in missing.into_iter().zip(self.backend.get_many(M::TABLE, &wanted).await?) {
-            let Some(row) = row else { continue };
-            let row = Arc::new(decode::<M>(&row)?);
-            if let (Some(rows), Some(epoch)) = (&self.rows, epoch) {
-                rows.keep(epoch, &keys[index].0, keys[index].1, &row);
-            }
-            found[index] = Some(row);
-        }
-        Ok(found)
-    }
-
-    async fn find_first<M: CachedRow>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
-        let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
-        if let Some(rows) = &self.rows {
-            // A row is in one dataset only, so a cached row ends the search.
-            let cached = |(name, id): &(String, &str)| rows.get::<M>(name, id);
-            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, cached(key)?)));
-            if let Some((dataset, row)) = found {
-                return Ok(Some((dataset.clone(), row)));
-            }
-        }
-        let found = self.read_many(&keys).await?;
-        Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
-    }
-
-    /// Reads a thesis that a view shows, deleted or not.
-    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
-        let found: Option<(Dataset, Arc<Thesis>)> = self.find_first(view, id).await?;
-        Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
-    }
-
-    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
-        self.find_first(view, id).await
-    }
-
-    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
-        self.find_first(view, id).await
-    }
-
-    /// Reads theses by dataset and id, in the same order, including awaited ones.
-    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
-        self.read_many(keys).await
-    }
-
-    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
-        self.read_many(keys).await
-    }
-
-    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
-        self.read_many(keys).await
     }
 
     async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {

@@ -1,6 +1,9 @@
 //! Slices of the indexes of theses, and the counts of a token's last day.
 
-use std::ops::Bound;
+use std::{
+    hash::{Hash as _, Hasher as _},
+    ops::Bound,
+};
 
 use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
 use crate::{
@@ -12,7 +15,7 @@ use crate::{
         window::DAY_MS,
     },
     key,
-    store::{Consistency, Scan, StoreResult, schema},
+    store::{Consistency, Scan, StoreResult, Value, schema},
     tables::{
         index_scope::IndexScope,
         recent_theses::{SharedWindow, TokenDay, Window},
@@ -188,7 +191,104 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
+        let Some(range) = SliceRange::of(scope, slice) else { return Ok(Vec::new()) };
         let text = scope.text();
+        let buckets = Scan {
+            table: &schema::INDEX_BUCKET,
+            partition: key![dataset, &text],
+            from: Bound::Included(key![range.lowest]),
+            to: Bound::Included(key![range.highest]),
+            reverse: slice.descending,
+            limit: usize::try_from(range.highest - range.lowest + 1).unwrap_or(usize::MAX).min(5_000),
+            consistency: Consistency::Quorum,
+        };
+        let rows_of = |bucket: i64, limit: usize| Scan {
+            table: &schema::THESIS_INDEX,
+            partition: key![dataset, &text, bucket],
+            from: range.from.clone(),
+            to: range.to.clone(),
+            reverse: slice.descending,
+            limit,
+            consistency: Consistency::Quorum,
+        };
+        let scope_hash = self.followed.as_ref().map(|_| hash_of(dataset, &text));
+        let guess = self.guess_bucket(scope_hash, slice, &range);
+        let guessed = async {
+            match guess {
+                Some(bucket) => self.indexed_rows(&rows_of(bucket, limit)).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (buckets, guessed) = tokio::try_join!(self.backend.scan(&buckets), guessed)?;
+        let buckets: Vec<i64> = buckets.iter().filter_map(|row| Some(row.clustering.first()?.int())).collect();
+        let (mut found, rest) = match buckets.as_slice() {
+            [first, rest @ ..] if guess == Some(*first) => (guessed, rest),
+            all => {
+                self.remember_bucket(scope_hash, slice, all.first());
+                (Vec::new(), all)
+            }
+        };
+        for bucket in rest {
+            if found.len() >= limit {
+                break;
+            }
+            found.extend(self.indexed_rows(&rows_of(*bucket, limit - found.len())).await?);
+        }
+        Ok(found)
+    }
+
+    async fn indexed_rows(&self, scan: &Scan) -> StoreResult<Vec<IndexedRow>> {
+        let mut found = Vec::new();
+        for row in self.backend.scan(scan).await? {
+            let indexed: IndexedThesis = decode(&row)?;
+            if let [created_at, id] = row.clustering.as_slice() {
+                found.push(IndexedRow { created_at: created_at.int(), id: id.text().to_owned(), indexed });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Guesses the first bucket of a slice: that of its cursor, or the newest that another read found. On a cluster its
+    /// rows are read together with the list of buckets, which saves a wait. There is no hash where nothing is guessed.
+    fn guess_bucket(&self, scope_hash: Option<u64>, slice: &IndexSlice, range: &SliceRange) -> Option<i64> {
+        let scope_hash = scope_hash?;
+        let guess = match (&slice.after, slice.descending) {
+            (Some(_), true) => range.highest,
+            (Some(_), false) => range.lowest,
+            (None, true) => self.newest_buckets.get(&scope_hash)?,
+            (None, false) => return None,
+        };
+        (range.lowest..=range.highest).contains(&guess).then_some(guess)
+    }
+
+    /// Remembers the newest bucket of a scope, if the slice began with it.
+    fn remember_bucket(&self, scope_hash: Option<u64>, slice: &IndexSlice, first: Option<&i64>) {
+        let begins_newest = slice.descending && slice.after.is_none() && slice.to >= i64::MAX / 2;
+        if let (Some(scope_hash), Some(first), true) = (scope_hash, first, begins_newest) {
+            self.newest_buckets.insert(scope_hash, *first);
+        }
+    }
+}
+
+fn hash_of(dataset: &str, scope: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (dataset, scope).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The rows and buckets that a slice spans.
+struct SliceRange {
+    from: Bound<Vec<Value>>,
+    to: Bound<Vec<Value>>,
+    /// Lowest bucket, inclusive.
+    lowest: i64,
+    /// Highest bucket, inclusive.
+    highest: i64,
+}
+
+impl SliceRange {
+    /// The range of a slice; none if it is empty.
+    fn of(scope: &IndexScope, slice: &IndexSlice) -> Option<Self> {
         let (mut from, mut to) = (Bound::Included(key![slice.from]), Bound::Included(key![slice.to]));
         let (mut lowest, mut highest) = (scope.bucket(slice.from), scope.bucket(slice.to));
         if let Some((created_at, id)) = &slice.after {
@@ -200,40 +300,6 @@ impl ThesisStore {
                 (from, lowest) = (after, scope.bucket(*created_at));
             }
         }
-        if slice.from > slice.to || lowest > highest {
-            return Ok(Vec::new());
-        }
-        let buckets = Scan {
-            table: &schema::INDEX_BUCKET,
-            partition: key![dataset, &text],
-            from: Bound::Included(key![lowest]),
-            to: Bound::Included(key![highest]),
-            reverse: slice.descending,
-            limit: usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX).min(5_000),
-            consistency: Consistency::Quorum,
-        };
-        let mut found: Vec<IndexedRow> = Vec::new();
-        for bucket in self.backend.scan(&buckets).await? {
-            let bucket = bucket.clustering.first().map_or(0, crate::store::Value::int);
-            let scan = Scan {
-                table: &schema::THESIS_INDEX,
-                partition: key![dataset, &text, bucket],
-                from: from.clone(),
-                to: to.clone(),
-                reverse: slice.descending,
-                limit: limit - found.len(),
-                consistency: Consistency::Quorum,
-            };
-            for row in self.backend.scan(&scan).await? {
-                let indexed: IndexedThesis = decode(&row)?;
-                if let [created_at, id] = row.clustering.as_slice() {
-                    found.push(IndexedRow { created_at: created_at.int(), id: id.text().to_owned(), indexed });
-                }
-            }
-            if found.len() >= limit {
-                break;
-            }
-        }
-        Ok(found)
+        (slice.from <= slice.to && lowest <= highest).then_some(Self { from, to, lowest, highest })
     }
 }

@@ -1,0 +1,95 @@
+//! Lists at one core while another one writes.
+
+use thesis_proto::v1;
+
+use crate::{
+    access::gate::{Call, RequestMeta},
+    domain::{
+        dataset::Dataset,
+        observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
+        operation::Operation,
+        window::HOUR_MS,
+    },
+    operations::list_theses::list_theses,
+    service::Core,
+    store::schema,
+    tests::harness::{LIVE_KEY, ManualClock, NOON, SharedMemory, core},
+};
+
+fn author(handle: &str) -> ObservedProfile {
+    ObservedProfile { upstream_id: "u".to_owned(), handle: handle.to_owned(), ..ObservedProfile::default() }
+}
+
+fn thesis(number: i64, text: &str) -> ObservedThing {
+    let token = ObservedToken {
+        chain: "base".to_owned(),
+        address: "0xA1".to_owned(),
+        symbol: "moon".to_owned(),
+        ..ObservedToken::default()
+    };
+    // All in one hour, so that a page is in one bucket.
+    let created_at = NOON - HOUR_MS + number;
+    ObservedThing::Thesis(Box::new(ObservedThesis {
+        upstream_id: number.to_string(),
+        profile: author("writer"),
+        token,
+        text: text.to_owned(),
+        likes: None,
+        replies: None,
+        created_at,
+        updated_at: created_at,
+    }))
+}
+
+async fn observe(core: &Core, observed_at: i64, seen: ObservedThing) {
+    let observation = Observation { observed_at, revision: None, seen };
+    core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
+}
+
+async fn list(core: &Core, call: &Call) -> Vec<v1::Thesis> {
+    let request = v1::ListThesesRequest { limit: Some(25), ..v1::ListThesesRequest::default() };
+    list_theses(core, call, request).await.unwrap().data
+}
+
+#[tokio::test]
+async fn a_warm_list_is_three_requests_and_shows_what_another_core_wrote() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let beside = store.beside();
+    let writer = core(store, &clock, 1).await;
+    let reader = core(beside.clone(), &clock, 2).await;
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
+    let Ok(call) = reader.gate.admit(meta, Operation::ListTheses) else { panic!("a key that works") };
+    for number in 0..30 {
+        observe(&writer, NOON, thesis(number, &format!("number {number}"))).await;
+    }
+    let requests = || {
+        let indexes = [&schema::INDEX_BUCKET, &schema::THESIS_INDEX, &schema::LOG_CHECKPOINT];
+        let bodies = [&schema::THESIS, &schema::PROFILE, &schema::TOKEN];
+        [indexes, bodies].map(|tables| tables.iter().map(|table| beside.calls(table)).sum::<usize>())
+    };
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        let before = requests();
+        let shown = list(&reader, &call).await;
+        assert_eq!((shown.len(), shown[0].text.as_str()), (25, "number 29"));
+        let after = requests();
+        seen.push([after[0] - before[0], after[1] - before[1]]);
+    }
+    assert_eq!(seen[0][1], 3, "theses, authors and tokens, each once");
+    assert!(seen[1..].iter().all(|list| list[1] == 0), "{seen:?}");
+    // A core also reads a position now and then without a request.
+    assert_eq!(seen[1..].iter().map(|list| list[0]).min(), Some(3), "{seen:?}");
+
+    let before = requests();
+    observe(&writer, NOON + 1, thesis(29, "edited")).await;
+    assert_eq!(list(&reader, &call).await[0].text, "edited");
+    observe(&writer, NOON + 2, ObservedThing::Deletion("28".to_owned())).await;
+    observe(&writer, NOON + 3, thesis(30, "new")).await;
+    observe(&writer, NOON + 4, ObservedThing::Profile(Box::new(author("renamed")))).await;
+    let shown = list(&reader, &call).await;
+    let texts: Vec<&str> = shown.iter().take(3).map(|thesis| thesis.text.as_str()).collect();
+    assert_eq!(texts, ["new", "edited", "number 27"]);
+    assert!(shown.iter().all(|thesis| thesis.profile.as_ref().unwrap().handle == "@renamed"));
+    assert_eq!(requests()[1], before[1], "the log brings the rows that changed");
+}

@@ -1,0 +1,137 @@
+//! Reads of profiles, tokens and theses by their ids.
+
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+
+use super::{ThesisStore, decode, followed::FollowedPosition};
+use crate::{
+    domain::{
+        dataset::{Dataset, View},
+        row::{Profile, Thesis, Token},
+    },
+    key,
+    store::StoreResult,
+    tables::row_cache::CachedRow,
+};
+
+/// Reads the rows of one request. They are at least as new as the projections were when the reader was created.
+pub struct RowReader<'a> {
+    store: &'a ThesisStore,
+    /// Positions of the datasets whose cached rows may be read. They are needed only where other processes write.
+    positions: Vec<FollowedPosition>,
+}
+
+impl ThesisStore {
+    /// Creates a reader for the datasets of a view. Where other processes write, this reads how far their logs are
+    /// projected.
+    pub async fn reader(&self, view: &View) -> StoreResult<RowReader<'_>> {
+        let positions = match &self.followed {
+            Some(followed) => try_join_all(view.datasets().iter().map(|dataset| followed.catch_up(dataset))).await?,
+            None => Vec::new(),
+        };
+        Ok(RowReader { store: self, positions })
+    }
+
+    /// Creates a reader that reads from the store each time, unless this process is the only writer.
+    pub fn direct_reader(&self) -> RowReader<'_> {
+        RowReader { store: self, positions: Vec::new() }
+    }
+
+    /// Reads a thesis that a view shows, deleted or not.
+    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
+        self.reader(view).await?.thesis(view, id).await
+    }
+
+    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
+        self.reader(view).await?.find_first(view, id).await
+    }
+
+    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
+        self.reader(view).await?.token(view, id).await
+    }
+
+    /// Reads theses by dataset and id, in the same order, including awaited ones. They are the rows at the head for a
+    /// writer that has projected its log.
+    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+        self.direct_reader().theses(keys).await
+    }
+
+    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+        self.direct_reader().profiles(keys).await
+    }
+
+    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+        self.direct_reader().tokens(keys).await
+    }
+}
+
+impl RowReader<'_> {
+    fn position_of(&self, dataset: &str) -> Option<&FollowedPosition> {
+        self.positions.iter().find(|position| position.is_of(dataset))
+    }
+
+    fn cached<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
+        let is_right = self.store.followed.is_none() || self.position_of(dataset).is_some();
+        if is_right { self.store.rows.get(dataset, id) } else { None }
+    }
+
+    async fn read_many<M: CachedRow>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
+        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(|(dataset, id)| self.cached(dataset, id)).collect();
+        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        let epoch = self.store.rows.epoch();
+        let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
+        for (index, stored) in missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?) {
+            let Some(stored) = stored else { continue };
+            let (dataset, id) = &keys[index];
+            let row = Arc::new(decode::<M>(&stored)?);
+            match &self.store.followed {
+                None => self.store.rows.put_read(epoch, &dataset.as_str().into(), id, stored.version, &row),
+                Some(followed) => {
+                    if let Some(position) = self.position_of(dataset) {
+                        followed.put_read(position, id, stored.version, &row);
+                    }
+                }
+            }
+            found[index] = Some(row);
+        }
+        Ok(found)
+    }
+
+    async fn find_first<M: CachedRow>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
+        let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
+        // A row is in one dataset only, so a cached row ends the search.
+        let cached = keys.iter().map(|(dataset, id)| self.cached::<M>(dataset, id));
+        if let Some((dataset, row)) = view.datasets().iter().zip(cached).find_map(|(of, row)| Some((of, row?))) {
+            return Ok(Some((dataset.clone(), row)));
+        }
+        let found = self.read_many(&keys).await?;
+        Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
+    }
+
+    /// Reads a thesis that a view shows, deleted or not.
+    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
+        let found: Option<(Dataset, Arc<Thesis>)> = self.find_first(view, id).await?;
+        Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
+    }
+
+    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
+        self.find_first(view, id).await
+    }
+
+    /// Reads theses by dataset and id, in the same order, including awaited ones.
+    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+        self.read_many(keys).await
+    }
+
+    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+        self.read_many(keys).await
+    }
+
+    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+        self.read_many(keys).await
+    }
+}
