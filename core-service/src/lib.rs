@@ -41,6 +41,7 @@ pub use self::{
     },
     operations::{account::create_invitation::create_invitation, admin::bootstrap::Bootstrap},
     sandbox::fixtures,
+    search::SearchFolder,
     service::Core,
     start::CoreSettings,
     tables::{

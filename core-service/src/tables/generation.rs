@@ -65,6 +65,12 @@ impl Generation {
         }
     }
 
+    /// The random name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Names a dataset's log in this generation.
     #[must_use]
     pub fn log_name(&self, dataset: &Dataset) -> String {
