@@ -109,7 +109,11 @@ pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
                     report.add(within_or_late("store", STORE_TIMEOUT, store::check(settings)).await);
                 }
             }
-            StoreKind::Scylla => report.add(within_or_late("cluster", STORE_TIMEOUT, cluster::check(settings)).await),
+            StoreKind::Scylla => {
+                // The search index lives in the folder.
+                report.add(within("folder", CHECK_TIMEOUT, folder::check(&settings.store.data_dir)).await);
+                report.add(within_or_late("cluster", STORE_TIMEOUT, cluster::check(settings)).await);
+            }
         }
     } else {
         report.add(within("core", CHECK_TIMEOUT, core::check(settings)).await);

@@ -38,6 +38,7 @@ pub use self::{
     log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
     operations::{account::create_invitation::create_invitation, admin::bootstrap::Bootstrap},
     sandbox::fixtures,
+    search::SearchFolder,
     service::Core,
     start::CoreSettings,
     tables::{

@@ -1,9 +1,11 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
 //!
+//! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
+//! and built at each start: `live` and `sandbox` at once, a project's log with its first search.
+//!
 //! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
-//! waits up to 250 ms until the index has the log's head, else it is 503. On CQL the index is in memory and built at
-//! each start: `live` and `sandbox` at once, a project's log with its first search. Until then searches are 503.
+//! waits up to 250 ms until the index has the log's head, else it is 503. Searches are 503 until the index is complete.
 
 mod best;
 
@@ -12,12 +14,14 @@ mod cancel;
 mod compile;
 
 mod filter;
+mod folder;
 pub mod follow;
 
 mod id;
 
 mod near;
 
+mod opening;
 mod progress;
 pub mod run;
 
@@ -38,16 +42,16 @@ mod writer;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
-    path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tantivy::{
-    Index, IndexReader, ReloadPolicy, TantivyError,
-    indexer::IndexWriterOptions,
+    IndexReader, TantivyError,
     query::{BooleanQuery, Query},
 };
 use tokio::sync::{Notify, watch};
@@ -56,9 +60,8 @@ use self::{
     best::{Best, Rank, highest},
     cancel::Cancellable,
     compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
-    schema::{Fields, Terms, VERSION, WORDS},
+    schema::{Fields, Terms},
     turns::Turns,
-    words::WordTokenizer,
     writer::Writer,
 };
 use crate::domain::{
@@ -70,13 +73,11 @@ pub use self::{
     best::Order,
     cancel::Cancellation,
     filter::{ListedThesis, SearchFilter},
+    folder::SearchFolder,
     near::NearMatches,
     schema::Kind,
     syntax::{ParsedSearch, parse},
 };
-
-/// Memory budget for documents that are not written yet, in bytes.
-const WRITER_MEMORY_BYTES: usize = 20_000_000;
 
 /// Failures of the index. No data is lost: the index is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +93,12 @@ pub enum SearchError {
     /// Another version of this service wrote the index, or its creation was not finished.
     #[error("the search index is of another version")]
     Version,
+    /// The index was built from the logs of another store, or of this one before a restore.
+    #[error("the search index is of other logs")]
+    Generation,
+    /// The index has not been opened yet, or failed and is not complete again.
+    #[error("the search index is closed")]
+    Closed,
     /// A prefix of a search matches too many words.
     #[error("the prefix `{0}*` matches too many words")]
     TooBroad(String),
@@ -112,17 +119,14 @@ pub struct LogMark {
 /// Marks by the dataset's name.
 type Marks = BTreeMap<String, LogMark>;
 
-/// The note is committed with the documents, so both always agree.
-#[derive(Serialize, Deserialize)]
-struct CommitNote {
-    version: u32,
-    marks: Marks,
-}
-
 pub struct SearchIndex {
     fields: Fields,
-    reader: IndexReader,
-    writer: Mutex<Writer>,
+    /// None for an index in memory.
+    folder: Option<SearchFolder>,
+    /// Writer and reader are none while the index is closed.
+    writer: Mutex<Option<Writer>>,
+    reader: Mutex<Option<IndexReader>>,
+    failing: AtomicBool,
     committed: watch::Sender<Marks>,
     /// Incomplete datasets by name. The index has not reached the position that their log had at the first request. The
     /// value is that start position, once it is known.
@@ -131,100 +135,61 @@ pub struct SearchIndex {
     requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
     turns: Turns,
-    in_memory: bool,
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder, or creates one in memory. A damaged index or another version is deleted.
-    pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
-        let (fields, schema) = Fields::new();
-        let Some(dir) = dir else {
-            let index = Self::over(fields, &Index::create_in_ram(schema), Marks::new())?;
-            return Ok(Self { in_memory: true, ..index });
-        };
-        fs::create_dir_all(dir)?;
-        if fs::read_dir(dir)?.next().is_some() {
-            match Self::resume(fields, dir) {
-                Ok(resumed) => return Ok(resumed),
-                // Another process uses the folder.
-                Err(error @ SearchError::Index(TantivyError::LockFailure(..))) => return Err(error),
-                Err(error) => tracing::warn!(%error, "making the search index again"),
-            }
-            fs::remove_dir_all(dir)?;
-            fs::create_dir_all(dir)?;
-        }
-        Self::over(fields, &Index::create_in_dir(dir, schema)?, Marks::new())
-    }
-
-    fn resume(fields: Fields, dir: &Path) -> Result<Self, SearchError> {
-        let index = Index::open_in_dir(dir)?;
-        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
-        if note.version != VERSION || index.schema() != Fields::new().1 {
-            return Err(SearchError::Version);
-        }
-        if !index.validate_checksum()?.is_empty() {
-            return Err(SearchError::Damaged);
-        }
-        Self::over(fields, &index, note.marks)
-    }
-
-    fn over(fields: Fields, index: &Index, marks: Marks) -> Result<Self, SearchError> {
-        index.tokenizers().register(WORDS, WordTokenizer);
-        let options =
-            IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES).num_merge_threads(1).build();
-        let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let (committed, incomplete) = (watch::Sender::new(marks), watch::Sender::default());
-        Ok(Self {
-            fields,
-            reader,
-            writer,
-            committed,
-            incomplete,
+    /// Creates an index in memory, or one in a folder. That one is closed until it is reopened.
+    pub fn open(folder: Option<SearchFolder>) -> Result<Self, SearchError> {
+        let index = Self {
+            fields: Fields::new().0,
+            folder,
+            writer: Mutex::default(),
+            reader: Mutex::default(),
+            failing: AtomicBool::new(false),
+            committed: watch::Sender::default(),
+            incomplete: watch::Sender::default(),
             requests: Mutex::default(),
             wanted: Notify::new(),
             turns: Turns::new(),
-            in_memory: false,
-        })
+        };
+        if index.folder.is_none() {
+            // An index in memory is never read for another generation.
+            index.reopen("")?;
+        }
+        Ok(index)
     }
 
     /// Indexes a dataset's entries in order, and skips entries up to its position. Searches see them after the next
-    /// commit. This blocks. After an error, uncommitted entries must be applied again.
+    /// commit. This blocks. An error closes the index, and uncommitted entries must be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
-        let mut writer = self.writer.lock();
-        let terms = Terms::new(self.fields, dataset);
-        let name = dataset.to_string();
-        let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-        for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
-            let done = writer.apply_entry(&terms, entry);
-            self.or_roll_back(&mut writer, done)?;
-            writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
-        }
-        Ok(())
+        self.write(|writer| {
+            let terms = Terms::new(self.fields, dataset);
+            let name = dataset.to_string();
+            let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
+            for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
+                writer.apply_entry(&terms, entry)?;
+                writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
+            }
+            Ok(())
+        })
     }
 
-    /// Makes searches see the applied entries. This blocks for some tens of milliseconds. After an error, uncommitted
-    /// entries must be applied again.
+    /// Makes searches see the applied entries. This blocks for some tens of milliseconds. An error closes the index,
+    /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
-        let mut writer = self.writer.lock();
-        let note = serde_json::to_string(&CommitNote { version: VERSION, marks: writer.marks.clone() })?;
-        let done = writer.writer.prepare_commit().and_then(|mut prepared| {
-            prepared.set_payload(&note);
-            prepared.commit()
-        });
-        self.or_roll_back(&mut writer, done)?;
-        self.reader.reload()?;
-        self.committed.send_replace(writer.marks.clone());
-        self.complete();
-        Ok(())
-    }
-
-    fn or_roll_back<T>(&self, writer: &mut Writer, done: tantivy::Result<T>) -> Result<T, SearchError> {
-        if done.is_err() {
-            writer.marks = self.committed.borrow().clone();
-            writer.writer.rollback()?;
-        }
-        Ok(done?)
+        self.write(|writer| {
+            writer.commit()?;
+            let reader = self.reader.lock().clone();
+            if let Some(reader) = reader {
+                reader.reload()?;
+            }
+            self.committed.send_replace(writer.marks.clone());
+            if self.failing.swap(false, Relaxed) {
+                tracing::info!("the search index works again");
+            }
+            self.complete();
+            Ok(())
+        })
     }
 
     /// Finds the ids of the rows of a kind that match a search. By relevance, profiles with exactly that handle and
@@ -275,7 +240,7 @@ impl SearchIndex {
         if best.limit == 0 {
             return Ok(Vec::new());
         }
-        let searcher = self.reader.searcher();
+        let searcher = self.searcher(view)?;
         let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
         let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
         let (mut found, mut left) = (Vec::new(), MAX_EXPANSIONS);

@@ -2,7 +2,6 @@
 
 use std::{
     net::SocketAddr,
-    path::PathBuf,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -48,7 +47,7 @@ use crate::{
     },
     sandbox,
     search::{
-        SearchIndex,
+        SearchFolder, SearchIndex,
         follow::{Follower, follow},
     },
     service::Core,
@@ -90,7 +89,7 @@ pub struct CoreSettings {
     /// Settings of the upstream; none without one.
     pub upstream: Option<UpstreamSettings>,
     /// Folder of the search index; none keeps it in memory.
-    pub search_dir: Option<PathBuf>,
+    pub search_folder: Option<SearchFolder>,
     /// Settings of sign-in and mail.
     pub accounts: AccountSettings,
     /// Keys that the start creates.
@@ -102,7 +101,7 @@ impl Core {
     /// the tasks.
     pub async fn start(
         backend: SharedBackend,
-        settings: CoreSettings,
+        mut settings: CoreSettings,
         clock: SharedClock,
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
@@ -110,7 +109,7 @@ impl Core {
         thesis_streams::metrics::declare();
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
         let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
-        let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
+        let search = Arc::new(SearchIndex::open(settings.search_folder.take())?);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
         core.tasks.spawn(measure::run(Arc::clone(&core)));

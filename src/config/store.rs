@@ -30,7 +30,7 @@ pub(crate) struct Store {
     /// Where core keeps its data
     #[arg(long = "store", env = "SVC_STORE", value_enum, default_value_t = StoreKind::Embedded)]
     pub(crate) kind: StoreKind,
-    /// Folder of the embedded store, of the keys kept beside it, and of the search index
+    /// Folder of a core's search index, and of the embedded store and its keys; each core needs its own
     #[arg(long, env = "SVC_DATA_DIR", value_name = "FOLDER", default_value = "./data")]
     pub(crate) data_dir: PathBuf,
     /// Nodes of the cluster, to be named with SVC_STORE=scylla [default: none]
@@ -209,6 +209,17 @@ pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
         OpenError::Io { source, .. } => unusable(dir, source),
     };
     Refused::new("SVC_DATA_DIR", error).remedy(remedy)
+}
+
+/// Tells that the folder of the search index cannot be used.
+pub(crate) fn refused_index(dir: &Path, error: &io::Error) -> Refused {
+    let remedy = match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            "stop the process that uses it, or set SVC_DATA_DIR to another folder: each core needs its own".to_owned()
+        }
+        _ => unusable(dir, error),
+    };
+    Refused::new("SVC_DATA_DIR", format!("{}: {error}", dir.display())).remedy(remedy)
 }
 
 /// The remedy for a folder or file that the system refuses.

@@ -1,9 +1,9 @@
 //! Starts the core on its store.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use core_service::{
-    Core, CoreSettings,
+    Core, CoreSettings, SearchFolder,
     keys::{
         key_ring::KeyRing,
         secret_check::{self, Fit},
@@ -19,7 +19,7 @@ use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
     Failure,
-    config::{Refused, Settings, StoreKind, other_secret_key, refused_file},
+    config::{Refused, Settings, StoreKind, other_secret_key, refused_file, refused_index},
     restore,
     secrets::{self, KeptSecret, Secrets},
 };
@@ -94,7 +94,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
         upstream,
         sandbox_fixtures: settings.features.sandbox_fixtures,
         sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
-        search_dir: cluster.is_none().then(|| settings.store.data_dir.join("search")),
+        // The start locks it.
+        search_folder: None,
         accounts,
         bootstrap,
     };
@@ -127,6 +128,7 @@ pub(super) async fn start(
     if let Some(refused) = other_secret_key(fit) {
         return Err(refused.into());
     }
+    core_settings.search_folder = Some(search_folder(&settings.store.data_dir)?);
     let scheme = settings.tls.scheme();
     core_settings.advertise_url = settings.addresses.advertise_url(scheme, internal, &settings.store.scylla_nodes);
     core_settings.accounts.public_url = settings.addresses.public_url(scheme, http);
@@ -137,4 +139,11 @@ pub(super) async fn start(
         StoreKind::Scylla => None,
     };
     Ok(StartedCore { core, first_key, set_up, is_key_replaced: fit == Fit::Replaced })
+}
+
+/// The folder of the search index. No other core can use it until this process ends.
+fn search_folder(data_dir: &Path) -> Result<SearchFolder, Refused> {
+    secrets::folder(data_dir)?;
+    let dir = data_dir.join("search");
+    SearchFolder::lock(&dir).map_err(|error| refused_index(&dir, &error))
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use core_service::{
-    AccountSettings, Bootstrap, Core, CoreSettings, DERIVED, FAN_OUT, ROWS, RequestMeta,
+    AccountSettings, Bootstrap, Core, CoreSettings, DERIVED, FAN_OUT, ROWS, RequestMeta, SearchFolder,
     domain::{
         control::Project,
         dataset::Dataset,
@@ -68,14 +68,16 @@ impl Loaded {
 
 /// Starts a core in this process.
 pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> Result<Arc<Core>, Failure> {
-    Ok(Core::start(store, settings(search_dir), Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
+    let search_folder = search_dir.as_deref().map(SearchFolder::lock).transpose()?;
+    let settings = CoreSettings { search_folder, ..settings() };
+    Ok(Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
 }
 
 /// Starts a core in this process that other cores reach over a socket.
 pub(crate) async fn reachable_core(store: SharedBackend) -> Result<Arc<Core>, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let advertise_url = format!("http://{}", listener.local_addr()?);
-    let settings = CoreSettings { advertise_url, ..settings(None) };
+    let settings = CoreSettings { advertise_url, ..settings() };
     let core = Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?;
     let serving = Serving {
         exposure: Exposure::All,
@@ -197,7 +199,7 @@ pub(crate) fn facts(dir: &Path) -> Result<Facts, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(dir.join(FACTS))?)?)
 }
 
-fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
+fn settings() -> CoreSettings {
     let plan = Plan {
         history_days: PLAN.history_days,
         concurrent_streams: PLAN.many,
@@ -220,7 +222,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         sandbox_fixtures: true,
         sandbox_tick_seconds: 0,
         upstream: None,
-        search_dir,
+        search_folder: None,
         accounts: AccountSettings::default(),
         bootstrap: Bootstrap { test_key: Some(test_key().into()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
     }

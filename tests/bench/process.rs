@@ -29,7 +29,7 @@ pub(crate) const PLAN_NAME: &str = "benchmark";
 /// Limits that nothing here reaches.
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Longest wait until every thesis is in an index in memory.
+/// Longest wait until every thesis is in an index that is built anew.
 const INDEX_TIMEOUT: Duration = Duration::from_mins(20);
 
 /// Lets this process have as many files and connections as the system allows.

@@ -25,7 +25,7 @@ struct Second {
 
 impl Second {
     fn start(service: &Service) -> Self {
-        let core = service.setup.start();
+        let core = service.another_core().start();
         let edge = Setup::new(service.dir.path()).role("edge").set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
         let edge = edge.set("SVC_TRUSTED_PROXIES", "127.0.0.0/8").set("SVC_CORE_URL", &core.address("grpc")).start();
         Self { core, edge }

@@ -88,7 +88,7 @@ async fn two_cores_on_one_keyspace_are_one_service() {
     const WRITTEN: usize = 60;
     let Some(service) = crate::harness::cluster().await else { return };
     // A second core, with an edge that knows only this one; the worker knows only the first.
-    let mut core = service.setup.start();
+    let mut core = service.another_core().start();
     let edge = Setup::new(service.dir.path()).role("edge").set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
     let edge = edge.set("SVC_CORE_URL", &core.address("grpc")).start();
     let project = service.project_on("huge").await;

@@ -25,6 +25,9 @@ const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Pause after a round in which a log cannot be read or a commit fails.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Maximum pause before a closed index is opened again. It begins with the retry pause and doubles.
+const MAX_REOPEN_PAUSE: Duration = Duration::from_secs(30);
+
 /// Maximum number of entries in one read.
 const READ_PAGE: usize = 1_000;
 
@@ -43,18 +46,42 @@ pub struct Follower {
 
 /// Adds new log entries to the index, until the core stops.
 pub async fn follow(follower: Follower) {
-    let mut checked = HashSet::new();
+    let (mut checked, mut reopen_pause) = (HashSet::new(), RETRY_PAUSE);
     loop {
-        checked.extend(read_starts(&follower).await);
-        let rest = advance(&follower, &mut checked).await;
-        drop_unused(&follower).await;
+        let mut pause = round(&follower, &mut checked).await;
+        let is_open = follower.index.is_open();
+        if !is_open {
+            pause = reopen_pause;
+            reopen_pause = (reopen_pause * 2).min(MAX_REOPEN_PAUSE);
+        } else if !follower.index.is_failing() {
+            reopen_pause = RETRY_PAUSE;
+        }
         tokio::select! {
             biased;
             () = follower.stop.cancelled() => return,
-            () = follower.index.wait_for_demand() => {}
-            () = tokio::time::sleep(rest) => {}
+            // Requests do not make a closed index try more often.
+            () = follower.index.wait_for_demand(), if is_open => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Opens the index if it is closed, and adds some new entries. Returns the pause before the next round.
+pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
+    if !follower.index.is_open() {
+        let generation = follower.shared.generation.as_str().to_owned();
+        let opening = with_index(&follower.index, move |index| index.reopen(&generation));
+        // The checksums of a large index take a while, and a stop does not wait for them.
+        if !matches!(follower.stop.run_until_cancelled(opening).await, Some(Ok(()))) {
+            return RETRY_PAUSE;
+        }
+        // The opened index may be another one.
+        checked.clear();
+    }
+    checked.extend(read_starts(follower).await);
+    let pause = advance(follower, checked).await;
+    drop_unused(follower).await;
+    pause
 }
 
 /// Reads the start positions of requested datasets that have none yet. Returns the datasets that it checked.
@@ -99,15 +126,17 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
                     left_of_projects = left_of_projects.saturating_sub(entries);
                 }
             }
+            // The index has logged its failure.
+            Err(_) if !follower.index.is_open() => return RETRY_PAUSE,
             Err(error) => {
                 tracing::warn!(%dataset, %error, "following a log with the search index failed");
                 failed = true;
             }
         }
     }
-    if indexed && let Err(error) = with_index(&follower.index, SearchIndex::commit).await {
-        tracing::warn!(%error, "committing the search index failed");
-        failed = true;
+    if indexed {
+        // The index logs a failed commit.
+        failed |= with_index(&follower.index, SearchIndex::commit).await.is_err();
     }
     match (failed, more) {
         (true, _) => RETRY_PAUSE,
@@ -117,7 +146,7 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
 }
 
 /// Drops unused projects from an index in memory.
-pub(crate) async fn drop_unused(follower: &Follower) {
+async fn drop_unused(follower: &Follower) {
     let unused = follower.index.unused(follower.shared.clock.now_ms());
     if unused.is_empty() {
         return;
@@ -173,7 +202,7 @@ async fn check(follower: &Follower, dataset: &Dataset) -> Result<()> {
     tracing::warn!(%dataset, "the search index is of another log; taking this one in from its start");
     let forgotten = dataset.clone();
     with_index(&follower.index, move |index| {
-        index.forget(&forgotten);
+        index.forget(&forgotten)?;
         index.commit()
     })
     .await

@@ -41,7 +41,7 @@ impl SearchIndex {
         let mut found = Vec::new();
         let name = exact(name);
         let length = name.chars().count();
-        let searcher = self.reader.searcher();
+        let searcher = self.searcher(view)?;
         let rules = RULES.into_iter().filter(|(shortest, _)| (*shortest..=MAX_NAME_LENGTH).contains(&length));
         'rules: for (_, slips) in rules {
             for dataset in view.datasets() {

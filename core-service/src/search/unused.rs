@@ -2,7 +2,7 @@
 //!
 //! An index in memory holds only the projects in use, so its size does not follow the number of projects. Its follower
 //! drops a project that had no request for half an hour. After the next request, the index reads the project's log
-//! again, and the request waits until it is complete. An index on a disk holds every log.
+//! again, and the request waits until it is complete. An index on a disk keeps every log that it has followed.
 
 use tantivy::index::SegmentMeta;
 
@@ -18,13 +18,13 @@ const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
 impl SearchIndex {
     pub fn follows(&self, dataset: &Dataset) -> bool {
         let is_project = matches!(dataset, Dataset::Project(_));
-        !self.in_memory || !is_project || self.requests.lock().contains_key(&dataset.to_string())
+        self.folder.is_some() || !is_project || self.requests.lock().contains_key(&dataset.to_string())
     }
 
     /// The projects that an index in memory holds without a request in the last half hour. A request since the last
     /// call counts as made at `now_ms`.
     pub fn unused(&self, now_ms: i64) -> Vec<Dataset> {
-        if !self.in_memory {
+        if self.folder.is_some() {
             return Vec::new();
         }
         let is_project = |name: &String| matches!(Dataset::parse(name), Some(Dataset::Project(_)));
@@ -39,28 +39,31 @@ impl SearchIndex {
     }
 
     /// Forgets datasets, and starts to rewrite the segments that have become mostly empty: only that frees their
-    /// memory. This blocks. After an error the index still holds the datasets.
+    /// memory. This blocks. After an error the index still holds the datasets, or is closed.
     pub fn drop_datasets(&self, datasets: &[Dataset]) -> Result<(), SearchError> {
-        datasets.iter().for_each(|dataset| self.forget(dataset));
+        datasets.iter().try_for_each(|dataset| self.forget(dataset))?;
         self.commit()?;
-        let mut writer = self.writer.lock();
-        let segments = writer.writer.index().searchable_segment_metas()?;
-        let mostly_empty = segments.iter().filter(|segment| segment.num_deleted_docs() > segment.num_docs());
-        let mostly_empty: Vec<_> = mostly_empty.map(SegmentMeta::id).collect();
-        if !mostly_empty.is_empty() {
-            // The merge continues in a thread of the index. A failed merge leaves the segments as they are.
-            drop(writer.writer.merge(&mostly_empty));
-        }
-        Ok(())
+        self.write(|writer| {
+            let segments = writer.writer.index().searchable_segment_metas()?;
+            let mostly_empty = segments.iter().filter(|segment| segment.num_deleted_docs() > segment.num_docs());
+            let mostly_empty: Vec<_> = mostly_empty.map(SegmentMeta::id).collect();
+            if !mostly_empty.is_empty() {
+                // The merge continues in a thread of the index. A failed merge leaves the segments as they are.
+                drop(writer.writer.merge(&mostly_empty));
+            }
+            Ok(())
+        })
     }
 
     /// Forgets a dataset; its position is 0 after the next commit.
-    pub fn forget(&self, dataset: &Dataset) {
+    pub fn forget(&self, dataset: &Dataset) -> Result<(), SearchError> {
         let terms = Terms::new(self.fields, dataset);
-        let mut writer = self.writer.lock();
-        for kind in Kind::ALL {
-            writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
-        }
-        writer.marks.remove(&dataset.to_string());
+        self.write(|writer| {
+            for kind in Kind::ALL {
+                writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
+            }
+            writer.marks.remove(&dataset.to_string());
+            Ok(())
+        })
     }
 }

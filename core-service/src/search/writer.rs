@@ -1,21 +1,45 @@
 //! The documents that each entry of a log adds to the index, or removes.
 
+use serde::{Deserialize, Serialize};
 use tantivy::{IndexWriter, TantivyDocument};
 
-use super::{Marks, schema::Terms};
+use super::{
+    Marks, SearchError,
+    schema::{Terms, VERSION},
+};
 use crate::domain::{
     entry::{Entry, Kind as EntryKind, ThesisChanged, ThesisEdited},
     row::{Profile, Token},
 };
+
+/// The note is committed with the documents, so both always agree.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CommitNote {
+    pub(super) version: u32,
+    /// The generation of the logs.
+    pub(super) generation: String,
+    pub(super) marks: Marks,
+}
 
 /// Adds the entries of logs to the index.
 pub(super) struct Writer {
     pub(super) writer: IndexWriter,
     /// The positions of the added documents, committed or not.
     pub(super) marks: Marks,
+    pub(super) generation: String,
 }
 
 impl Writer {
+    /// Commits the added documents with their note.
+    pub(super) fn commit(&mut self) -> Result<(), SearchError> {
+        let note = CommitNote { version: VERSION, generation: self.generation.clone(), marks: self.marks.clone() };
+        let note = serde_json::to_string(&note)?;
+        let mut prepared = self.writer.prepare_commit()?;
+        prepared.set_payload(&note);
+        prepared.commit()?;
+        Ok(())
+    }
+
     pub(super) fn apply_entry(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
         match &entry.kind {
             Some(EntryKind::ThesisCreated(created)) => {

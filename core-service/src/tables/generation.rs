@@ -67,7 +67,7 @@ impl Generation {
         }
     }
 
-    /// Its text.
+    /// The random name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -282,7 +282,7 @@ pub(crate) fn settings() -> CoreSettings {
         core_authorities: Authorities::default(),
         sandbox_fixtures: true,
         sandbox_tick_seconds: 0,
-        search_dir: None,
+        search_folder: None,
         upstream: None,
         accounts: AccountSettings { public_url: "http://localhost".to_owned(), ..AccountSettings::default() },
         bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },

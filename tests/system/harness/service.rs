@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 
 use reqwest::StatusCode;
@@ -103,6 +103,11 @@ pub(super) async fn settle(cores: &[String]) {
     }
 }
 
+/// The data folder of a cluster's core: each core needs its own.
+fn core_folder(dir: &Path, number: usize) -> String {
+    dir.join(format!("core-{number}")).display().to_string()
+}
+
 /// Starts processes at the same moment.
 fn start_all(setups: &[Setup]) -> Vec<Process> {
     std::thread::scope(|scope| {
@@ -162,8 +167,9 @@ impl Service {
             .set("SVC_SCYLLA_NODES", nodes)
             .set("SVC_SCYLLA_KEYSPACE", &keyspace)
             .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
+        let in_folder = |number: usize| core.clone().set("SVC_DATA_DIR", &core_folder(dir.path(), number));
+        let mut setups: Vec<Setup> = (0..each).map(in_folder).collect();
         // At once, against an empty keyspace: setup must happen only once.
-        let mut setups = vec![core.clone(); each];
         let mut processes = start_all(&setups);
         let cores: Vec<String> = processes.iter().map(Process::core_address).collect();
         let all = cores.join(",");
@@ -177,6 +183,18 @@ impl Service {
         let service = Self { http, edges, grpc, cores, processes, setups, dir, setup: core };
         service.is_ready().await;
         service
+    }
+
+    /// The settings of one more core on its cluster.
+    pub(crate) fn another_core(&self) -> Setup {
+        static NEXT: AtomicUsize = AtomicUsize::new(100);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.setup.clone().set("SVC_DATA_DIR", &core_folder(self.dir.path(), number))
+    }
+
+    /// The settings of a core in the data folder of the first one.
+    pub(crate) fn core_in_taken_folder(&self) -> Setup {
+        self.setup.clone().set("SVC_DATA_DIR", &core_folder(self.dir.path(), 0))
     }
 
     /// Kills a process with -9 and starts it again, where it listened before.

@@ -177,3 +177,12 @@ async fn a_keyspace_of_more_copies_than_nodes_is_told_as_that() {
     );
     assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", told));
 }
+
+#[tokio::test]
+async fn a_core_does_not_start_in_the_folder_of_another() {
+    let Some(service) = crate::harness::cluster().await else { return };
+    let (code, stdout, stderr) = service.core_in_taken_folder().run();
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    let told = stderr.starts_with("trade-thesis: SVC_DATA_DIR: ") && stderr.contains("stop the process that uses it");
+    assert!(told && stderr.lines().count() == 1, "{stderr}");
+}

@@ -42,10 +42,11 @@ impl Cluster {
                 .set("SVC_TRUSTED_PROXIES", "127.0.0.0/8")
         };
         let keyspace = format!("system_tls_{}_{}_{}", std::process::id(), now_ms(), u8::from(other.is_some()));
-        let cores = [&root, &of_second].map(|root| {
+        let cores = [("core-1", &root), ("core-2", &of_second)].map(|(name, root)| {
             let core = role("core", root).set("SVC_SECRET_KEY", SECRET_KEY).set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY);
             let core = core.set("SVC_STORE", "scylla").set("SVC_SCYLLA_NODES", nodes);
             let core = core.set("SVC_INTERNAL_ADDR", "127.0.0.1:0");
+            let core = core.set("SVC_DATA_DIR", dir.path().join(name).to_str().unwrap());
             core.set("SVC_SCYLLA_KEYSPACE", &keyspace).set("SVC_SCYLLA_REPLICATION_FACTOR", "1").start()
         });
         let addresses = cores.each_ref().map(|core| core.address("internal"));

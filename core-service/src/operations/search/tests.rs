@@ -1,6 +1,7 @@
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use thesis_proto::time::from_millis;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
@@ -14,12 +15,15 @@ use crate::{
         window::MINUTE_MS,
     },
     search::{
-        ListedThesis, SearchIndex,
-        follow::{Follower, advance, drop_unused, read_starts},
+        ListedThesis, SearchFolder, SearchIndex,
+        follow::{Follower, advance, read_starts, round},
         run::likes_page,
     },
+    store::schema::EVENT_LOG,
     tables::log::decode,
-    tests::harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory},
+    tests::harness::{
+        LIVE_KEY, ManualClock, NOON, SharedMemory, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory,
+    },
 };
 
 fn call(core: &Arc<Core>, key: &str) -> Call {
@@ -244,12 +248,6 @@ async fn an_index_that_is_behind_is_said_to_be() {
     assert_eq!(error.api.code.http_status(), 503);
 }
 
-async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) {
-    checked.extend(read_starts(follower).await);
-    advance(follower, checked).await;
-    drop_unused(follower).await;
-}
-
 #[tokio::test]
 async fn a_growing_log_is_followed_while_somebody_asks_for_it() {
     let clock = ManualClock::new();
@@ -281,5 +279,86 @@ async fn a_growing_log_is_followed_while_somebody_asks_for_it() {
     write(3).await;
     round(&follower, &mut checked).await;
     assert_eq!(index.position(&dataset), 0);
+    core.close().await;
+}
+
+/// A core whose index is in a folder, and which only the test brings up to date.
+async fn core_on(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: u64, folder: &Path) -> Arc<Core> {
+    let index = Arc::new(SearchIndex::open(Some(SearchFolder::lock(folder).unwrap())).unwrap());
+    Core::start_beside(index, None, store.clone(), settings(), clock.clone(), ids(replica)).await.unwrap()
+}
+
+#[tokio::test]
+async fn after_a_restart_the_index_reads_what_it_lacks() {
+    let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+    let store = SharedMemory::new(&clock);
+    let writer = core(store.clone(), &clock, 1).await;
+    post(&writer, "1", "@ana", "to the moon", None, 2).await;
+    let first = core_on(&store, &clock, 2, folder.path()).await;
+    round(&first.follower(), &mut HashSet::new()).await;
+    assert_eq!(result(&first, &call(&first, LIVE_KEY), query("moon")).await.unwrap().theses.len(), 1);
+    let position = first.search.position(&Dataset::Live);
+    assert!(position > 0);
+    first.close().await;
+    drop(first);
+    post(&writer, "2", "@bob", "from the moon", None, 1).await;
+    writer.close().await;
+
+    // No other reads happen on this connection once its core is closed.
+    let own = store.beside();
+    let second = core_on(&own, &clock, 3, folder.path()).await;
+    second.close().await;
+    second.search.reopen(second.shared.generation.as_str()).unwrap();
+    assert_eq!(second.search.position(&Dataset::Live), position);
+    let mut behind = 0;
+    for dataset in [Dataset::Live, Dataset::Sandbox] {
+        let head = second.datasets.refresh(&dataset).await.unwrap();
+        behind += usize::from(second.search.position(&dataset) < head);
+    }
+    assert!(behind > 0);
+    let follower = Follower { stop: CancellationToken::new(), ..second.follower() };
+    let mut checked = HashSet::new();
+    let before = own.scans(&EVENT_LOG);
+    round(&follower, &mut checked).await;
+    assert_eq!(own.scans(&EVENT_LOG), before + behind);
+    let head = second.datasets.refresh(&Dataset::Live).await.unwrap();
+    assert_eq!(second.search.position(&Dataset::Live), head);
+    round(&follower, &mut checked).await;
+    assert_eq!(own.scans(&EVENT_LOG), before + behind, "nothing is read twice");
+}
+
+#[tokio::test]
+async fn a_core_whose_folder_goes_refuses_searches_alone() {
+    let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+    let (store, path) = (SharedMemory::new(&clock), folder.path().join("search"));
+    let core = core_on(&store, &clock, 1, &path).await;
+    let (follower, mut checked, caller) = (core.follower(), HashSet::new(), call(&core, LIVE_KEY));
+    post(&core, "1", "@ana", "to the moon", Some(1), 2).await;
+    round(&follower, &mut checked).await;
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::write(&path, "no folder").unwrap();
+    // Writes go on.
+    post(&core, "2", "@bob", "from the moon", Some(2), 1).await;
+    for _ in 0..3 {
+        round(&follower, &mut checked).await;
+        assert!(!core.search.is_open());
+        let found = result(&core, &caller, query("moon")).await.map(|found| found.theses.len());
+        let liked = likes_page((&core.search, "prj"), &core.datasets, live(), SearchFilter::default(), None, 9).await;
+        for outcome in [found, liked.map(|page| page.len())] {
+            let error = outcome.unwrap_err();
+            assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
+        }
+    }
+    std::fs::remove_file(&path).unwrap();
+    // Derived events may be appended meanwhile, and the list waits for them too.
+    let liked = loop {
+        round(&follower, &mut checked).await;
+        let page = likes_page((&core.search, "prj"), &core.datasets, live(), SearchFilter::default(), None, 9).await;
+        if let Ok(page) = page {
+            break page;
+        }
+    };
+    assert_eq!(liked.len(), 2);
+    assert_eq!(result(&core, &caller, query("moon")).await.unwrap().theses.len(), 2);
     core.close().await;
 }

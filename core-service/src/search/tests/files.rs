@@ -1,29 +1,38 @@
-//! The index in a folder: it goes on where it was, and a damaged one is made again.
+//! The index in a folder: it goes on where it was, and is built again when it cannot be used.
 
-use std::{fs, path::Path};
-
-use tantivy::TantivyError;
-
-use super::{Log, look};
-use crate::{
-    domain::dataset::Dataset,
-    search::{LogMark, SearchError, SearchIndex},
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
 };
+
+use super::*;
+
+const GENERATION: &str = "gen_1";
+
+fn open_for(folder: &Path, generation: &str) -> SearchIndex {
+    let index = SearchIndex::open(Some(SearchFolder::lock(folder).unwrap())).unwrap();
+    assert!(!index.is_open());
+    index.reopen(generation).unwrap();
+    index
+}
+
+pub(super) fn open(folder: &Path) -> SearchIndex {
+    open_for(folder, GENERATION)
+}
 
 #[test]
 fn it_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || SearchIndex::open(Some(folder.path())).unwrap();
-    let mut log = Log::on(open());
+    let mut log = Log::on(open(folder.path()));
     log.say(&Dataset::Live, "a", "kept words", 0);
     log.say(&Dataset::Sandbox, "a", "kept words", 0);
     log.index.commit().unwrap();
     log.say(&Dataset::Live, "b", "kept too, yet not committed", 1);
-    assert!(matches!(SearchIndex::open(Some(folder.path())), Err(SearchError::Index(TantivyError::LockFailure(..)))));
+    assert_eq!(SearchFolder::lock(folder.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
 
     let Log { index, entries } = log;
     drop(index);
-    let log = Log { index: open(), entries };
+    let log = Log { index: open(folder.path()), entries };
     assert_eq!(log.index.position(&Dataset::Live), 1);
     assert_eq!(log.index.mark(&Dataset::Sandbox), Some(LogMark { seq: 1, id: "evt_1".to_owned() }));
     assert_eq!(look(&log, "kept", &["a", "b"]), ["a"]);
@@ -32,7 +41,7 @@ fn it_goes_on_where_it_was() {
     log.index.commit().unwrap();
     assert_eq!(look(&log, "kept", &["a", "b"]), ["a", "b"]);
 
-    log.index.forget(&Dataset::Live);
+    log.index.forget(&Dataset::Live).unwrap();
     log.index.commit().unwrap();
     assert_eq!(log.index.position(&Dataset::Live), 0);
     assert!(look(&log, "kept", &["a", "b"]).is_empty());
@@ -40,9 +49,9 @@ fn it_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_damaged_index_is_made_again() {
+fn a_damaged_index_is_built_again() {
     let folder = tempfile::tempdir().unwrap();
-    let harm: [fn(&Path); 4] = [
+    let harm: [fn(&Path); 5] = [
         |dir| fs::write(dir.join("meta.json"), "{}").unwrap(),
         |dir| {
             let note = fs::read_to_string(dir.join("meta.json")).unwrap();
@@ -51,22 +60,77 @@ fn a_damaged_index_is_made_again() {
             fs::write(dir.join("meta.json"), old).unwrap();
         },
         |dir| {
-            let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
-            let words = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "term")).unwrap();
-            let mut bytes = fs::read(&words).unwrap();
+            let mut bytes = fs::read(words(dir)).unwrap();
             bytes[0] ^= 1;
-            fs::write(words, bytes).unwrap();
+            fs::write(words(dir), bytes).unwrap();
         },
+        |dir| fs::remove_file(words(dir)).unwrap(),
         |dir| fs::remove_file(dir.join("meta.json")).unwrap(),
     ];
     for harm in harm {
-        let mut log = Log::on(SearchIndex::open(Some(folder.path())).unwrap());
+        let mut log = Log::on(open(folder.path()));
         assert_eq!(log.index.position(&Dataset::Live), 0);
         log.say(&Dataset::Live, "a", "words", 0);
         log.index.commit().unwrap();
         assert_eq!(look(&log, "words", &["a"]), ["a"]);
         drop(log);
-        harm(folder.path());
+        harm(&folder.path().join("all"));
     }
-    assert_eq!(SearchIndex::open(Some(folder.path())).unwrap().position(&Dataset::Live), 0);
+    assert_eq!(open(folder.path()).position(&Dataset::Live), 0);
+}
+
+/// The file with the words of a segment.
+fn words(dir: &Path) -> PathBuf {
+    let mut files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|end| end == "term")).unwrap()
+}
+
+#[test]
+fn an_index_of_another_generation_is_built_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    log.say(&Dataset::Live, "a", "words", 0);
+    log.index.commit().unwrap();
+    drop(log);
+    assert_eq!(open(folder.path()).position(&Dataset::Live), 1);
+    let other = Log::on(open_for(folder.path(), "gen_2"));
+    assert_eq!(other.index.position(&Dataset::Live), 0);
+    assert!(look(&other, "words", &["a"]).is_empty());
+}
+
+#[tokio::test]
+async fn an_index_whose_folder_goes_is_closed_until_it_is_whole_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("search");
+    let mut log = Log::on(open(&path));
+    log.index.request_dataset(&Dataset::Live);
+    log.index.set_start(&Dataset::Live, 1);
+    log.say(&Dataset::Live, "a", "words", 0);
+    log.index.commit().unwrap();
+    assert_eq!(look(&log, "words", &["a"]), ["a"]);
+
+    fs::remove_dir_all(&path).unwrap();
+    fs::write(&path, "no folder").unwrap();
+    log.say(&Dataset::Live, "b", "words", 1);
+    log.index.commit().unwrap_err();
+    let find = |log: &Log| {
+        let (view, word) = (View::live(), parse("words").unwrap());
+        log.index.find(Kind::Thesis, &view, &word, &SearchFilter::default(), Order::Newest, 9)
+    };
+    assert!(matches!(find(&log), Err(SearchError::Closed)) && log.index.is_failing());
+    assert!(matches!(log.index.apply(&Dataset::Live, &log.entries["live"]), Err(SearchError::Closed)));
+    assert!(matches!(log.index.reopen(GENERATION), Err(SearchError::Folder(_))) && !log.index.is_open());
+    let mut whole = Box::pin(log.index.wait_until_complete(&Dataset::Live));
+    assert!(futures::poll!(&mut whole).is_pending());
+
+    fs::remove_file(&path).unwrap();
+    log.index.reopen(GENERATION).unwrap();
+    assert!(log.index.is_open() && matches!(find(&log), Err(SearchError::Closed)), "it is empty");
+    assert_eq!(log.index.datasets_without_start(), [Dataset::Live]);
+    log.index.set_start(&Dataset::Live, 2);
+    log.index.apply(&Dataset::Live, &log.entries["live"]).unwrap();
+    log.index.commit().unwrap();
+    whole.await;
+    assert!(!log.index.is_failing());
+    assert_eq!(look(&log, "words", &["a", "b"]), ["b", "a"]);
 }

@@ -85,7 +85,7 @@ async fn a_request_while_a_project_is_dropped_waits_until_it_is_whole_again() {
 #[test]
 fn an_index_on_a_disk_drops_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let log = in_use(SearchIndex::open(Some(folder.path())).unwrap());
+    let log = in_use(files::open(folder.path()));
     assert!(log.index.unused(0).is_empty() && log.index.unused(HALF_HOUR_MS).is_empty());
     assert!(log.index.follows(&project("prj_never_asked_for")));
     assert_eq!(found(&log, "prj_one"), 2);
