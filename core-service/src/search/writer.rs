@@ -52,8 +52,7 @@ impl Writer {
                 self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
             }
             Some(
-                EntryKind::ThesisEdited(ThesisEdited { thesis, .. })
-                | EntryKind::Engagement(ThesisChanged { thesis }),
+                EntryKind::ThesisEdited(ThesisEdited { thesis, .. }) | EntryKind::Engagement(ThesisChanged { thesis }),
             ) => {
                 let present = Some(thesis).filter(|thesis| thesis.deleted_at.is_none());
                 self.put(terms, &thesis.id, present.and_then(|thesis| terms.thesis(thesis)))

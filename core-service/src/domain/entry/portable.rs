@@ -36,7 +36,10 @@ impl Entry {
         if let Some(Kind::ThesisCreated(created)) = &self.kind
             && !created.is_found_at(&self.id, seq)
         {
-            return Err(format!("has another place than it says: {} was not created as entry {seq}", created.thesis.id));
+            return Err(format!(
+                "has another place than it says: {} was not created as entry {seq}",
+                created.thesis.id
+            ));
         }
         let (thesis, profile, token) = self.rows();
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);

@@ -267,9 +267,8 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     append(&backend, &log).await;
     one.project(&log[..1]).await.unwrap();
     other.project(&log[1..2]).await.unwrap();
-    let of_deleted = |buckets: Buckets| {
-        buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with("dt:"))
-    };
+    let of_deleted =
+        |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with("dt:"));
     assert!(of_deleted(buckets(&store).0), "all others are empty");
     // `one` follows, and knows the bucket from before.
     one.skip_entries(&log[1..2]);
