@@ -23,7 +23,7 @@ use crate::{
     },
     tests::{
         faulty::MemoryStore,
-        harness::{ManualClock, SharedMemory},
+        harness::{ManualClock, SharedMemory, event_id_cipher},
     },
 };
 
@@ -148,7 +148,7 @@ struct OtherWriter {
 impl OtherWriter {
     fn new(backend: &SharedBackend) -> Self {
         let theses = ThesisStore::new(Arc::clone(backend));
-        let projector = Projector::new(Arc::clone(backend), theses, NAME.to_owned());
+        let projector = Projector::new(Arc::clone(backend), theses, NAME.to_owned(), event_id_cipher());
         Self { log: LogStore::new(Arc::clone(backend)), projector, head: 0 }
     }
 
