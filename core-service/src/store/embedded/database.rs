@@ -12,7 +12,7 @@ use super::{
 use crate::store::StoreError;
 
 /// Version of keys, rows and tables in the file.
-pub(super) const FORMAT: u64 = 6;
+pub(super) const FORMAT: u64 = 7;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 
