@@ -21,6 +21,8 @@ pub struct PendingDelivery {
     /// The delivery; its row is in its queue.
     pub delivery: Delivery,
     pub body: Bytes,
+    /// The epoch of the shard's lease under which the dispatcher has this state; 0 before it has the delivery.
+    pub epoch: i64,
 }
 
 /// Hints that the dispatcher has not read yet.

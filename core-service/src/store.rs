@@ -231,7 +231,7 @@ pub struct Transaction {
 }
 
 /// The error of a store operation.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store cannot be reached, or has no room. Nothing was written.
     #[error("the store is unavailable: {0}")]
@@ -272,6 +272,9 @@ pub enum Backup {
     Elsewhere,
 }
 
+/// Maximum size of the changes of one partition that [`Backend::apply`] makes together.
+pub const MAX_ATOMIC_BYTES: usize = 50 * 1024;
+
 /// A store of wide-column tables.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
@@ -284,9 +287,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads a slice of one partition.
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>>;
 
-    /// Applies changes to versioned tables. Each row is atomic, and the order is not promised; the embedded store
-    /// applies them in one transaction. The embedded store does not wait for the disk: a crash may undo the changes,
-    /// but then it also undoes every later [`Backend::apply`] and [`Backend::transact`].
+    /// Applies changes to versioned tables. Each row is atomic, and so are the changes of one partition together if
+    /// their bodies and 64 bytes for each are at most [`MAX_ATOMIC_BYTES`]. The order is not promised. The embedded
+    /// store applies all of them in one transaction. It does not wait for the disk: a crash may undo the changes, but
+    /// then it also undoes every later [`Backend::apply`] and [`Backend::transact`].
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()>;
 
     /// Writes rows of one partition if every condition holds. Returns whether it did. The write is durable on return.

@@ -2,8 +2,9 @@
 //!
 //! A core hands out the attempts of the shards whose lease it holds. New deliveries from fan-out go from memory to a
 //! worker. The dispatcher reads all others from the queues: rows of a shard that it takes over, retries that are due,
-//! deliveries that had no room in memory, and rows of new marks, which it reads each minute. Leases only save duplicate
-//! work: a report of the expected attempt counts, whichever worker sends it.
+//! deliveries that had no room in memory, and rows of new marks, which it reads each minute. A report of the expected
+//! attempt counts, whichever worker sends it, and to whichever core. The header of `tables/deliveries.rs` says why no
+//! core overwrites what another one counted.
 
 mod endpoint;
 mod health;
@@ -13,6 +14,7 @@ mod report;
 mod settled;
 mod shards;
 mod state;
+mod streaks;
 mod timers;
 mod unsendable;
 
@@ -39,6 +41,7 @@ use self::{
     read::MarkProgress,
     shards::Shards,
     state::{State, Worker, due_at},
+    streaks::Streaks,
     unsendable::Unsendable,
 };
 use super::rule::{DeliveryRule, Verdict};
@@ -80,7 +83,7 @@ pub struct Dispatcher {
     bodies: Cache<(String, u64), Bytes>,
     next_worker: AtomicU64,
     state: Mutex<State>,
-    streaks: report::Streaks,
+    streaks: Streaks,
     /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
 }
@@ -113,7 +116,7 @@ impl Dispatcher {
             bodies: Cache::new(MAX_BODIES),
             next_worker: AtomicU64::new(1),
             state: Mutex::default(),
-            streaks: report::Streaks::default(),
+            streaks: Streaks::default(),
         })
     }
 
@@ -195,11 +198,14 @@ impl Dispatcher {
         for pending in hints.deliveries {
             let Some(due_at) = pending.delivery.next_attempt_at else { continue };
             let webhook = &pending.delivery.webhook_id;
-            match self.shards.taken_at(shard_of(webhook)) {
+            let shard = shard_of(webhook);
+            match self.shards.tenure(shard, now_ms) {
                 // Only this core can have sent a delivery that was created since then.
-                Some(taken_at) if pending.delivery.created_at >= taken_at => state.add_ready(pending, now_ms),
-                Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
-                None => {}
+                Some(tenure) if pending.delivery.created_at >= tenure.taken_at => {
+                    state.add_ready(PendingDelivery { epoch: tenure.epoch, ..pending }, now_ms);
+                }
+                _ if self.shards.taken_at(shard).is_some() => state.expect(&webhook.as_str().into(), due_at, now_ms),
+                _ => {}
             }
         }
         for (webhook, due_at) in hints.queues {
@@ -270,7 +276,9 @@ impl Dispatcher {
                 Some((webhook, Verdict::Send)) => {
                     // The present time, since a round may take long. The core that serves the shard next, which may be
                     // this one, takes it over and reads this attempt again.
-                    if !self.shards.serves(shard_of(&webhook.id), self.shared.clock.now_ms()) {
+                    let (shard, now) = (shard_of(&webhook.id), self.shared.clock.now_ms());
+                    let epoch = self.shards.tenure(shard, now).map(|tenure| tenure.epoch);
+                    if !self.shards.serves(shard, now) || epoch != Some(pending.epoch) {
                         continue;
                     }
                     match self.secrets(&webhook, now_ms) {
@@ -300,6 +308,7 @@ impl Dispatcher {
     /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.
     fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
+        let epoch = pending.epoch;
         let delivery = Arc::new(pending.delivery);
         let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body: pending.body, secrets };
         let sent = match state.least_loaded() {
@@ -310,11 +319,11 @@ impl Dispatcher {
         };
         match sent {
             Ok(worker) => {
-                state.send(worker, delivery, now_ms, now_ms + CLAIM_MS);
+                state.send(worker, delivery, epoch, now_ms, now_ms + CLAIM_MS);
                 true
             }
             Err(ClaimedAttempt { body, .. }) => {
-                state.put_back(PendingDelivery { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
+                state.put_back(PendingDelivery { delivery: Arc::unwrap_or_clone(delivery), body, epoch }, now_ms);
                 false
             }
         }
@@ -323,9 +332,9 @@ impl Dispatcher {
     /// Counts attempts that cannot be sent as failed.
     async fn fail(&self, attempts: Vec<(PendingDelivery, Unsendable)>, now_ms: i64) -> Result<()> {
         let mut steps = Vec::with_capacity(attempts.len());
-        for (PendingDelivery { delivery: before, .. }, why) in attempts {
+        for (PendingDelivery { delivery: before, epoch, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
-            steps.push(DeliveryChange { before, after });
+            steps.push(DeliveryChange { before, after, epoch });
         }
         let mut outcome = Ok(());
         let advanced = self.shared.deliveries.advance(&steps, now_ms).await.unwrap_or_else(|error| {
@@ -334,10 +343,10 @@ impl Dispatcher {
         });
         let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
-        for DeliveryChange { before, after } in steps {
+        for DeliveryChange { before, after, .. } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
             match advanced.next() {
-                Some(Ok(_)) => {
+                Some(Ok(())) => {
                     if let Some(due_at) = after.next_attempt_at {
                         state.expect(&webhook, due_at, now_ms);
                     }

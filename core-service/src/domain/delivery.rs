@@ -95,7 +95,7 @@ pub struct Delivery {
     pub trace: Vec<u8>,
 }
 
-/// Reference to the event of a delivery, as stored in the log row and the first queue row of the delivery.
+/// Reference to the event of a delivery.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct EventRef {
     /// The event's id.
@@ -104,7 +104,7 @@ pub struct EventRef {
     /// Number of its type.
     #[prost(int32, tag = "2")]
     pub event_type: i32,
-    /// Its dataset; empty for tests and replays, whose own row has everything.
+    /// Its dataset; empty for tests and replays, which have their own body.
     #[prost(string, tag = "3")]
     pub dataset: String,
     /// Its sequence number there.
@@ -120,8 +120,8 @@ const TIME_CHARS: usize = 10;
 /// Characters of an id that distinguish a webhook's deliveries of the same millisecond: 80 bits.
 const HASH_CHARS: usize = 16;
 
-/// Derives the id of a webhook's delivery. It contains the webhook and the time, so that the log row can be found
-/// before any other row exists. Being derived, it makes creating a delivery idempotent.
+/// Derives the id of a webhook's delivery. It contains the webhook and the time, which are the key of its row. Being
+/// derived, it makes creating a delivery idempotent.
 #[must_use]
 pub fn delivery_id(webhook: &str, created_at: i64, parts: &[&str]) -> String {
     let webhook = webhook.strip_prefix("wh_").unwrap_or(webhook);
@@ -174,12 +174,6 @@ impl Delivery {
     #[must_use]
     pub const fn is_requested(&self) -> bool {
         self.is_test || self.replay_of.is_some()
-    }
-
-    /// True if it has its own row: from its first attempt on; tests and replays always.
-    #[must_use]
-    pub const fn has_row(&self) -> bool {
-        !self.body.is_empty() || !self.attempts.is_empty()
     }
 
     /// True if no attempt follows.

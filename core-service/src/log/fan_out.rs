@@ -236,7 +236,7 @@ impl FanOut {
             let reference =
                 EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
-            PendingDelivery { delivery, body: body.clone() }
+            PendingDelivery { delivery, body: body.clone(), epoch: 0 }
         }));
     }
 

@@ -92,12 +92,11 @@ tables! {
     TICKET_MOVE "ticket_move" (int("second"); text("connection")) asc Versioned;
     /// Answers kept for idempotency keys.
     IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;
-    /// Webhook deliveries with their attempts.
-    DELIVERY "delivery" (text("id")) asc Conditional;
-    /// Deliveries of a webhook by month and time.
-    DELIVERY_LOG "delivery_log" (text("webhook"), int("month"); int("created_at"), text("id")) desc Versioned;
-    /// Attempts due, by webhook and the hour in which they are due; version = the due time.
-    DELIVERY_QUEUE "delivery_queue" (text("webhook"), int("hour"); int("due_at"), text("delivery")) asc Versioned;
+    /// Webhook deliveries with their attempts, and the attempts that are due: five minutes of a webhook in a partition.
+    /// `kind` 0: an attempt due `at` a time. `kind` 1: a delivery created `at` a time.
+    DELIVERY "delivery" (text("webhook"), int("bucket"); int("kind"), int("at"), text("id")) asc Versioned;
+    /// The partitions of a webhook's deliveries, by month; body empty.
+    DELIVERY_BUCKET "delivery_bucket" (text("webhook"), int("month"); int("bucket")) desc Versioned;
     /// Webhooks with attempts due from a minute on, by the minute in which a core that takes the shard over reads them.
     QUEUE_MARK "queue_mark" (int("shard"), int("hour"); int("minute"), text("webhook"), int("since")) asc Versioned;
     /// The last minute of a shard whose marks need no reading: version = minute.

@@ -1,37 +1,63 @@
-//! Deliveries, their log by webhook, and the failures of webhooks in a row.
+//! Deliveries and their due attempts, and the failures of webhooks in a row.
 //!
-//! A delivery is created by plain writes: a row in the log and one in the queue. A conditional write creates its own
-//! row when its first attempt ends. Each later attempt is stored only if the row has the expected number of attempts.
-//! Until the first attempt ends, the log row represents the delivery. Tests and replays have their own row from the
-//! beginning, since it holds the body that they send.
+//! A delivery is one row, from its creation to its end. A second row in the same partition queues its first attempt.
+//! The usual delivery costs two requests of a cluster: both rows are created by one write, and the report of the
+//! attempt stores the new state and removes the queued attempt by one write. A retry is queued before, in the partition
+//! of its time. No write has a condition.
+//!
+//! # Why plain writes are safe
+//!
+//! The core that holds the lease of a webhook's shard owns its attempts. Each time the lease goes to another core, its
+//! epoch grows (`tables/leases.rs`, the only condition). The owner changes a delivery only on a state that it read, or
+//! was given by fan-out, under its epoch, and an attempt keeps the epoch under which it was handed out. Of the versions
+//! of a row (`tables/delivery_rows.rs`) the higher epoch is the higher one, and the highest version stays, in any order
+//! of arrival.
+//!
+//! - Two owners: a core that was paused does not know that its lease has ended. What it writes late has its old epoch,
+//!   so it never replaces what its successor wrote. Both may send an attempt; the row has the outcome that the
+//!   successor stored. If the successor has written nothing yet, it reads the late outcome, or replaces it by its own.
+//! - Under one epoch a delivery has one writer: the owner neither cancels nor sends a delivery while an attempt of it
+//!   is out, and counts one report of an attempt at a time. Should an attempt be handed out twice and both be reported,
+//!   an end beats a retry, and of two retries one state stays.
+//! - A report of an attempt that is not out at the core that receives it (it came late, or to another core) is counted
+//!   on the stored state, if that expects the attempt. The owner writes it under its epoch. Another core keeps the
+//!   epoch of the stored row, so that the owner's own outcome wins.
+//! - A repeated report finds the attempt counted and changes nothing. If its first write failed or is in doubt, it
+//!   writes the same row again, with the same times.
+//! - A lost report: the owner hands the attempt out again, and the next report counts.
+//! - A crash between writes: the next attempt is queued before the row expects it, and the old one is removed with or
+//!   after the row's change. So a row that expects an attempt always has it in its queue. A queued attempt that its
+//!   delivery does not expect is removed when it is read.
+//! - A restart: the embedded store has one process and needs no epoch. Reports are durable when they are answered.
+//! - Fan-out that repeats a creation writes the epoch 0, which changes no row that an owner has written.
 
-use std::ops::Bound;
+use std::{collections::HashMap, mem, ops::Bound};
 
 use futures::future::join_all;
 use prost::Message as _;
 
 use super::{
-    decode_message,
-    delivery_event::{RETENTION_SECONDS, decode_event, encode_event},
+    delivery_buckets::DeliveryBuckets,
+    delivery_rows::{self, LOGGED, RETENTION_SECONDS, bucket_of},
     queue::DeliveryQueue,
     read_message, replace_row,
 };
 use crate::{
     domain::{
-        delivery::{Delivery, EventRef, Streak, parse_delivery_id},
+        delivery::{Delivery, Streak},
         window::DAY_MS,
     },
     key,
-    store::{
-        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreResult, Transaction, schema,
-    },
+    store::{Change, Consistency, MAX_ATOMIC_BYTES, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Width of the delivery log's buckets.
-const MONTH_MS: i64 = 30 * DAY_MS;
 /// Maximum number of deliveries of one webhook created concurrently on a cluster. No client waits for them, and
 /// requests need the capacity.
 const CREATE_BATCH: usize = 64;
+/// Number of buckets that one read of their index returns for a page of deliveries.
+const BUCKETS_PAGE: usize = 64;
+/// Number of a quiet webhook's buckets that are read at the same time.
+const PARALLEL_BUCKETS: usize = 16;
 
 /// Start position of the next page of a delivery log.
 pub type LogPosition = (i64, String);
@@ -39,6 +65,7 @@ pub type LogPosition = (i64, String);
 #[derive(Clone)]
 pub struct DeliveryStore {
     backend: SharedBackend,
+    buckets: DeliveryBuckets,
     pub queue: DeliveryQueue,
 }
 
@@ -47,92 +74,90 @@ pub struct DeliveryStore {
 pub struct DeliveryChange {
     pub before: Delivery,
     pub after: Delivery,
+    /// The epoch under which `before` was read; see above.
+    pub epoch: i64,
 }
 
-fn decode(row: &Row) -> StoreResult<Delivery> {
-    decode_message(row.body.clone(), "delivery")
-}
-
-fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<crate::store::Value> {
-    key![webhook, created_at.div_euclid(MONTH_MS), created_at, id]
+/// Writes of one webhook that go to the store together.
+#[derive(Default)]
+struct ChangeGroup {
+    /// Indexes of the changes.
+    members: Vec<usize>,
+    writes: Vec<Change>,
+    /// Removals that only follow the writes, since they are not atomic with them.
+    removals: Vec<Change>,
+    bytes: usize,
 }
 
 impl DeliveryStore {
     pub fn new(backend: SharedBackend) -> Self {
-        Self { queue: DeliveryQueue::new(backend.clone()), backend }
+        let buckets = DeliveryBuckets::new(backend.clone());
+        Self { queue: DeliveryQueue::new(backend.clone(), buckets.clone()), buckets, backend }
     }
 
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
-        if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
-            return decode(&row).map(Some);
-        }
-        let Some((webhook, created_at)) = parse_delivery_id(id) else { return Ok(None) };
-        let key = log_key(&webhook, created_at, id);
-        let Some(row) = self.backend.get(&schema::DELIVERY_LOG, &key, Consistency::Quorum).await? else {
-            return Ok(None);
-        };
-        Ok(decode_event(row.body)?.map(|event| Delivery::pending(id.to_owned(), webhook, created_at, event)))
+        Ok(self.get_with_epoch(id).await?.map(|(delivery, _)| delivery))
     }
 
-    /// Reads the rows of deliveries by id, in the same order. None where no attempt has ended yet, an error where a row
-    /// is damaged.
+    /// Reads a delivery, and the epoch under which it was written.
+    pub async fn get_with_epoch(&self, id: &str) -> StoreResult<Option<(Delivery, i64)>> {
+        let row = self.backend.get(&schema::DELIVERY, &delivery_rows::key_of(id), Consistency::Quorum).await?;
+        row.map(|row| Ok((delivery_rows::decode_by_id(id, row.body)?, delivery_rows::epoch_of(row.version))))
+            .transpose()
+    }
+
+    /// Reads deliveries by id, in the same order. None where there is none, an error where its row is damaged.
     pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
-        let keys: Vec<_> = ids.iter().map(|id| key![id]).collect();
+        let keys: Vec<_> = ids.iter().map(|id| delivery_rows::key_of(id)).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
-        Ok(rows.iter().map(|row| row.as_ref().map(decode).transpose()).collect())
-    }
-
-    /// Writes a delivery's own row if it is as expected, and then the changes that belong to it.
-    async fn write(&self, delivery: &Delivery, expect: Expect, beside: Vec<Change>) -> StoreResult<bool> {
-        let write = ConditionalWrite {
-            clustering: Vec::new(),
-            expect,
-            version: i64::from(delivery.attempt_count()) + i64::from(delivery.is_over()) * 1_000,
-            body: Some(delivery.encode_to_vec().into()),
+        let decode = |(id, row): (&String, Option<Row>)| {
+            row.map(|row| delivery_rows::decode_by_id(id, row.body)).transpose()
         };
-        let partition = key![&delivery.id];
-        let transaction =
-            Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: Some(RETENTION_SECONDS) };
-        self.backend.transact_with(transaction, beside).await
+        Ok(ids.iter().zip(rows).map(decode).collect())
     }
 
     /// Creates deliveries and queues their first attempts. A repeat is safe.
     pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
         let batch_size = if self.backend.is_exclusive() { deliveries.len() } else { CREATE_BATCH };
         for batch in deliveries.chunks(batch_size.max(1)) {
-            // The write returns false if an earlier call has created the row.
-            let own = batch.iter().filter(|delivery| delivery.has_row());
-            for written in join_all(own.map(|delivery| self.write(delivery, Expect::Absent, Vec::new()))).await {
-                written?;
-            }
-            let mut changes = Vec::with_capacity(batch.len() * 2 + 1);
-            for delivery in batch {
-                let key = log_key(&delivery.webhook_id, delivery.created_at, &delivery.id);
-                let (table, body) = (&schema::DELIVERY_LOG, Some(encode_event(delivery)));
-                // With a version that grows with time, the store can drop expired rows.
-                changes.push(Change { table, key, version: delivery.created_at, body, ttl: Some(RETENTION_SECONDS) });
-            }
-            self.queue.enqueue(batch, changes, now_ms).await?;
+            let rows = batch.iter().map(|delivery| delivery_rows::put(delivery, 0)).collect();
+            self.queue.enqueue(batch, rows, now_ms).await?;
         }
-        if deliveries.iter().any(|delivery| delivery.has_row()) {
-            // Nothing brings such a delivery back but its queue row: no log has an event for it.
+        if deliveries.iter().any(|delivery| !delivery.body.is_empty()) {
+            // Nothing brings such a delivery back but its rows: no log has an event for it.
             self.backend.sync().await?;
         }
         Ok(())
     }
 
-    /// Stores the changes of deliveries, each only if its row is still as before, and moves the deliveries in their
-    /// queues. The next attempts are queued first and the old ones removed last, so a crash in between leaves a queue
-    /// row too many. Returns for each change whether it was stored. After an error a repeat is safe.
-    pub async fn advance(&self, changes: &[DeliveryChange], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
+    /// Stores the changes of deliveries, and moves the deliveries in their queues. Returns the outcome of each change.
+    /// A row that a later owner has written stays. After an error a repeat is safe.
+    pub async fn advance(&self, changes: &[DeliveryChange], now_ms: i64) -> StoreResult<Vec<StoreResult<()>>> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
         let after: Vec<&Delivery> = changes.iter().map(|change| &change.after).collect();
         self.queue.enqueue(&after, Vec::new(), now_ms).await?;
-        let writes = changes.iter().map(|DeliveryChange { before, after }| {
-            let attempts = i64::from(before.attempt_count());
-            let expect = if before.has_row() { Expect::Version(attempts) } else { Expect::Absent };
-            self.write(after, expect, DeliveryQueue::removal(before).into_iter().collect())
+        let mut outcomes: Vec<StoreResult<()>> = changes.iter().map(|_| Ok(())).collect();
+        let writes = groups(changes).into_iter().map(async |group| {
+            let written = self.write(group.writes, group.removals).await;
+            (group.members, written)
         });
-        Ok(join_all(writes).await)
+        for (members, written) in join_all(writes).await {
+            if let Err(error) = written {
+                members.into_iter().for_each(|index| outcomes[index] = Err(error.clone()));
+            }
+        }
+        self.backend.sync().await?;
+        Ok(outcomes)
+    }
+
+    async fn write(&self, writes: Vec<Change>, removals: Vec<Change>) -> StoreResult<()> {
+        self.backend.apply(writes).await?;
+        if !removals.is_empty() {
+            self.backend.apply(removals).await?;
+        }
+        Ok(())
     }
 
     /// Counts the outcomes of a webhook's attempts, in this order. Returns the new streak of failures.
@@ -157,8 +182,7 @@ impl DeliveryStore {
         }
     }
 
-    /// Reads a page of a webhook's delivery log, newest first, each delivery with its position. The log ends at the
-    /// retention time of deliveries.
+    /// Reads a page of a webhook's deliveries, newest first, each with its position. They end at their retention time.
     pub async fn page(
         &self,
         webhook: &str,
@@ -166,30 +190,82 @@ impl DeliveryStore {
         now_ms: i64,
         limit: usize,
     ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
-        let newest = after.map_or(now_ms + DAY_MS, |(at, _)| *at).div_euclid(MONTH_MS);
-        let oldest = (now_ms - i64::from(RETENTION_SECONDS) * 1_000).div_euclid(MONTH_MS);
-        let mut found: Vec<(i64, String, Option<EventRef>)> = Vec::new();
-        for month in (oldest..=newest).rev() {
-            let mut scan = Scan::all(&schema::DELIVERY_LOG, key![webhook, month], limit - found.len());
-            scan.reverse = true;
-            if let Some((at, id)) = after {
-                scan.to = Bound::Excluded(key![*at, id]);
-            }
-            for row in self.backend.scan(&scan).await? {
-                if let [at, id] = row.clustering.as_slice() {
-                    found.push((at.int(), id.text().to_owned(), decode_event(row.body)?));
+        let oldest = bucket_of(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
+        let mut newest = bucket_of(after.map_or(now_ms + DAY_MS, |(at, _)| *at));
+        let mut found = Vec::new();
+        // The newest bucket of a busy webhook is enough.
+        let mut parallel = 1;
+        loop {
+            let buckets = self.buckets.newest(webhook, oldest, newest, BUCKETS_PAGE).await?;
+            let mut unread = buckets.as_slice();
+            while found.len() < limit && !unread.is_empty() {
+                let (read, later) = unread.split_at(parallel.min(unread.len()));
+                let rows = read.iter().map(|bucket| self.bucket(webhook, *bucket, after, limit - found.len()));
+                for rows in join_all(rows).await {
+                    found.extend(rows?);
                 }
+                (unread, parallel) = (later, PARALLEL_BUCKETS);
             }
-            if found.len() >= limit {
-                break;
+            match buckets.last() {
+                Some(last) if found.len() < limit && buckets.len() == BUCKETS_PAGE => newest = last - 1,
+                _ => break,
             }
         }
-        let ids: Vec<String> = found.iter().map(|(_, id, _)| id.clone()).collect();
-        let rows = self.rows(&ids).await?.into_iter().collect::<StoreResult<Vec<_>>>()?;
-        let joined = found.into_iter().zip(rows).filter_map(|((at, id, event), row)| {
-            let pending = || event.map(|event| Delivery::pending(id.clone(), webhook.to_owned(), at, event));
-            Some(((at, id.clone()), row.or_else(pending)?))
-        });
-        Ok(joined.collect())
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Reads the deliveries of one bucket, newest first.
+    async fn bucket(
+        &self,
+        webhook: &str,
+        bucket: i64,
+        after: Option<&LogPosition>,
+        limit: usize,
+    ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
+        let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit);
+        scan.reverse = true;
+        scan.from = Bound::Included(key![LOGGED]);
+        if let Some((at, id)) = after {
+            scan.to = Bound::Excluded(key![LOGGED, *at, id]);
+        }
+        let mut found = Vec::new();
+        for row in self.backend.scan(&scan).await? {
+            if let [_, at, id] = row.clustering.as_slice() {
+                let (at, id) = (at.int(), id.text().to_owned());
+                let delivery = delivery_rows::decode(webhook, at, &id, row.body)?;
+                found.push(((at, id), delivery));
+            }
+        }
+        Ok(found)
     }
 }
+
+/// Groups the writes of changes by webhook, each group small enough to be atomic in each partition. A removal goes with
+/// its delivery's row if both are in one partition, and otherwise follows it.
+fn groups(changes: &[DeliveryChange]) -> Vec<ChangeGroup> {
+    let mut full = Vec::new();
+    let mut open: HashMap<&str, ChangeGroup> = HashMap::new();
+    for (index, DeliveryChange { before, after, epoch }) in changes.iter().enumerate() {
+        let row = delivery_rows::put(after, *epoch);
+        // Twice the 64 bytes of a change: the removal may be beside it.
+        let bytes = 128 + row.body.as_ref().map_or(0, bytes::Bytes::len);
+        let group = open.entry(&after.webhook_id).or_default();
+        if !group.members.is_empty() && group.bytes + bytes > MAX_ATOMIC_BYTES {
+            full.push(mem::take(group));
+        }
+        group.members.push(index);
+        group.bytes += bytes;
+        if let Some(removal) = DeliveryQueue::removal(before) {
+            let is_beside = removal.key[..2] == row.key[..2] && bytes <= MAX_ATOMIC_BYTES;
+            let removals = if is_beside { &mut group.writes } else { &mut group.removals };
+            removals.push(removal);
+        }
+        group.writes.push(row);
+    }
+    full.extend(open.into_values());
+    full
+}
+
+#[cfg(test)]
+mod tests;

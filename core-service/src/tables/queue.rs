@@ -1,5 +1,5 @@
-//! The queues of due attempts: one for each webhook, in partitions of an hour. The removed rows of an hour go with its
-//! partition, and one endpoint's million rows never come before another's.
+//! The queues of due attempts: one for each webhook, in the partitions of its deliveries. The removed rows of a
+//! partition go with its time, and one endpoint's million rows never come before another's.
 //!
 //! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A
 //! core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it postpones itself
@@ -14,11 +14,14 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::delivery_event::{RETENTION_SECONDS, decode_event, encode_event};
-use super::shard_of_name;
+use super::{
+    delivery_buckets::{self, DeliveryBuckets},
+    delivery_rows::{QUEUED, RETENTION_SECONDS, bucket_of, queue_key},
+    shard_of_name,
+};
 use crate::{
     domain::{
-        delivery::{Delivery, EventRef},
+        delivery::Delivery,
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
@@ -34,14 +37,11 @@ const POSTPONED: &[u8] = b"put off";
 /// Maximum number of marks remembered as stored.
 const MAX_REMEMBERED_MARKS: usize = 20_000;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     pub delivery: String,
-    /// The delivery's event, before its first attempt.
-    pub event: Option<EventRef>,
-    pub is_damaged: bool,
 }
 
 /// A webhook that has rows due from a minute on.
@@ -63,6 +63,7 @@ pub enum MarkSelection {
 #[derive(Clone)]
 pub struct DeliveryQueue {
     backend: SharedBackend,
+    buckets: DeliveryBuckets,
     /// Recently stored marks, each with its own minute.
     written: Arc<Mutex<HashSet<(QueueMark, i64)>>>,
 }
@@ -80,14 +81,14 @@ pub fn start_of(minute: i64) -> i64 {
     minute * MINUTE_MS
 }
 
-/// The hour of a partition.
+/// The hour of a partition of marks.
 fn hour_of(at: i64) -> i64 {
     at.div_euclid(HOUR_MS)
 }
 
 impl DeliveryQueue {
-    pub fn new(backend: SharedBackend) -> Self {
-        Self { backend, written: Arc::default() }
+    pub(super) fn new(backend: SharedBackend, buckets: DeliveryBuckets) -> Self {
+        Self { backend, buckets, written: Arc::default() }
     }
 
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
@@ -102,10 +103,9 @@ impl DeliveryQueue {
         for delivery in deliveries {
             let Some(due_at) = delivery.next_attempt_at else { continue };
             let webhook = &delivery.webhook_id;
-            let body = if delivery.attempts.is_empty() { encode_event(delivery) } else { Bytes::new() };
-            let key = key![webhook, hour_of(due_at), due_at, &delivery.id];
+            let (table, key, body) = (&schema::DELIVERY, queue_key(webhook, due_at, &delivery.id), Some(Bytes::new()));
             // The row needs no expiry: it is removed when its attempt is reported, or when its webhook is gone.
-            changes.push(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at, body: Some(body), ttl: None });
+            changes.push(Change { table, key, version: due_at, body, ttl: None });
             let mark = QueueMark { webhook: webhook.clone(), since: minute_of(due_at) };
             let minute = mark.since.max(minute_of(now_ms));
             marks.insert((mark, minute));
@@ -114,11 +114,14 @@ impl DeliveryQueue {
             let written = self.written.lock();
             marks.retain(|mark| !written.contains(mark));
         }
+        let buckets = self.buckets.unnoted(&changes);
         changes.extend(marks.iter().map(|(mark, minute)| mark_change(mark, *minute, b"")));
+        changes.extend(buckets.iter().map(delivery_buckets::note));
         if changes.is_empty() {
             return Ok(());
         }
         self.backend.apply(changes).await?;
+        self.buckets.remember(buckets);
         // Marks are remembered only after the write: a failed or dropped write leaves its marks to the next one.
         let mut written = self.written.lock();
         if written.len() >= MAX_REMEMBERED_MARKS {
@@ -147,19 +150,13 @@ impl DeliveryQueue {
         limit: usize,
     ) -> StoreResult<Vec<QueuedAttempt>> {
         let mut found = Vec::new();
-        for hour in hour_of(after.0)..=hour_of(to_ms) {
-            let mut scan = Scan::all(&schema::DELIVERY_QUEUE, key![webhook, hour], limit - found.len());
-            scan.from = Bound::Excluded(key![after.0, &after.1]);
-            scan.to = Bound::Included(key![to_ms]);
+        for bucket in self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms)).await? {
+            let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - found.len());
+            scan.from = Bound::Excluded(key![QUEUED, after.0, &after.1]);
+            scan.to = Bound::Included(key![QUEUED, to_ms]);
             for row in self.backend.scan(&scan).await? {
-                if let [due_at, delivery] = row.clustering.as_slice() {
-                    let (due_at, delivery) = (due_at.int(), delivery.text().to_owned());
-                    let decoded = decode_event(row.body);
-                    if let Err(error) = &decoded {
-                        tracing::error!(webhook, delivery, %error, "a row of a queue cannot be read");
-                    }
-                    let is_damaged = decoded.is_err();
-                    found.push(QueuedAttempt { due_at, delivery, event: decoded.unwrap_or_default(), is_damaged });
+                if let [_, due_at, delivery] = row.clustering.as_slice() {
+                    found.push(QueuedAttempt { due_at: due_at.int(), delivery: delivery.text().to_owned() });
                 }
             }
             if found.len() >= limit {
@@ -208,8 +205,8 @@ impl DeliveryQueue {
 
 /// The change that removes a row, with a version above the version of its write.
 fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
-    let key = key![webhook, hour_of(due_at), due_at, delivery];
-    Change { table: &schema::DELIVERY_QUEUE, key, version: due_at + 1, body: None, ttl: None }
+    let key = queue_key(webhook, due_at, delivery);
+    Change { table: &schema::DELIVERY, key, version: due_at + 1, body: None, ttl: None }
 }
 
 fn mark_change(mark: &QueueMark, minute: i64, body: &'static [u8]) -> Change {

@@ -19,11 +19,12 @@ pub(crate) enum Fault {
     NotDone,
     /// The call is done, and reports a timeout.
     Done,
-    /// Every second change is applied, and the call reports a timeout: an `apply` is atomic only for each row.
+    /// The changes of every second partition are applied, and the call reports a timeout: an `apply` is atomic only for
+    /// each partition.
     Half,
     /// The process ends before the call.
     Ends,
-    /// The process ends when every second change is applied.
+    /// The process ends when the changes of every second partition are applied.
     EndsHalfway,
     /// The process ends before the call, and unsynced writes are lost.
     PowerLoss,
@@ -171,6 +172,21 @@ impl Drop for RunningCall<'_> {
     }
 }
 
+/// The changes of every second partition.
+fn half(mut changes: Vec<Change>) -> Vec<Change> {
+    let mut partitions: Vec<(&str, Vec<Value>)> = Vec::new();
+    changes.retain(|change| {
+        let partition = (change.table.name, change.key[..change.table.partition.len()].to_vec());
+        let known = partitions.iter().position(|other| *other == partition);
+        let number = known.unwrap_or_else(|| {
+            partitions.push(partition);
+            partitions.len() - 1
+        });
+        number % 2 == 0
+    });
+    changes
+}
+
 fn doubt<T>() -> StoreResult<T> {
     Err(StoreError::InDoubt("a write timed out".to_owned()))
 }
@@ -200,7 +216,7 @@ impl Backend for Process {
                 doubt()
             }
             Some(Fault::Half | Fault::EndsHalfway) => {
-                self.wait(self.backend.apply(changes.into_iter().step_by(2).collect())).await?;
+                self.wait(self.backend.apply(half(changes))).await?;
                 doubt()
             }
             Some(Fault::NotDone | Fault::Ends | Fault::PowerLoss) => doubt(),

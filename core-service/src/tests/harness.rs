@@ -100,8 +100,9 @@ pub(crate) struct SharedMemory {
     away: AtomicBool,
     /// A lock that every call takes; a test that holds it makes calls wait.
     passage: Arc<RwLock<()>>,
-    /// The partition whose transactions fail, and the one whose reads fail.
+    /// The partitions whose transactions, changes and reads fail.
     refused: Mutex<Option<Value>>,
+    unchangeable: Mutex<Option<Value>>,
     unreadable: Mutex<Option<Value>>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
@@ -109,6 +110,8 @@ pub(crate) struct SharedMemory {
     applied: Mutex<HashMap<&'static str, usize>>,
     /// Scans, by table.
     scans: Mutex<HashMap<&'static str, usize>>,
+    /// Requests that a cluster would get, by table.
+    requests: Mutex<HashMap<&'static str, usize>>,
 }
 
 impl SharedMemory {
@@ -123,9 +126,10 @@ impl SharedMemory {
 
     fn on(store: SharedBackend) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let (refused, unreadable) = (Mutex::default(), Mutex::default());
-        let (applied, scans) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store, away, passage: Arc::default(), refused, unreadable, calls, applied, scans })
+        let (refused, unchangeable, unreadable) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (applied, scans, requests) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let passage = Arc::default();
+        Arc::new(Self { store, away, passage, refused, unchangeable, unreadable, calls, applied, scans, requests })
     }
 
     /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
@@ -138,8 +142,15 @@ impl SharedMemory {
         self.calls.lock().get(table.name).copied().unwrap_or_default()
     }
 
-    fn called(&self, table: &Table) {
+    /// Returns the number of requests for a table that a cluster would get: one for each partition of a write, and for
+    /// each row of a read of several.
+    pub(crate) fn requests(&self, table: &Table) -> usize {
+        self.requests.lock().get(table.name).copied().unwrap_or_default()
+    }
+
+    fn called(&self, table: &Table, requests: usize) {
         *self.calls.lock().entry(table.name).or_default() += 1;
+        *self.requests.lock().entry(table.name).or_default() += requests;
     }
 
     /// Returns the number of scans of a table.
@@ -160,6 +171,11 @@ impl SharedMemory {
     /// Makes the transactions on a partition fail; none fail with none.
     pub(crate) fn refuse(&self, partition: Option<String>) {
         *self.refused.lock() = partition.map(Value::from);
+    }
+
+    /// Makes the changes of a partition fail; none fail with none.
+    pub(crate) fn refuse_changes(&self, partition: Option<&str>) {
+        *self.unchangeable.lock() = partition.map(Value::from);
     }
 
     /// Makes the reads of a partition fail; none fail with none.
@@ -187,13 +203,13 @@ impl SharedMemory {
 impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
         let _passing = self.passage.read().await;
-        self.called(table);
+        self.called(table, 1);
         self.store_of(key)?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
         let _passing = self.passage.read().await;
-        self.called(table);
+        self.called(table, keys.len());
         for key in keys {
             self.store_of(key)?;
         }
@@ -202,26 +218,32 @@ impl Backend for SharedMemory {
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         let _passing = self.passage.read().await;
-        self.called(scan.table);
+        self.called(scan.table, 1);
         *self.scans.lock().entry(scan.table.name).or_default() += 1;
         self.store_of(&scan.partition)?.scan(scan).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         let _passing = self.passage.read().await;
-        let tables: HashSet<&'static str> = changes.iter().map(|change| change.table.name).collect();
+        let mut partitions: HashMap<&'static str, HashSet<&[Value]>> = HashMap::new();
         for change in &changes {
             *self.applied.lock().entry(change.table.name).or_default() += 1;
+            partitions.entry(change.table.name).or_default().insert(&change.key[..change.table.partition.len()]);
         }
-        for table in tables {
+        for (table, partitions) in partitions {
             *self.calls.lock().entry(table).or_default() += 1;
+            *self.requests.lock().entry(table).or_default() += partitions.len();
+        }
+        let unchangeable = self.unchangeable.lock().clone();
+        if unchangeable.is_some_and(|partition| changes.iter().any(|change| change.key.first() == Some(&partition))) {
+            return Err(StoreError::Unavailable("unchangeable".to_owned()));
         }
         self.store()?.apply(changes).await
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
         let _passing = self.passage.read().await;
-        self.called(transaction.table);
+        self.called(transaction.table, 1);
         if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
             return Err(StoreError::Unavailable("refused".to_owned()));
         }

@@ -24,7 +24,7 @@ const BARE: usize = 40_000;
 /// Most processor time of a delivery that we aim at, in microseconds.
 const CPU_US: f64 = 200.0;
 /// Most requests of a delivery to a cluster that we aim at.
-const STORE_REQUESTS: f64 = 5.0;
+const STORE_REQUESTS: f64 = 2.5;
 
 /// One run.
 struct Run {

@@ -44,7 +44,7 @@ async fn call(store: &ScyllaStore, kind: usize, number: i64) {
         _ => {
             let write = ConditionalWrite { clustering: Vec::new(), expect: Expect::Absent, version: 1, body };
             let partition = key![format!("alone {number}")];
-            let transaction = Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: None };
+            let transaction = Transaction { table: &schema::WEBHOOK_STREAK, partition, writes: vec![write], ttl: None };
             assert!(store.transact(transaction).await.unwrap());
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Dispatcher, endpoint::QueuePosition, unsendable};
+use super::{Dispatcher, endpoint::QueuePosition, shards::Tenure, unsendable};
 use crate::{
     delivery::rule::{DeliveryRule, Verdict},
     domain::{
@@ -20,8 +20,8 @@ use crate::{
     queue_hints::PendingDelivery,
     tables::{
         deliveries::DeliveryChange,
-        delivery_event::RETENTION_SECONDS,
-        queue::{MarkSelection, QueueMark, QueuedAttempt, minute_of, shard_of, start_of},
+        delivery_rows::RETENTION_SECONDS,
+        queue::{MarkSelection, QueueMark, minute_of, shard_of, start_of},
     },
 };
 
@@ -95,6 +95,8 @@ impl Dispatcher {
 
     /// Reads a page. Returns the position after which more rows may be due.
     async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
+        // What is read now is changed under this epoch. Without a lease, the shard's next core reads its queues.
+        let Some(Tenure { epoch, .. }) = self.shards.tenure(shard_of(webhook), now_ms) else { return Ok(None) };
         let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
@@ -107,21 +109,19 @@ impl Dispatcher {
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
-            let stored = match stored {
-                // Its delivery is not known. The webhook's other deliveries do not wait for it.
-                Ok(None) if row.is_damaged => continue,
+            let delivery = match stored {
+                Ok(Some(stored)) => stored,
+                // Rows without a delivery hold up nothing.
+                Ok(None) => continue,
                 Err(error) => {
-                    // No attempt of this delivery could be counted.
-                    let delivery = &row.delivery;
-                    tracing::error!(webhook = &**webhook, delivery, %error, "a delivery cannot be read and is not sent");
+                    // No attempt of this delivery could be counted. The webhook's others do not wait for it.
+                    tracing::error!(id = row.delivery, %error, "a delivery cannot be read and is not sent");
                     continue;
                 }
-                Ok(stored) => stored,
             };
-            let next = stored.as_ref().and_then(|stored| stored.next_attempt_at);
-            let Some(delivery) = due(webhook, &row, stored) else {
+            if delivery.next_attempt_at != Some(row.due_at) {
                 // The report of the attempt that was due here may have been cut off.
-                if let Some(due_at) = next.filter(|due_at| *due_at > row.due_at) {
+                if let Some(due_at) = delivery.next_attempt_at.filter(|due_at| *due_at > row.due_at) {
                     self.state.lock().expect(webhook, due_at, now_ms);
                 }
                 // An attempt that has not ended yet may be about to need a later row.
@@ -129,9 +129,13 @@ impl Dispatcher {
                     stale.push(row);
                 }
                 continue;
-            };
+            }
+            // The report of an attempt under way decides. Without a report, this row is read again.
+            if self.state.lock().has_handed_out(&delivery.id, delivery.attempt_count() + 1) {
+                continue;
+            }
             match rule.map_or(Verdict::Cancel, |rule| rule.verdict(&delivery)) {
-                Verdict::Cancel => steps.push(DeliveryChange { after: delivery.cancelled(), before: delivery }),
+                Verdict::Cancel => steps.push(DeliveryChange { after: delivery.cancelled(), before: delivery, epoch }),
                 _ if row.due_at > now_ms => {
                     self.state.lock().expect(webhook, row.due_at, now_ms);
                     if !is_over {
@@ -139,16 +143,14 @@ impl Dispatcher {
                     }
                 }
                 Verdict::Wait => self.state.lock().add_waiting(webhook, row.due_at),
-                Verdict::Send => steps.extend(self.add_or_fail(webhook, delivery, now_ms).await?),
+                Verdict::Send => steps.extend(self.add_or_fail(webhook, delivery, epoch, now_ms).await?),
             }
         }
         if !stale.is_empty() {
             self.shared.deliveries.queue.remove(webhook, &stale).await?;
         }
-        if !steps.is_empty() {
-            for advanced in self.shared.deliveries.advance(&steps, now_ms).await? {
-                advanced?;
-            }
+        for advanced in self.shared.deliveries.advance(&steps, now_ms).await? {
+            advanced?;
         }
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
@@ -163,16 +165,22 @@ impl Dispatcher {
     }
 
     /// Adds a due delivery if this core holds its shard. Returns the failure of one that cannot be sent.
-    async fn add_or_fail(&self, webhook: &str, delivery: Delivery, now_ms: i64) -> Result<Option<DeliveryChange>> {
+    async fn add_or_fail(
+        &self,
+        webhook: &str,
+        delivery: Delivery,
+        epoch: i64,
+        now_ms: i64,
+    ) -> Result<Option<DeliveryChange>> {
         match self.body(&delivery).await? {
             Ok(body) => {
                 if self.shards.taken_at(shard_of(webhook)).is_some() {
-                    self.state.lock().add_ready(PendingDelivery { delivery, body }, now_ms);
+                    self.state.lock().add_ready(PendingDelivery { delivery, body, epoch }, now_ms);
                 }
                 Ok(None)
             }
             Err(why) => {
-                Ok(Some(DeliveryChange { after: unsendable::failed(&delivery, &why, now_ms), before: delivery }))
+                Ok(Some(DeliveryChange { after: unsendable::failed(&delivery, &why, now_ms), before: delivery, epoch }))
             }
         }
     }
@@ -263,13 +271,4 @@ impl Dispatcher {
         }
         Ok(())
     }
-}
-
-/// The delivery of a queue row, if its attempt is still to be made.
-fn due(webhook: &str, row: &QueuedAttempt, stored: Option<Delivery>) -> Option<Delivery> {
-    let pending = || {
-        let event = row.event.clone()?;
-        Some(Delivery::pending(row.delivery.clone(), webhook.to_owned(), row.due_at, event))
-    };
-    stored.or_else(pending).filter(|delivery| delivery.next_attempt_at == Some(row.due_at))
 }

@@ -1,7 +1,8 @@
 //! Counts the reports of attempts, and disables webhooks that are gone or always fail.
 //!
 //! A 410 disables the webhook before the attempt is written. A success ends the streak of failures before its attempt
-//! is written, and a failure is counted after it. So a crash may count one failure too few, never one too many.
+//! is written, and a failure is counted after it, and only by the core that owns the webhook's attempts. So a crash, or
+//! a report to another core, may count one failure too few, never one too many.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,17 +10,19 @@ use std::{
 };
 
 use futures::future::{join_all, try_join_all};
-use quick_cache::sync::Cache;
 use thesis_proto::v1::WebhookStatus;
 
-use super::{Dispatcher, state::lane};
+use super::{
+    Dispatcher,
+    state::{KnownAttempt, ReportStart, lane},
+};
 use crate::{
     control::ControlState,
     delivery::rule::Verdict,
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
-        delivery::{Attempt, Delivery, Status},
+        delivery::{Attempt, Delivery, Status, parse_delivery_id},
     },
     error::{Error, Result},
     metrics::DELIVERIES,
@@ -30,22 +33,6 @@ use crate::{
 
 /// Status of an endpoint that is gone for good.
 const GONE: i32 = 410;
-/// Time for which this core trusts that a webhook has no streak of failures, in milliseconds. Another core may count
-/// a failure later.
-const KNOWN_MS: i64 = 60_000;
-/// Maximum number of webhooks that are known to have no streak.
-const MAX_STREAKS: usize = 100_000;
-
-/// Webhooks without a streak of failures, and the time since which this is known; none until it is stored.
-pub(super) struct Streaks {
-    none: Cache<Arc<str>, Option<i64>>,
-}
-
-impl Default for Streaks {
-    fn default() -> Self {
-        Self { none: Cache::new(MAX_STREAKS) }
-    }
-}
 
 /// The outcome of a delivery, as metrics name it.
 const fn outcome(status: Status) -> &'static str {
@@ -62,17 +49,12 @@ pub struct EndedAttempt {
     pub attempt: Attempt,
 }
 
-/// A report of an attempt that was not counted before.
-struct Counted {
-    report: EndedAttempt,
-    /// True when the delivery's state came from memory.
-    was_known: bool,
-    succeeded: bool,
-}
+/// A report of an attempt that was not counted before: the change, and whether the attempt succeeded.
+type Counted = (DeliveryChange, bool);
 
 /// True for a success that ends its webhook's streak of failures: tests and replays do not count.
-const fn ends_streak((counted, step): &(Counted, DeliveryChange)) -> bool {
-    counted.succeeded && !step.before.is_requested()
+const fn ends_streak((change, succeeded): &Counted) -> bool {
+    *succeeded && !change.before.is_requested()
 }
 
 impl Dispatcher {
@@ -82,48 +64,44 @@ impl Dispatcher {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
         reports.retain(|report| once.insert((report.delivery.clone(), report.attempt.number)));
-        let known: Vec<(EndedAttempt, Option<Arc<Delivery>>)> = {
-            let state = self.state.lock();
-            let with_known = |report: EndedAttempt| {
-                let out = state.out(&report.delivery, report.attempt.number);
-                let known = out.map(|out| Arc::clone(&out.delivery));
-                (report, known)
-            };
-            reports.into_iter().map(with_known).collect()
-        };
-        let lost = self.count(known, now_ms).await?;
-        if !lost.is_empty() {
-            // Another report came first, or this core knew an older state.
-            let again = lost.into_iter().map(|report| (report, None)).collect();
-            self.count(again, now_ms).await?;
+        let (mut known, mut begun, mut is_busy) = (Vec::new(), Vec::new(), false);
+        {
+            let mut state = self.state.lock();
+            for report in reports {
+                match state.begin_report(&report.delivery, report.attempt.number, now_ms) {
+                    ReportStart::Out(attempt) => known.push((report, Some(attempt))),
+                    ReportStart::Unknown => known.push((report, None)),
+                    ReportStart::Busy => is_busy = true,
+                }
+            }
+            begun.extend(known.iter().filter_map(|(_, attempt)| attempt.clone()));
+        }
+        let counted = self.count(known, now_ms).await;
+        {
+            let mut state = self.state.lock();
+            begun.iter().for_each(|attempt| state.end_report(attempt));
         }
         self.shared.hints.wake();
+        counted?;
+        if is_busy {
+            // Its worker repeats it, and finds the attempt counted unless the other report failed.
+            return Err(StoreError::InDoubt("another report of an attempt is being counted".to_owned()).into());
+        }
         Ok(())
     }
 
-    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Returns the reports
-    /// whose known state was not the stored one.
-    async fn count(
-        &self,
-        reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
-        now_ms: i64,
-    ) -> Result<Vec<EndedAttempt>> {
+    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones.
+    async fn count(&self, reports: Vec<(EndedAttempt, Option<KnownAttempt>)>, now_ms: i64) -> Result<()> {
         let mut counted = self.next_states(reports, now_ms).await?;
         let mut failed = self.end_streaks(&mut counted, now_ms).await.err().map(Error::from);
-        let (counted, steps): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
-        let written = self.shared.deliveries.advance(&steps, now_ms).await?;
-        let (mut lost, mut noted) = (Vec::new(), Vec::new());
-        for ((Counted { report, was_known, succeeded }, step), written) in counted.into_iter().zip(steps).zip(written) {
+        let (changes, succeeded): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
+        let written = self.shared.deliveries.advance(&changes, now_ms).await?;
+        let mut noted = Vec::new();
+        for ((change, succeeded), written) in changes.into_iter().zip(succeeded).zip(written) {
             match written {
-                Ok(true) => {
-                    self.settle_attempt(&step, succeeded, now_ms);
-                    noted.push((step, succeeded));
-                }
-                Ok(false) if was_known => lost.push(report),
-                Ok(false) => {
-                    if let Err(error) = self.settle_counted(&report, now_ms).await {
-                        failed = Some(error);
-                    }
+                Ok(()) => {
+                    self.settle_attempt(&change, succeeded, now_ms);
+                    noted.push((change, succeeded));
                 }
                 // The worker reports all of them again. Written ones do not count a second time then, so they count
                 // now.
@@ -132,48 +110,48 @@ impl Dispatcher {
         }
         self.notify_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
-        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_requested()) {
-            ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
+        for (change, succeeded) in noted.iter().filter(|(change, _)| !change.before.is_requested()) {
+            ends.entry(&change.before.webhook_id).or_default().push(*succeeded);
         }
+        // The time after the writes, which may have outlasted the lease.
+        let later_ms = self.shared.clock.now_ms();
+        ends.retain(|webhook, _| self.shards.tenure(shard_of(webhook), later_ms).is_some());
         join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;
-        failed.map_or(Ok(lost), Err)
+        failed.map_or(Ok(()), Err)
     }
 
-    /// The reports that were not counted before, each with its delivery's state before and after the attempt.
+    /// The changes by reports that were not counted before.
     async fn next_states(
         &self,
-        reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
+        reports: Vec<(EndedAttempt, Option<KnownAttempt>)>,
         now_ms: i64,
-    ) -> Result<Vec<(Counted, DeliveryChange)>> {
+    ) -> Result<Vec<Counted>> {
         let befores = reports.iter().map(async |(report, known)| match known {
-            Some(delivery) => Result::Ok(Some((**delivery).clone())),
-            None => self.stored(&report.delivery).await,
+            Some(known) => Result::Ok(Some(((*known.delivery).clone(), known.epoch))),
+            None => self.stored(&report.delivery, now_ms).await,
         });
         let befores = try_join_all(befores).await?;
-        if self.shared.control.is_shared() && befores.iter().flatten().any(|before| self.is_live(before)) {
+        if self.shared.control.is_shared() && befores.iter().flatten().any(|(before, _)| self.is_live(before)) {
             // Live access may have been withdrawn while an attempt was under way.
             self.shared.control.refresh().await?;
         }
         let mut counted = Vec::new();
         for ((report, known), before) in reports.into_iter().zip(befores) {
-            let attempt = &report.attempt;
-            let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
-            let Some(before) = before else {
-                // The attempt was counted before, perhaps by a call whose response was lost.
-                self.settle_counted(&report, now_ms).await?;
-                continue;
-            };
+            let attempt = report.attempt;
+            let is_expected = |before: &Delivery| !before.is_over() && before.attempt_count() + 1 == attempt.number;
+            // Otherwise the attempt was counted before, perhaps by a call whose response was lost.
+            let Some((before, epoch)) = before.filter(|(before, _)| is_expected(before)) else { continue };
             if attempt.response_status == Some(GONE) {
                 // First: once the attempt is written, a repeated report changes nothing.
                 self.disable(&before.webhook_id, WebhookStatus::Disabled, now_ms).await?;
             }
-            let mut after = before.after(attempt.clone(), now_ms);
+            let mut after = before.after(attempt, known.map_or(now_ms, |known| known.ended_at));
             let succeeded = after.status() == Status::Delivered;
             if self.is_cancelled(&before, now_ms) {
                 // The end of the attempt does not bring the delivery back.
                 after = after.cancelled();
             }
-            counted.push((Counted { report, was_known: known.is_some(), succeeded }, DeliveryChange { before, after }));
+            counted.push((DeliveryChange { before, after, epoch }, succeeded));
         }
         Ok(counted)
     }
@@ -181,9 +159,9 @@ impl Dispatcher {
     /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between
     /// leaves attempts that are made again, but no old streak that the next failures would continue. Removes the
     /// successes of webhooks whose streak cannot be ended. After an error, their attempts must be reported again.
-    async fn end_streaks(&self, counted: &mut Vec<(Counted, DeliveryChange)>, now_ms: i64) -> StoreResult<()> {
+    async fn end_streaks(&self, counted: &mut Vec<Counted>, now_ms: i64) -> StoreResult<()> {
         let successes = counted.iter().filter(|counted| ends_streak(counted));
-        let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();
+        let webhooks: HashSet<String> = successes.map(|(change, _)| change.before.webhook_id.clone()).collect();
         let ended = join_all(webhooks.iter().map(|webhook| self.end_streak(webhook, now_ms))).await;
         let mut outcome = Ok(());
         for (webhook, ended) in webhooks.iter().zip(ended) {
@@ -192,7 +170,7 @@ impl Dispatcher {
                 // Another report would fail in the same way.
                 Err(StoreError::Damaged(why)) => tracing::error!(webhook, why, "a streak of failures cannot be ended"),
                 Err(error) => {
-                    counted.retain(|counted| !ends_streak(counted) || counted.1.before.webhook_id != *webhook);
+                    counted.retain(|counted| !ends_streak(counted) || counted.0.before.webhook_id != *webhook);
                     outcome = Err(error);
                 }
             }
@@ -200,29 +178,17 @@ impl Dispatcher {
         outcome
     }
 
-    async fn end_streak(&self, webhook: &str, now_ms: i64) -> StoreResult<()> {
-        if self.streaks.none.get(webhook).flatten().is_some_and(|since| now_ms - since < KNOWN_MS) {
-            return Ok(());
-        }
-        // This comes before the write: a failure that is written later must find the entry and remove it.
-        self.streaks.none.insert(webhook.into(), None);
-        if let Err(error) = self.shared.deliveries.note(webhook, &[true], now_ms).await {
-            self.streaks.none.remove(webhook);
-            return Err(error);
-        }
-        // If a failure has removed the entry in the meantime, the streak is not known.
-        drop(self.streaks.none.replace(webhook.into(), Some(now_ms), false));
-        Ok(())
-    }
-
-    /// Reads a stored delivery; none when its row is damaged, since another report would fail in the same way.
-    async fn stored(&self, delivery: &str) -> Result<Option<Delivery>> {
-        match self.shared.deliveries.get(delivery).await {
+    /// Reads a stored delivery, and the epoch under which this core may change it: its own if it owns the delivery's
+    /// attempts, or the row's. None when its row is damaged, since another report would fail in the same way.
+    async fn stored(&self, delivery: &str, now_ms: i64) -> Result<Option<(Delivery, i64)>> {
+        // The tenure comes first: a core that loses the shard after the read writes under its old epoch.
+        let own = parse_delivery_id(delivery).and_then(|(webhook, _)| self.shards.tenure(shard_of(&webhook), now_ms));
+        match self.shared.deliveries.get_with_epoch(delivery).await {
             Err(StoreError::Damaged(why)) => {
                 tracing::error!(delivery, why, "an attempt cannot be counted");
                 Ok(None)
             }
-            stored => Ok(stored?),
+            stored => Ok(stored?.map(|(stored, epoch)| (stored, own.map_or(epoch, |tenure| tenure.epoch)))),
         }
     }
 
@@ -250,19 +216,6 @@ impl Dispatcher {
         }
     }
 
-    /// Removes an attempt that was counted before from memory. The next read of its queue removes its row. A later
-    /// attempt of the delivery that is under way stays in memory.
-    async fn settle_counted(&self, report: &EndedAttempt, now_ms: i64) -> Result<()> {
-        let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
-        if let Some(out) = out
-            && let Some(stored) = self.stored(&report.delivery).await?
-            && let Some(due_at) = stored.next_attempt_at
-        {
-            self.state.lock().expect(&out.webhook, due_at, now_ms);
-        }
-        Ok(())
-    }
-
     /// Notifies the cores that hand out these webhooks' attempts of the next due times.
     fn notify_others(&self, steps: &[(DeliveryChange, bool)]) {
         let elsewhere =
@@ -280,7 +233,7 @@ impl Dispatcher {
         }
         let note = async {
             let streak = self.shared.deliveries.note(webhook, &vec![false; failures], now_ms).await?;
-            self.streaks.none.remove(webhook);
+            self.streaks.note_failure(webhook);
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
                 // A webhook enabled again begins at zero.
@@ -289,7 +242,7 @@ impl Dispatcher {
             Result::Ok(())
         };
         if let Err(error) = note.await {
-            self.streaks.none.remove(webhook);
+            self.streaks.note_failure(webhook);
             tracing::warn!(webhook, %error, "counting how attempts end failed");
         }
     }

@@ -1,5 +1,6 @@
 //! The shards of webhooks: shared fairly among the cores that have workers. A core hands out the attempts of its
-//! shards. Leases only save duplicate work; they are renewed apart from it, so that long work loses none.
+//! shards. Leases are renewed apart from that work, so that long work loses none. The epoch of a lease keeps a core
+//! that has lost it from overwriting its successor's rows (`tables/deliveries.rs`).
 
 use std::{
     collections::HashMap,
@@ -27,11 +28,22 @@ pub(super) const LEASE_MS: i64 = 10_000;
 const RENEW_MS: i64 = 7_000;
 /// Interval between two checks of leases and members.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The epoch of a store that has one process.
+const EXCLUSIVE_EPOCH: i64 = 1;
+
+/// The time in which a core holds a shard without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tenure {
+    /// Its start, in unix milliseconds.
+    pub(super) taken_at: i64,
+    /// The epoch of the lease.
+    pub(super) epoch: i64,
+}
 
 #[derive(Clone, Copy)]
 struct HeldShard {
     until: i64,
-    taken_at: i64,
+    tenure: Tenure,
     /// True when the shard goes to another core as soon as none of its attempts is out.
     is_leaving: bool,
 }
@@ -73,7 +85,15 @@ impl Shards {
         if self.is_exclusive() {
             return Some(self.started_at);
         }
-        self.held.lock().get(&shard).map(|held| held.taken_at)
+        self.held.lock().get(&shard).map(|held| held.tenure.taken_at)
+    }
+
+    /// The tenure in which this core owns a shard's attempts now; none without a lease that lasts.
+    pub(super) fn tenure(&self, shard: i64, now_ms: i64) -> Option<Tenure> {
+        if self.is_exclusive() {
+            return Some(Tenure { taken_at: self.started_at, epoch: EXCLUSIVE_EPOCH });
+        }
+        self.held.lock().get(&shard).filter(|held| held.until > now_ms).map(|held| held.tenure)
     }
 
     /// True if this core may hand out a shard's attempts now.
@@ -86,7 +106,7 @@ impl Shards {
         if self.is_exclusive() {
             return (0..SHARDS).map(|shard| (shard, self.started_at)).collect();
         }
-        self.held.lock().iter().map(|(shard, held)| (*shard, held.taken_at)).collect()
+        self.held.lock().iter().map(|(shard, held)| (*shard, held.tenure.taken_at)).collect()
     }
 
     /// Takes this core's part of the shards and renews the leases; never ends. `is_out` is true for a shard with
@@ -153,22 +173,8 @@ impl Shards {
             None if !is_mine => {}
             held => {
                 let until = now_ms + LEASE_MS;
-                if self.lease(shard, now_ms, until).await? {
-                    let mut all = self.held.lock();
-                    // The present time, since the write may take long. It is read under the lock: a hand-out that found
-                    // the lease ended read the clock before.
-                    let now_ms = self.shared.clock.now_ms();
-                    let taken_at = match held {
-                        Some(held) if held.until > now_ms && !held.is_leaving => held.taken_at,
-                        // The shard is taken over again: attempts were held back in that time, and another core may
-                        // have had the lease.
-                        Some(held) => now_ms.max(held.taken_at + 1),
-                        None => now_ms,
-                    };
-                    all.insert(shard, HeldShard { until, taken_at, is_leaving: false });
-                    drop(all);
-                    self.shared.hints.set_served(shard, true);
-                    self.shared.hints.wake();
+                if let Some(epoch) = self.lease(shard, now_ms, until).await? {
+                    self.hold(shard, held, epoch, until);
                 } else {
                     self.held.lock().remove(&shard);
                     self.shared.hints.set_served(shard, false);
@@ -178,8 +184,27 @@ impl Shards {
         Ok(())
     }
 
-    /// Writes a lease of this core if the shard is free or its own.
-    pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
+    /// Notes a lease that was written while the shard was held like this, or not at all.
+    fn hold(&self, shard: i64, held: Option<HeldShard>, epoch: i64, until: i64) {
+        let mut all = self.held.lock();
+        // The present time, since the write may take long. It is read under the lock: a hand-out that found the lease
+        // ended read the clock before.
+        let now_ms = self.shared.clock.now_ms();
+        let taken_at = match held {
+            Some(held) if held.until > now_ms && !held.is_leaving && held.tenure.epoch == epoch => held.tenure.taken_at,
+            // The shard is taken over again: attempts were held back in that time, and another core may have had the
+            // lease.
+            Some(held) => now_ms.max(held.tenure.taken_at + 1),
+            None => now_ms,
+        };
+        all.insert(shard, HeldShard { until, tenure: Tenure { taken_at, epoch }, is_leaving: false });
+        drop(all);
+        self.shared.hints.set_served(shard, true);
+        self.shared.hints.wake();
+    }
+
+    /// Writes a lease of this core if the shard is free or its own. Returns its epoch if it was written.
+    pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<Option<i64>> {
         lease(&self.shared.backend, shard, self.members.replica(), now_ms, until).await
     }
 

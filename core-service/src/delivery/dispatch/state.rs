@@ -1,5 +1,6 @@
 //! A dispatcher's memory: its workers, the attempts out, and the webhooks with due deliveries. It reads no store.
 
+mod counting;
 mod lane_metrics;
 
 use std::{
@@ -10,6 +11,8 @@ use std::{
 use thesis_net::{metric::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
+use self::counting::Counting;
+pub(super) use self::counting::{KnownAttempt, ReportStart};
 pub use self::lane_metrics::LaneMetrics;
 use super::{
     ClaimedAttempt,
@@ -59,10 +62,13 @@ pub(super) struct OutAttempt {
     pub(super) webhook: Arc<str>,
     /// The delivery as it was before the attempt.
     pub(super) delivery: Arc<Delivery>,
+    /// The epoch of the shard's lease under which it was handed out.
+    epoch: i64,
     pub(super) since: i64,
     pub(super) until: i64,
     pub(super) is_slow: bool,
     is_late: bool,
+    counting: Counting,
 }
 
 #[derive(Default)]
@@ -105,7 +111,7 @@ impl State {
     pub(super) fn add_ready(&mut self, pending: PendingDelivery, now_ms: i64) {
         let delivery = &pending.delivery;
         let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
-        if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
+        if self.has_handed_out(id, number) || self.ready.contains(id) {
             return;
         }
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
@@ -260,7 +266,8 @@ impl State {
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
 
-    pub(super) fn send(&mut self, worker: u64, delivery: Arc<Delivery>, now_ms: i64, until: i64) {
+    /// Notes that a worker has the attempt of a delivery whose state this core has under an epoch.
+    pub(super) fn send(&mut self, worker: u64, delivery: Arc<Delivery>, epoch: i64, now_ms: i64, until: i64) {
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.out += 1;
@@ -271,12 +278,8 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();
-        self.out.insert(id, OutAttempt { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
-    }
-
-    /// The attempt with this number, if it is out.
-    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&OutAttempt> {
-        self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)
+        let (since, is_late, counting) = (now_ms, false, Counting::default());
+        self.out.insert(id, OutAttempt { worker, webhook, delivery, epoch, since, until, is_slow, is_late, counting });
     }
 
     /// Lets attempts that are late leave their places: endpoints that hang must not hold up those that answer.
@@ -302,7 +305,7 @@ impl State {
 
     /// Removes an attempt, reported or not. Returns it if it was out.
     pub(super) fn remove_attempt(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
-        self.out(delivery, number)?;
+        self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)?;
         let out = self.out.remove(delivery)?;
         self.slow_out -= usize::from(out.is_slow);
         if let Some(worker) = self.workers.get_mut(&out.worker) {

@@ -97,14 +97,14 @@ async fn what_another_core_has_done_is_not_done_again() {
     let upto = bench.append(&[event(1), event(2)]).await;
     one.advance(upto).await.unwrap();
     other.advance(upto).await.unwrap();
-    let writes = bench.store.applied(&schema::DELIVERY_QUEUE);
+    let writes = bench.store.applied(&schema::DELIVERY);
     assert!(writes > 0 && bench.checkpoint().await == upto);
     // Both learn of another entry; `one` is faster.
     let upto = bench.append(&[event(3)]).await;
     one.advance(upto).await.unwrap();
-    let once = bench.store.applied(&schema::DELIVERY_QUEUE);
+    let once = bench.store.applied(&schema::DELIVERY);
     other.advance(upto).await.unwrap();
-    assert_eq!(bench.store.applied(&schema::DELIVERY_QUEUE), once, "it did it again");
+    assert_eq!(bench.store.applied(&schema::DELIVERY), once, "it did it again");
     // `one` fails, and meanwhile the other does the work.
     bench.store.set_away(true);
     let upto = upto + 1;
@@ -112,9 +112,9 @@ async fn what_another_core_has_done_is_not_done_again() {
     bench.store.set_away(false);
     assert_eq!(bench.append(&[event(4)]).await, upto);
     other.advance(upto).await.unwrap();
-    let once = bench.store.applied(&schema::DELIVERY_QUEUE);
+    let once = bench.store.applied(&schema::DELIVERY);
     one.advance(upto).await.unwrap();
-    assert_eq!(bench.store.applied(&schema::DELIVERY_QUEUE), once, "it did it again");
+    assert_eq!(bench.store.applied(&schema::DELIVERY), once, "it did it again");
     assert!(bench.delivery("evt_4", "wh_1").await.is_some());
 }
 

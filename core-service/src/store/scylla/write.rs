@@ -17,19 +17,17 @@ use super::{
     MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape},
 };
-use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
+use crate::store::{Change, ConditionalWrite, Expect, MAX_ATOMIC_BYTES, Transaction, Value};
 
 /// Timeout of a write. Contended conditions take several rounds.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
-const MAX_BATCH_BYTES: usize = 50 * 1024;
-
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
     let groups = stream::iter(groups(changes).into_iter().map(Ok));
     groups.try_for_each_concurrent(MAX_PARALLEL, |group| write(store, group)).await
 }
 
-/// Groups changes by table and partition, up to [`MAX_BATCH_BYTES`]: a replica applies a group as one.
+/// Groups changes by table and partition, up to [`MAX_ATOMIC_BYTES`]: a replica applies a group as one. A larger one
+/// would hold a replica up for longer than it saves.
 fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let mut full = Vec::new();
     let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
@@ -37,7 +35,7 @@ fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
         let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
         let size = 64 + change.body.as_ref().map_or(0, bytes::Bytes::len);
         let (bytes, group) = open.entry((change.table.name, partition)).or_default();
-        if !group.is_empty() && *bytes + size > MAX_BATCH_BYTES {
+        if !group.is_empty() && *bytes + size > MAX_ATOMIC_BYTES {
             full.push(mem::take(group));
             *bytes = 0;
         }

@@ -6,7 +6,10 @@ use thesis_net::clock::{Clock as _, SystemClock};
 
 use super::*;
 use crate::{
-    domain::{delivery::delivery_id, window::DAY_MS},
+    domain::{
+        delivery::{EventRef, delivery_id},
+        window::DAY_MS,
+    },
     store::scylla::{
         ScyllaStore,
         tests::{
@@ -14,7 +17,7 @@ use crate::{
             traces::{TIMEOUT_MS, deletions_met},
         },
     },
-    tables::deliveries::DeliveryStore,
+    tables::{deliveries::DeliveryStore, delivery_rows::BUCKET_MS},
     tests::{
         faulty::MemoryStore,
         harness::{ManualClock, NOON, SharedMemory},
@@ -22,8 +25,8 @@ use crate::{
 };
 
 const WEBHOOK: &str = "wh_aged";
-/// Deliveries of an hour.
-const HOURLY: i64 = 400;
+/// Deliveries of a partition.
+const OF_BUCKET: i64 = 40;
 
 fn pending(due_at: i64) -> Delivery {
     let told = EventRef {
@@ -36,9 +39,10 @@ fn pending(due_at: i64) -> Delivery {
     Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, told)
 }
 
-async fn deletions_met_in_hour(session: &Session, keyspace: &str, hour: i64, from: i64) -> u64 {
+async fn deletions_met_in_bucket(session: &Session, keyspace: &str, bucket: i64, from: i64) -> u64 {
     let query = format!(
-        "SELECT * FROM {keyspace}.delivery_queue WHERE webhook = '{WEBHOOK}' AND hour = {hour} AND due_at >= {from}"
+        "SELECT * FROM {keyspace}.delivery WHERE webhook = '{WEBHOOK}' AND bucket = {bucket} AND kind = {QUEUED} \
+         AND at >= {from}"
     );
     deletions_met(session, query).await
 }
@@ -53,41 +57,37 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
     let store = DeliveryStore::new(backend);
     // What is deleted meets what was written in files of their own.
     let flushing = "memtable_flush_period_in_ms = 500";
-    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {flushing}"), ()).await.unwrap();
+    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery WITH {flushing}"), ()).await.unwrap();
 
     let now_ms = SystemClock.now_ms();
-    let first = (hour_of(now_ms) * HOUR_MS) - DAY_MS;
-    let due: Vec<Delivery> = (0..24 * HOURLY).map(|number| pending(first + number * HOUR_MS / HOURLY)).collect();
+    let first = (bucket_of(now_ms) * BUCKET_MS) - DAY_MS;
+    let count = DAY_MS / BUCKET_MS * OF_BUCKET;
+    let due: Vec<Delivery> = (0..count).map(|number| pending(first + number * BUCKET_MS / OF_BUCKET)).collect();
     for some in due.chunks(1_000) {
         store.create(&some.iter().collect::<Vec<_>>(), now_ms).await.unwrap();
     }
-    let (taken, left) = due.split_at(due.len() - 100);
+    let (taken, left) = due.split_at(due.len() - 10);
     for some in taken.chunks(1_000) {
-        let queued = |delivery: &Delivery| QueuedAttempt {
-            due_at: delivery.created_at,
-            delivery: delivery.id.clone(),
-            event: None,
-            is_damaged: false,
-        };
+        let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
         store.queue.remove(WEBHOOK, &some.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
     }
 
     // Reading goes on where it was: what went before is not met.
     let place = left[0].created_at;
-    let hour = hour_of(place);
-    assert_eq!(deletions_met_in_hour(&session, &keyspace, hour, place).await, 0);
+    let bucket = bucket_of(place);
+    assert_eq!(deletions_met_in_bucket(&session, &keyspace, bucket, place).await, 0);
     let found = store.queue.read(WEBHOOK, &(place - 1, String::new()), now_ms, 1_000).await.unwrap();
     assert_eq!(found.len(), left.len());
-    // Who begins at the first hour meets an hour's deletions at most, and none once the table is compacted.
-    assert_eq!(deletions_met_in_hour(&session, &keyspace, hour_of(first), 0).await, HOURLY as u64);
+    // Who begins at the first partition meets its deletions at most, and none once the table is compacted.
+    assert_eq!(deletions_met_in_bucket(&session, &keyspace, bucket_of(first), 0).await, OF_BUCKET as u64);
     let compacting = "gc_grace_seconds = 0 AND compaction = {'class': 'SizeTieredCompactionStrategy', 'min_threshold': 2, \
                       'unchecked_tombstone_compaction': true, 'tombstone_compaction_interval': 1, \
                       'tombstone_threshold': 0.01}";
-    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {compacting}"), ()).await.unwrap();
+    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery WITH {compacting}"), ()).await.unwrap();
     let deadline = SystemClock.now_ms() + TIMEOUT_MS;
-    for hour in hour_of(first)..=hour {
-        while deletions_met_in_hour(&session, &keyspace, hour, 0).await > 0 {
-            assert!(SystemClock.now_ms() < deadline, "the deletions of hour {hour} stay");
+    for bucket in (bucket_of(first)..=bucket).step_by(12) {
+        while deletions_met_in_bucket(&session, &keyspace, bucket, 0).await > 0 {
+            assert!(SystemClock.now_ms() < deadline, "the deletions of bucket {bucket} stay");
             // Writing lets the node look again at what can be compacted.
             store.create(&[&pending(now_ms + DAY_MS)], now_ms).await.unwrap();
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -26,6 +26,7 @@ use crate::{
     store::{Backend as _, Row, Table, schema},
     tables::{
         control,
+        delivery_rows::LOGGED,
         theses::{ALL_AUTHORS, ALL_TOKENS},
     },
     tests::{faulty::MemoryStore, harness::ids},
@@ -333,9 +334,17 @@ fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
 fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
     let rows = deliveries(store);
     let mut log = BTreeSet::new();
-    store.each(&schema::DELIVERY_LOG, |partition, clustering, _| {
-        if world.acknowledged.webhooks.contains(partition[0].text()) {
-            log.insert(clustering[1].text().to_owned());
+    let mut buckets = BTreeSet::new();
+    store.each(&schema::DELIVERY_BUCKET, |partition, clustering, _| {
+        buckets.insert((partition[0].text().to_owned(), clustering[0].int()));
+    });
+    store.each(&schema::DELIVERY, |partition, clustering, _| {
+        let (webhook, bucket) = (partition[0].text(), partition[1].int());
+        if clustering[0].int() == LOGGED {
+            assert!(buckets.contains(&(webhook.to_owned(), bucket)), "{clustering:?} of {webhook} is not found");
+            if world.acknowledged.webhooks.contains(webhook) {
+                log.insert(clustering[2].text().to_owned());
+            }
         }
     });
     let kept = rows.iter().filter(|row| world.acknowledged.webhooks.contains(&row.webhook_id));

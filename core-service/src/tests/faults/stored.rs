@@ -5,17 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
 use crate::{
     control::CONTROL_LOG,
-    domain::{
-        control::ControlChange,
-        dataset::Dataset,
-        delivery::{Delivery, EventRef},
-        entry::SequencedEntry,
-    },
+    domain::{control::ControlChange, dataset::Dataset, delivery::Delivery, entry::SequencedEntry},
     log::{
         fan_out::FAN_OUT,
         projection::{Projector, ROWS},
@@ -24,6 +18,7 @@ use crate::{
     store::{SharedBackend, schema},
     tables::{
         control,
+        delivery_rows::{self, QUEUED},
         log::{LogStore, decode},
         theses::ThesisStore,
     },
@@ -58,10 +53,15 @@ pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
 
 /// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.
 pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
-    let mut queued = BTreeSet::new();
-    store.each(&schema::DELIVERY_QUEUE, |_, clustering, _| {
-        queued.insert(clustering[1].text().to_owned());
-    });
+    let (mut queued, mut rows) = (BTreeSet::new(), Vec::new());
+    for (key, row) in store.all(&schema::DELIVERY) {
+        let (webhook, at, id) = (key[0].text(), key[3].int(), key[4].text());
+        if key[2].int() == QUEUED {
+            queued.insert(id.to_owned());
+        } else {
+            rows.push(delivery_rows::decode(webhook, at, id, row.body).unwrap());
+        }
+    }
     let mut deleted = BTreeSet::new();
     for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
         for change in control::decode(body).unwrap() {
@@ -70,19 +70,9 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
             }
         }
     }
-    let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
-    let mut rows: BTreeMap<String, Delivery> = rows.map(|row| (row.id.clone(), row)).collect();
-    // Before its first attempt has ended, a delivery has only its row in the log.
-    for (partition, row) in store.all(&schema::DELIVERY_LOG) {
-        let (webhook, created_at, id) = (partition[0].text(), row.clustering[0].int(), row.clustering[1].text());
-        let pending = || {
-            let event = EventRef::decode(row.body.clone()).unwrap();
-            Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, event)
-        };
-        rows.entry(id.to_owned()).or_insert_with(pending);
-    }
     let is_kept = |row: &Delivery| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id);
-    rows.into_values().filter(is_kept).collect()
+    rows.retain(is_kept);
+    rows
 }
 
 /// Describes the pending work; includes derived events only on request, since they may have to wait.

@@ -12,7 +12,10 @@ use tonic::Request;
 use super::*;
 use crate::{
     grpc::Api,
-    tables::queue::{MarkSelection, minute_of},
+    tables::{
+        delivery_rows::{self, QUEUED},
+        queue::{MarkSelection, minute_of},
+    },
     tests::harness::give_up,
 };
 
@@ -20,7 +23,8 @@ impl Bench {
     /// Writes a delivery's row so that nobody can read it.
     async fn damage(&self, delivery: &str) {
         let body = Some(Bytes::from_static(b"\xff"));
-        let damaged = Change { table: &schema::DELIVERY, key: key![delivery], version: 1_000, body, ttl: None };
+        let key = delivery_rows::key_of(delivery);
+        let damaged = Change { table: &schema::DELIVERY, key, version: i64::MAX, body, ttl: None };
         self.core.shared.backend.apply(vec![damaged]).await.unwrap();
     }
 }
@@ -44,16 +48,46 @@ async fn a_write_that_fails_loses_no_other_report() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let mut bench = Bench::on(Arc::<SharedMemory>::clone(&backend), clock).await;
-    let ([refused, intact], reports, _place) = two_reported(&mut bench).await;
-    backend.refuse(Some(reports[0].delivery.clone()));
-    assert!(bench.core.dispatcher.report(reports.clone()).await.is_err());
-    assert_eq!(bench.delivery(&refused, "wh_1").await.attempt_count(), 0);
-    assert_eq!(bench.delivery(&intact, "wh_1").await.attempt_count(), 1);
-    backend.refuse(None);
-    bench.core.dispatcher.report(reports).await.unwrap();
-    for event in [refused, intact] {
-        assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
+    let webhooks = ["wh_refused", "wh_intact"];
+    for webhook in webhooks {
+        bench.webhook(webhook).await;
     }
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let mut reports = Vec::new();
+    for _ in webhooks {
+        let delivery = claims.recv().await.unwrap().delivery.id.clone();
+        let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
+        reports.push(EndedAttempt { delivery, attempt });
+    }
+    backend.refuse_changes(Some("wh_refused"));
+    assert!(bench.core.dispatcher.report(reports.clone()).await.is_err());
+    assert_eq!(bench.delivery(&event, "wh_refused").await.attempt_count(), 0);
+    assert_eq!(bench.delivery(&event, "wh_intact").await.attempt_count(), 1);
+    backend.refuse_changes(None);
+    bench.core.dispatcher.report(reports).await.unwrap();
+    for webhook in webhooks {
+        assert_eq!(bench.delivery(&event, webhook).await.attempt_count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_reports_of_an_attempt_at_the_same_time_count_once() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
+    let ([event, _], reports, _place) = two_reported(&mut bench).await;
+    let report = || bench.core.dispatcher.report(vec![reports[0].clone()]);
+    let standing = backend.hold().await;
+    let mut first = std::pin::pin!(report());
+    assert!(futures::poll!(first.as_mut()).is_pending(), "the store stands still");
+    assert!(report().await.is_err(), "it has to be repeated");
+    drop(standing);
+    first.await.unwrap();
+    report().await.unwrap();
+    assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
+    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    assert_eq!(streak.failures, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,9 +106,10 @@ async fn a_damaged_row_of_a_queue_holds_up_no_other_row() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_1").await;
     let now_ms = clock_now(&bench.core);
-    let key = key!["wh_1", now_ms.div_euclid(3_600_000), now_ms - 1, "dlv_damaged"];
+    let due_at = now_ms - 1;
+    let key = key!["wh_1", due_at.div_euclid(300_000), QUEUED, due_at, "dlv_damaged"];
     let body = Some(Bytes::from_static(b"\xff"));
-    let damaged = Change { table: &schema::DELIVERY_QUEUE, key, version: now_ms, body, ttl: None };
+    let damaged = Change { table: &schema::DELIVERY, key, version: due_at, body, ttl: None };
     bench.core.shared.backend.apply(vec![damaged]).await.unwrap();
     let event = bench.post().await;
     bench.becomes(&event, "wh_1", Status::Pending).await;
@@ -172,8 +207,8 @@ async fn attempts_are_made_although_nobody_notified_the_dispatcher_of_their_rows
     let (deliveries, now_ms) = (&bench.core.shared.deliveries, clock_now(&bench.core));
     // A report and a replay whose work ends once the store has them.
     let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-    let retry = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone() };
-    assert!(matches!(deliveries.advance(&[retry], now_ms).await.unwrap().as_slice(), [Ok(true)]));
+    let retry = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone(), epoch: 1 };
+    assert!(matches!(deliveries.advance(&[retry], now_ms).await.unwrap().as_slice(), [Ok(())]));
     let replay = Delivery {
         id: delivery_id("wh_2", now_ms, &["replay"]),
         webhook_id: "wh_2".to_owned(),

@@ -45,11 +45,11 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
     let leases = [&cores[0].dispatcher.shards, &cores[1].dispatcher.shards];
     let now = clock_now(&cores[0]);
-    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap());
-    assert!(!leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
-    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
+    assert_eq!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), Some(1));
+    assert_eq!(leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), None, "held by the other");
+    assert_eq!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), Some(1), "renewed by its holder");
     let later = now + LEASE_MS;
-    assert!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
+    assert_eq!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), Some(2), "free once it has ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,4 +155,74 @@ async fn a_clock_that_was_wrong_holds_up_no_attempt() {
     deliveries.create(&[&replay], now_ms).await.unwrap();
     pass(&bench, 300).await;
     assert_eq!(bench.next_claim(&mut claims).await.delivery.id, replay.id);
+}
+
+/// The attempts and the status of a delivery.
+fn outcome(delivery: &Delivery) -> (Vec<Option<i32>>, Status) {
+    (delivery.attempts.iter().map(|attempt| attempt.response_status).collect(), delivery.status())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_report_of_a_former_owner_overwrites_nothing() {
+    for is_first in [true, false] {
+        let clock = ManualClock::new();
+        let backend = shared_memory(&clock);
+        let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+        bench.webhook("wh_1").await;
+        let (_place, mut claims) = bench.core.dispatcher.join(8);
+        let event = bench.post().await;
+        let late = claims.recv().await.unwrap();
+        // The core stands still with the attempt, and another one takes the shard over.
+        bench.core.stop.cancel();
+        let other = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
+        let (_place, mut claims) = other.core.dispatcher.join(8);
+        other.clock.advance(LEASE_MS);
+        let again = claims.recv().await.unwrap();
+        assert_eq!(again.delivery, late.delivery);
+        if is_first {
+            bench.report(&late, 200).await;
+            assert_eq!(outcome(&other.delivery(&event, "wh_1").await), (vec![Some(200)], Status::Delivered));
+        }
+        other.report(&again, 500).await;
+        let counted = (vec![Some(500)], Status::Retrying);
+        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
+        bench.report(&late, 200).await;
+        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
+        other.clock.advance(60_000);
+        other.report(&other.next_claim(&mut claims).await, 200).await;
+        bench.report(&late, 500).await;
+        let counted = (vec![Some(500), Some(200)], Status::Delivered);
+        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_to_many_endpoints_costs_at_most_two_and_a_half_requests() {
+    const ENDPOINTS: usize = 50;
+    const EVENTS: usize = 5;
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
+    let (_place, mut claims) = bench.core.dispatcher.join(2 * ENDPOINTS);
+    let shards = &bench.core.dispatcher.shards;
+    let now_ms = clock_now(&bench.core);
+    let serves_all = async || (0..crate::tables::queue::SHARDS).all(|shard| shards.serves(shard, now_ms));
+    bench.until(serves_all).await;
+    assert!(bench.stays_away(&mut claims).await);
+    for number in 0..ENDPOINTS {
+        bench.webhook(&format!("wh_{number}")).await;
+    }
+    let tables = [&schema::DELIVERY, &schema::DELIVERY_BUCKET, &schema::QUEUE_MARK, &schema::WEBHOOK_STREAK];
+    let requests = || tables.iter().map(|table| backend.requests(table)).sum::<usize>();
+    let before = requests();
+    for _ in 0..EVENTS {
+        bench.post().await;
+        for _ in 0..ENDPOINTS {
+            let claimed = bench.next_claim(&mut claims).await;
+            bench.report(&claimed, 200).await;
+        }
+    }
+    let (made, deliveries) = (requests() - before, ENDPOINTS * EVENTS);
+    assert!(made >= 2 * deliveries, "{made} requests for {deliveries} deliveries are too few to be all");
+    assert!(2 * made <= 5 * deliveries, "{made} requests for {deliveries} deliveries");
 }

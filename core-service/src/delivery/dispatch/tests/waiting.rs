@@ -193,7 +193,8 @@ async fn nothing_is_sent_on_a_lease_that_was_lost() {
     // The others are in memory when another core, whose clock is ahead, takes the shard.
     let now_ms = bench.core.shared.clock.now_ms();
     let shard = shard_of("wh_1");
-    assert!(other.dispatcher.shards.lease(shard, now_ms + LEASE_MS, now_ms + 2 * LEASE_MS).await.unwrap());
+    let (from, until) = (now_ms + LEASE_MS, now_ms + 2 * LEASE_MS);
+    assert_eq!(other.dispatcher.shards.lease(shard, from, until).await.unwrap(), Some(2));
     bench.clock.advance(LEASE_MS);
     bench.report(&first, 200).await;
     assert!(bench.stays_away(&mut claims).await, "sent without a lease");

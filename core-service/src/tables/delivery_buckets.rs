@@ -1,0 +1,95 @@
+//! The partitions that a webhook's deliveries and due attempts have, so that nobody reads the empty ones.
+
+use std::{collections::HashSet, ops::Bound, sync::Arc};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::delivery_rows::{BUCKETS_PER_MONTH, RETENTION_SECONDS};
+use crate::{
+    key,
+    store::{Change, Scan, SharedBackend, StoreResult, Value, schema},
+};
+
+/// Maximum number of buckets remembered as stored.
+const MAX_REMEMBERED: usize = 100_000;
+/// Number of buckets in a row that are read although they may be empty, since the index costs a read too.
+const FEW: i64 = 3;
+
+/// A webhook, and the number of one of its partitions.
+pub(super) type WebhookBucket = (String, i64);
+
+#[derive(Clone)]
+pub(super) struct DeliveryBuckets {
+    backend: SharedBackend,
+    written: Arc<Mutex<HashSet<WebhookBucket>>>,
+}
+
+const fn month_of(bucket: i64) -> i64 {
+    bucket.div_euclid(BUCKETS_PER_MONTH)
+}
+
+/// The change that notes that a webhook has a bucket.
+pub(super) fn note((webhook, bucket): &WebhookBucket) -> Change {
+    Change {
+        table: &schema::DELIVERY_BUCKET,
+        key: key![webhook, month_of(*bucket), *bucket],
+        version: *bucket,
+        body: Some(Bytes::new()),
+        ttl: Some(RETENTION_SECONDS),
+    }
+}
+
+impl DeliveryBuckets {
+    pub(super) fn new(backend: SharedBackend) -> Self {
+        Self { backend, written: Arc::default() }
+    }
+
+    /// The buckets of changed rows that this process has not noted yet.
+    pub(super) fn unnoted(&self, changes: &[Change]) -> HashSet<WebhookBucket> {
+        let written = self.written.lock();
+        let rows = changes.iter().filter(|change| change.table.name == schema::DELIVERY.name);
+        let buckets = rows.filter_map(|change| match change.key.as_slice() {
+            [webhook, bucket, ..] => Some((webhook.text().to_owned(), bucket.int())),
+            _ => None,
+        });
+        buckets.filter(|bucket| !written.contains(bucket)).collect()
+    }
+
+    /// Remembers that buckets are noted. A failed or dropped write leaves them to the next one.
+    pub(super) fn remember(&self, buckets: HashSet<WebhookBucket>) {
+        let mut written = self.written.lock();
+        if written.len() >= MAX_REMEMBERED {
+            written.clear();
+        }
+        written.extend(buckets);
+    }
+
+    /// The buckets of a webhook in a range, the earliest first.
+    pub(super) async fn between(&self, webhook: &str, first: i64, last: i64) -> StoreResult<Vec<i64>> {
+        if last - first < FEW {
+            return Ok((first..=last).collect());
+        }
+        let limit = usize::try_from(last - first + 1).unwrap_or(usize::MAX);
+        let mut buckets = self.newest(webhook, first, last, limit).await?;
+        buckets.reverse();
+        Ok(buckets)
+    }
+
+    /// The newest buckets of a webhook in a range, the newest first.
+    pub(super) async fn newest(&self, webhook: &str, first: i64, last: i64, limit: usize) -> StoreResult<Vec<i64>> {
+        let mut found = Vec::new();
+        for month in (month_of(first)..=month_of(last)).rev() {
+            let mut scan = Scan::all(&schema::DELIVERY_BUCKET, key![webhook, month], limit - found.len());
+            scan.reverse = true;
+            scan.from = Bound::Included(key![first]);
+            scan.to = Bound::Included(key![last]);
+            let rows = self.backend.scan(&scan).await?;
+            found.extend(rows.iter().filter_map(|row| row.clustering.first()).map(Value::int));
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

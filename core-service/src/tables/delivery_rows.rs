@@ -1,0 +1,145 @@
+//! Keys, versions and bodies of the rows of deliveries.
+//!
+//! A partition of `delivery` has five minutes of a webhook. Its rows of the kind [`QUEUED`] name attempts that are due
+//! in that time, and those of the kind [`LOGGED`] are the deliveries that were created in it, with their attempts. So
+//! the two rows of a new delivery are one write, and so are those of its first report. A webhook with 1,000 deliveries
+//! a second has partitions of about 70 MB.
+//!
+//! The version of a delivery has these parts, the highest first. `tables/deliveries.rs` says why. It stays below the
+//! time in microseconds, since ScyllaDB refuses timestamps of the future.
+//!
+//! | part | bits | |
+//! |---|---|---|
+//! | bucket of its creation | 23 | versions grow with time, so that the store can drop expired rows |
+//! | epoch of the writer | 24 | of the lease of the webhook's shard; 0 when fan-out creates the row |
+//! | is over | 1 | an end that was written is not undone under the same epoch |
+//! | attempts | 3 | |
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use super::decode_message;
+use crate::{
+    domain::{
+        delivery::{Delivery, parse_delivery_id},
+        retry::MAX_ATTEMPTS,
+        window::{DAY_MS, MINUTE_MS},
+    },
+    key,
+    store::{Change, StoreResult, Value, schema},
+};
+
+/// Retention time of deliveries, in seconds.
+pub const RETENTION_SECONDS: u32 = 90 * 86_400;
+/// Width of a partition.
+pub(super) const BUCKET_MS: i64 = 5 * MINUTE_MS;
+/// Number of buckets that one partition of their index names.
+pub(super) const BUCKETS_PER_MONTH: i64 = 30 * DAY_MS / BUCKET_MS;
+
+/// The kind of rows that name a due attempt. Their bodies are empty: the delivery has everything.
+pub const QUEUED: i64 = 0;
+/// The kind of rows that are deliveries.
+pub const LOGGED: i64 = 1;
+
+const ATTEMPT_BITS: u32 = 3;
+const EPOCH_SHIFT: u32 = ATTEMPT_BITS + 1;
+const EPOCH_BITS: u32 = 24;
+const TIME_SHIFT: u32 = EPOCH_SHIFT + EPOCH_BITS;
+const MAX_EPOCH: i64 = (1 << EPOCH_BITS) - 1;
+const _: () = assert!(MAX_ATTEMPTS < (1 << ATTEMPT_BITS), "the attempts fit their bits");
+
+/// The partition of a time.
+pub(super) const fn bucket_of(at: i64) -> i64 {
+    at.div_euclid(BUCKET_MS)
+}
+
+/// The key of a due attempt.
+pub(super) fn queue_key(webhook: &str, due_at: i64, id: &str) -> Vec<Value> {
+    key![webhook, bucket_of(due_at), QUEUED, due_at, id]
+}
+
+fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<Value> {
+    key![webhook, bucket_of(created_at), LOGGED, created_at, id]
+}
+
+/// The key of the delivery with this id. No row has the key that an id of another form gives.
+pub fn key_of(id: &str) -> Vec<Value> {
+    let (webhook, created_at) = parse_delivery_id(id).unwrap_or_default();
+    log_key(&webhook, created_at, id)
+}
+
+fn version(delivery: &Delivery, epoch: i64) -> i64 {
+    (bucket_of(delivery.created_at) << TIME_SHIFT)
+        | (epoch.clamp(0, MAX_EPOCH) << EPOCH_SHIFT)
+        | (i64::from(delivery.is_over()) << ATTEMPT_BITS)
+        | i64::from(delivery.attempt_count().min(MAX_ATTEMPTS))
+}
+
+/// The epoch under which the row with this version was written.
+pub(super) const fn epoch_of(version: i64) -> i64 {
+    (version >> EPOCH_SHIFT) & MAX_EPOCH
+}
+
+/// The change that stores a delivery, as its writer under this epoch knows it.
+pub(super) fn put(delivery: &Delivery, epoch: i64) -> Change {
+    let key = log_key(&delivery.webhook_id, delivery.created_at, &delivery.id);
+    // The key has these.
+    let row = Delivery { id: String::new(), webhook_id: String::new(), created_at: 0, ..delivery.clone() };
+    let body = Some(Bytes::from(row.encode_to_vec()));
+    Change { table: &schema::DELIVERY, key, version: version(delivery, epoch), body, ttl: Some(RETENTION_SECONDS) }
+}
+
+/// Decodes the row of a delivery with this key.
+pub fn decode(webhook: &str, created_at: i64, id: &str, body: Bytes) -> StoreResult<Delivery> {
+    let row: Delivery = decode_message(body, "delivery")?;
+    Ok(Delivery { id: id.to_owned(), webhook_id: webhook.to_owned(), created_at, ..row })
+}
+
+/// Decodes the row of the delivery with this id.
+pub(super) fn decode_by_id(id: &str, body: Bytes) -> StoreResult<Delivery> {
+    let (webhook, created_at) = parse_delivery_id(id).unwrap_or_default();
+    decode(&webhook, created_at, id, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::delivery::{Attempt, EventRef, delivery_id};
+
+    #[test]
+    fn a_row_is_the_delivery_with_its_key() {
+        let dataset = "live".to_owned();
+        let event = EventRef { event_id: "evt_1".to_owned(), dataset, seq: 7, ..EventRef::default() };
+        let created_at = 1_780_315_200_123;
+        let delivery = Delivery::pending(delivery_id("wh_1", created_at, &[]), "wh_1".to_owned(), created_at, event);
+        let change = put(&delivery, 3);
+        assert_eq!(change.key, key_of(&delivery.id));
+        assert_eq!(epoch_of(change.version), 3);
+        assert_eq!(decode_by_id(&delivery.id, change.body.unwrap()).unwrap(), delivery);
+    }
+
+    #[test]
+    fn a_higher_epoch_wins_then_an_end_then_more_attempts() {
+        let pending = Delivery { created_at: 1_780_315_200_123, ..Delivery::default() };
+        let failed = |delivery: &Delivery| {
+            let attempt = Attempt { number: delivery.attempt_count() + 1, ..Attempt::default() };
+            delivery.after(attempt, 0)
+        };
+        let (once, over) = (failed(&pending), pending.cancelled());
+        let twice = failed(&once);
+        let versions = [
+            version(&pending, 0),
+            version(&pending, 1),
+            version(&once, 1),
+            version(&twice, 1),
+            version(&over, 1),
+            version(&once.cancelled(), 1),
+            version(&pending, 2),
+            version(&over, i64::MAX),
+        ];
+        assert!(versions.is_sorted_by(|before, after| before < after), "{versions:?}");
+        let next = Delivery { created_at: pending.created_at + BUCKET_MS, ..pending };
+        assert!(version(&next, 0) > versions[7], "versions grow with time");
+        assert!(version(&next, i64::MAX) < next.created_at * 1_000, "a timestamp of the future");
+    }
+}
