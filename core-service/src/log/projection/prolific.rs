@@ -1,8 +1,8 @@
 //! The index rows that a prolific author's older theses get.
 //!
-//! They are written before all other rows of the entry that makes the author prolific. So whoever finds more theses of
-//! an author than can be filtered also finds all of them in the other indexes. Their version is the number of that
-//! entry: a thesis that is deleted later has a higher one.
+//! They are written before all other rows of the entry that makes the author prolific, also before the row that says
+//! so. So whoever reads that row finds all theses of the author in the other indexes. Their version is the number of
+//! that entry: a thesis that is deleted later has a higher one.
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,8 @@ use std::{
     ops::Bound,
 };
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+
 use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
 use crate::{
     domain::{
@@ -22,6 +24,8 @@ use crate::{
     },
 };
 
+/// Number of indexes that are read concurrently.
+const CONCURRENT_READS: usize = 8;
 /// All rows of an index.
 const EVERYTHING: IndexSlice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
 
@@ -133,17 +137,22 @@ impl ThesisStore {
 
     /// Counts an author's theses in a dataset. For a prolific author the result is one more than [`PROLIFIC_AFTER`].
     pub async fn count_by_author(&self, dataset: &str, author: &str) -> StoreResult<i64> {
-        let key = key![dataset, author];
-        if self.backend.get(&schema::PROLIFIC_AUTHOR, &key, Consistency::Quorum).await?.is_some() {
+        if self.is_prolific(dataset, author).await? {
             return Ok(i64::from(PROLIFIC_AFTER) + 1);
         }
         let theses = self.by_author(dataset, author).await?;
         Ok(i64::try_from(theses.len()).unwrap_or(i64::MAX))
     }
 
+    async fn is_prolific(&self, dataset: &str, author: &str) -> StoreResult<bool> {
+        let key = key![dataset, author];
+        Ok(self.backend.get(&schema::PROLIFIC_AUTHOR, &key, Consistency::Quorum).await?.is_some())
+    }
+
     /// Reads the theses of an author; not all of a prolific one.
     pub async fn by_author(&self, dataset: &str, author: &str) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(dataset, &IndexScope::Profile(author.to_owned()), &EVERYTHING, usize::from(PROLIFIC_AFTER)).await
+        let index = IndexScope::Profile(author.to_owned());
+        self.rows(dataset, &index, &EVERYTHING, usize::from(PROLIFIC_AFTER), None).await
     }
 
     /// Reads slices of several indexes, in no order, each up to `limit`. All or none of the indexes are of one author
@@ -157,19 +166,44 @@ impl ThesisStore {
     ) -> StoreResult<Vec<IndexedRow>> {
         let dataset = dataset.to_string();
         if let Some(author) = scopes.first().and_then(IndexScope::prolific_author) {
-            let (author, max_filtered) = (IndexScope::Profile(author.to_owned()), usize::from(PROLIFIC_AFTER));
-            let mut rows = self.rows(&dataset, &author, slice, max_filtered + 1).await?;
-            if rows.len() <= max_filtered {
-                rows.retain(|row| scopes.iter().any(|scope| scope.has(&row.indexed)));
-                rows.truncate(limit);
+            let matches = RowMatches { scopes, wanted: limit };
+            if let Some(rows) = self.filtered(&dataset, author, slice, &matches).await? {
                 return Ok(rows);
             }
         }
-        let mut found = Vec::new();
-        for scope in scopes {
-            found.extend(self.rows(&dataset, scope, slice, limit).await?);
+        let reads = scopes.iter().map(|scope| self.rows(&dataset, scope, slice, limit, None));
+        let found: Vec<Vec<IndexedRow>> =
+            stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Filters an author's theses. None for a prolific author with many theses that do not match: the other indexes
+    /// have them.
+    ///
+    /// The rows come from several reads. Theses that are created and deleted between these reads, and an append that is
+    /// not projected to its end, can show more theses than the author ever had at once. So only the row that the
+    /// projection writes for a prolific author decides.
+    async fn filtered(
+        &self,
+        dataset: &str,
+        author: &str,
+        slice: &IndexSlice,
+        matches: &RowMatches<'_>,
+    ) -> StoreResult<Option<Vec<IndexedRow>>> {
+        let (index, max_filtered) = (IndexScope::Profile(author.to_owned()), usize::from(PROLIFIC_AFTER));
+        let mut rows = self.rows(dataset, &index, slice, max_filtered + 1, Some(matches)).await?;
+        if let Some(last) = rows.get(max_filtered)
+            && !matches.are_enough(&rows)
+        {
+            if self.is_prolific(dataset, author).await? {
+                return Ok(None);
+            }
+            let rest = IndexSlice { after: Some((last.created_at, last.id.clone())), ..slice.clone() };
+            rows.extend(self.rows(dataset, &index, &rest, usize::MAX, None).await?);
         }
-        Ok(found)
+        rows.retain(|row| matches.has(row));
+        rows.truncate(matches.wanted);
+        Ok(Some(rows))
     }
 
     /// Reads a slice of an index as it is stored: those of one author and a token or chain have only the theses of
@@ -181,15 +215,17 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(&dataset.to_string(), scope, slice, limit).await
+        self.rows(&dataset.to_string(), scope, slice, limit, None).await
     }
 
+    /// Reads a slice bucket by bucket, up to `limit` rows. It also ends with the bucket that brings enough matches.
     async fn rows(
         &self,
         dataset: &str,
         scope: &IndexScope,
         slice: &IndexSlice,
         limit: usize,
+        matches: Option<&RowMatches<'_>>,
     ) -> StoreResult<Vec<IndexedRow>> {
         let Some(range) = SliceRange::of(scope, slice) else { return Ok(Vec::new()) };
         let text = scope.text();
@@ -229,7 +265,7 @@ impl ThesisStore {
             }
         };
         for bucket in rest {
-            if found.len() >= limit {
+            if found.len() >= limit || matches.is_some_and(|matches| matches.are_enough(&found)) {
                 break;
             }
             found.extend(self.indexed_rows(&rows_of(*bucket, limit - found.len())).await?);
@@ -270,6 +306,24 @@ impl ThesisStore {
     }
 }
 
+/// The rows of an author's index that a list wants.
+struct RowMatches<'a> {
+    /// Scopes of this author.
+    scopes: &'a [IndexScope],
+    /// Number of wanted rows.
+    wanted: usize,
+}
+
+impl RowMatches<'_> {
+    fn has(&self, row: &IndexedRow) -> bool {
+        self.scopes.iter().any(|scope| scope.has(&row.indexed))
+    }
+
+    fn are_enough(&self, rows: &[IndexedRow]) -> bool {
+        rows.iter().filter(|row| self.has(row)).count() >= self.wanted
+    }
+}
+
 fn hash_of(dataset: &str, scope: &str) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (dataset, scope).hash(&mut hasher);
@@ -303,3 +357,6 @@ impl SliceRange {
         (slice.from <= slice.to && lowest <= highest).then_some(Self { from, to, lowest, highest })
     }
 }
+
+#[cfg(test)]
+mod tests;
