@@ -145,12 +145,13 @@ impl EventIndex {
         Ok(found)
     }
 
-    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment.
+    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment. An entry that
+    /// only a newer version knows is in none of the scopes of this version.
     async fn logged(&self, dataset: &str, scopes: &[EventScope], between: SeqRange) -> StoreResult<Vec<u64>> {
         if between.is_empty() {
             return Ok(Vec::new());
         }
-        let mut entries = self.log.entries(dataset, between.after, between.before - 1).await?;
+        let mut entries = self.log.known_entries(dataset, between.after, between.before - 1).await?;
         entries.retain(|sequenced| EventScope::of(&sequenced.entry).iter().any(|scope| scopes.contains(scope)));
         Ok(entries.iter().map(|sequenced| sequenced.seq).collect())
     }

@@ -214,3 +214,13 @@ async fn a_page_is_one_slice_and_only_the_first_pages_read_the_log() {
     }
     assert_eq!(found, log.iter().filter(|(_, listed)| listed.contains(&scopes[0])).count());
 }
+
+#[tokio::test]
+async fn an_entry_of_a_newer_version_hides_no_other() {
+    let mut log = random_log(&mut Dice(3), 0, 20);
+    log[9] = (SequencedEntry { seq: 10, entry: Entry { id: "ent_newer".to_owned(), ..Entry::default() } }, Vec::new());
+    let index = EventIndex::new(store_with_log(true, &entries_of(&log)));
+    for seed in 0..20 {
+        check(&index, &mut Dice(seed), &log, 20).await;
+    }
+}
