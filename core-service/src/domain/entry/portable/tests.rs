@@ -22,16 +22,13 @@ fn totals() -> impl Strategy<Value = Totals> {
     let in_dataset = (int(), int(), int());
     let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
     let counts = (int(), int(), int(), int());
-    (counts, of(in_dataset), any::<bool>()).prop_map(
-        |((theses, authors, of_author, by_author), in_dataset, becomes)| Totals {
-            theses,
-            authors,
-            of_author,
-            in_dataset,
-            by_author,
-            becomes_prolific: becomes,
-        },
-    )
+    (counts, of(in_dataset)).prop_map(|((theses, authors, of_author, by_author), in_dataset)| Totals {
+        theses,
+        authors,
+        of_author,
+        in_dataset,
+        by_author,
+    })
 }
 
 /// Its parts are boxed, as all that are large: otherwise a test's stack is too small for them.
