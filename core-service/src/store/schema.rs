@@ -109,7 +109,7 @@ tables! {
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
     /// Credentials of a user: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
     /// session, its hash. The user `service` has facts about the store: a hash that identifies the secret key of the
-    /// store, and the generation of its logs.
+    /// store, the generation of its logs, and the key of the ids of derived events.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
     /// The last tries of a limited action, by the limited subject.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;
