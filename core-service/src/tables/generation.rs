@@ -6,8 +6,8 @@
 //! another generation, and every core of the store reads it at its start.
 //!
 //! The ids of derived events contain it too: a sequence number that is used again gives another id. They are encrypted
-//! with a random key of the store. A restore keeps that key, so that older ids lead to their events, whatever happens to
-//! the secret key of the service.
+//! with a random key of the store. A restore keeps that key, so that older ids still lead to their events. It is
+//! independent of the secret key of the service, which can be lost.
 //!
 //! The rings and pages of an edge have these names too, so an edge that runs on during a restore shows no lost entry.
 //! Cursors of other lists are positions in an order of times and ids, and checkpoints and queues are restored with the
