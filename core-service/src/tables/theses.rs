@@ -21,7 +21,7 @@ use super::{
 use crate::{
     domain::{
         dataset::View,
-        entry::{DatasetTotals, PROLIFIC_AFTER, Totals},
+        entry::{DatasetTotals, Totals},
         row::{HandleClaim, IndexedThesis, Thesis},
     },
     key,
@@ -250,8 +250,8 @@ impl ThesisStore {
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
-    /// Reads how many theses a dataset ever had by authors, in the same order. A count beyond [`PROLIFIC_AFTER`] means
-    /// only that the author is prolific.
+    /// Reads how many theses a dataset ever had by authors, in the same order. The number of a prolific author is only
+    /// the one that made the author prolific.
     pub async fn counts_by_author(&self, dataset: &str, authors: &[&str]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = authors.iter().map(|author| key![dataset, *author]).collect();
         let rows = self.backend.get_many(&schema::AUTHOR, &keys).await?;

@@ -35,7 +35,8 @@ async fn entries_of_a_fast_clock_delay_the_events_of_no_other_token() {
     for first in (1..=head).step_by(100) {
         let bodies: Vec<bytes::Bytes> =
             (first..first + 100).map(|seq| Entry::filler(seq, created_at).encode_to_vec().into()).collect();
-        let appended = core.shared.log.append(&name, first - 1, u128::from(first).to_be_bytes(), &bodies).await.unwrap();
+        let batch = u128::from(first).to_be_bytes();
+        let appended = core.shared.log.append(&name, first - 1, batch, &bodies).await.unwrap();
         assert_eq!(appended, AppendOutcome::Done);
     }
     core.shared.backend.apply(vec![checkpoint_change(&name, DERIVED, head)]).await.unwrap();
