@@ -61,7 +61,6 @@ fn created(new: &NewThesis) -> Kind {
             of_author: 1,
             in_dataset: Some(in_dataset),
             by_author: 1,
-            becomes_prolific: false,
         },
     })
 }

@@ -190,7 +190,7 @@ async fn a_lost_append_changes_nothing_in_the_index() {
 }
 
 #[tokio::test]
-async fn a_page_is_one_slice_and_only_the_first_pages_read_the_log() {
+async fn a_page_takes_few_reads_and_only_the_first_pages_read_the_log() {
     let backend = SharedMemory::new(&ManualClock::new());
     let shared: SharedBackend = backend.clone();
     let log = random_log(&mut Dice(2), 0, 500);
@@ -208,7 +208,7 @@ async fn a_page_is_one_slice_and_only_the_first_pages_read_the_log() {
         let (logs, rows) = scans();
         // Seven segments are full.
         assert_eq!(logs - earlier.0, usize::from(before > 7 * 64 + 1), "before {before}");
-        assert!(rows - earlier.1 <= 1, "before {before}");
+        assert!(rows - earlier.1 <= 2, "before {before}");
         let Some(last) = page.last() else { break };
         (before, found) = (*last, found + page.len());
     }

@@ -55,7 +55,8 @@ async fn many_rows_alone_do_not_make_an_author_prolific() {
     let mut changes = Vec::new();
     prolific_changes("live", &thesis(0, TOKEN), 2, |_, _| true, &mut changes);
     let key = key!["live", AUTHOR];
-    changes.push(Change { table: &schema::PROLIFIC_AUTHOR, key, version: 2, body: Some(Bytes::new()), ttl: None });
+    let body = Some(Bytes::copy_from_slice(&(i64::from(PROLIFIC_AFTER) + 1).to_be_bytes()));
+    changes.push(Change { table: &schema::AUTHOR, key, version: 2, body, ttl: None });
     store.apply(changes).await.unwrap();
     assert_eq!(list(&theses, true, 25).await, ["th_0"]);
 }
