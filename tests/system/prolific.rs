@@ -62,8 +62,7 @@ async fn an_author_with_ever_more_theses_is_listed_and_verified(service: &Servic
         // The first of the deleted theses is on the rare token.
         for (number, reason) in [(deleted[0], "THESIS_DELETED"), (100, "VERIFIED")] {
             let time = iso(at(number));
-            let claim =
-                json!({"handle": "prolific", "token": "RARE", "created_after": &time, "created_before": &time});
+            let claim = json!({"handle": "prolific", "token": "RARE", "created_after": &time, "created_before": &time});
             let verdict = client.post("/v1/verify/thesis", &claim).await.ok(200);
             assert_eq!(text(&verdict, "reason"), reason, "{verdict}");
         }

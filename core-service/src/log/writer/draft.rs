@@ -266,13 +266,7 @@ impl<'a> Draft<'a> {
             self.in_dataset = Some(DatasetTotals { theses: all.theses + by, ..all });
         }
         let by_author = (self.count_by_author(author).await? + by.max(0)).min(Totals::MAX_BY_AUTHOR);
-        let totals = Totals {
-            theses: theses + by,
-            authors,
-            of_author: after,
-            in_dataset: self.in_dataset,
-            by_author,
-        };
+        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset, by_author };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
         self.by_author.insert(author.clone(), by_author);

@@ -123,6 +123,12 @@ struct RunningRead {
     outcome: StoreResult<()>,
 }
 
+impl RunningRead {
+    fn end(mut self, outcome: StoreResult<()>) {
+        self.outcome = outcome;
+    }
+}
+
 impl Drop for RunningRead {
     fn drop(&mut self) {
         self.log.reads.send_modify(|reads| reads.end(self.number, &self.outcome));
@@ -209,8 +215,11 @@ impl FollowedLog {
         });
         let Some(number) = number else { return };
         let outcome = Err(StoreError::Unavailable("the read of a log's position broke off".to_owned()));
-        let mut read = RunningRead { log: Arc::clone(self), number, outcome };
-        tokio::spawn(async move { read.outcome = read.log.advance().await });
+        let read = RunningRead { log: Arc::clone(self), number, outcome };
+        tokio::spawn(async move {
+            let outcome = read.log.advance().await;
+            read.end(outcome);
+        });
     }
 
     /// Moves the position to the end of the projection.
