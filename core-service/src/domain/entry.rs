@@ -13,7 +13,7 @@
 //!    `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it changes.
 //! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
 //!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
-//!    `ingest/`.
+//!    `ingest/`, and the naive model in `tests/system/recount/observe.rs`.
 //! 5. `rest-edge`: its sentence in `openapi/webhooks.rs`, `examples/event_NAME.json` with its name in
 //!    `openapi/examples.rs`, the number of `types` in `openapi/messages.json` and `stream/message.rs`. The console:
 //!    `workspace/events/row.rs` and `single.rs`, and the same text in `assets/events.js`.
