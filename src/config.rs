@@ -37,7 +37,7 @@ pub(crate) use self::{
     features::FeatureFlags,
     keys::{Keys, decode_secret, encode_secret, judge_token, other_secret_key},
     parse::{api_url, web_url},
-    store::{Store, StoreKind, refused_file, refused_index, unusable},
+    store::{SEARCH_DIR, Store, StoreKind, refused_file, refused_index, unusable},
     tls::Tls,
     traces::Traces,
     upstream::Upstream,

@@ -42,6 +42,7 @@ mod writer;
 
 use std::{
     collections::{BTreeMap, HashMap},
+    io::ErrorKind,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -52,6 +53,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tantivy::{
     IndexReader, TantivyError,
+    directory::error::OpenReadError as ReadError,
     query::{BooleanQuery, Query},
 };
 use tokio::sync::{Notify, watch};
@@ -108,6 +110,28 @@ pub enum SearchError {
     Damaged,
 }
 
+impl SearchError {
+    /// True if no retry can open the index. Other failures may end: too many open files, no memory, a disk that does
+    /// not respond.
+    fn must_be_rebuilt(&self) -> bool {
+        use TantivyError::{DataCorruption, IncompatibleIndex, IoError, OpenReadError};
+        let error = match self {
+            Self::Version | Self::Generation | Self::Damaged | Self::Note(_) => return true,
+            Self::Index(error) => error,
+            _ => return false,
+        };
+        match error {
+            DataCorruption(_)
+            | IncompatibleIndex(_)
+            | OpenReadError(ReadError::FileDoesNotExist(_) | ReadError::IncompatibleIndex(_)) => true,
+            IoError(error) | OpenReadError(ReadError::IoError { io_error: error, .. }) => {
+                matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The last indexed entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogMark {
@@ -127,6 +151,8 @@ pub struct SearchIndex {
     writer: Mutex<Option<Writer>>,
     reader: Mutex<Option<IndexReader>>,
     failing: AtomicBool,
+    /// True once the checksums of all files in the folder were verified, or this process has written the files.
+    is_verified: AtomicBool,
     committed: watch::Sender<Marks>,
     /// Incomplete datasets by name. The index has not reached the position that their log had at the first request. The
     /// value is that start position, once it is known.
@@ -146,6 +172,7 @@ impl SearchIndex {
             writer: Mutex::default(),
             reader: Mutex::default(),
             failing: AtomicBool::new(false),
+            is_verified: AtomicBool::new(false),
             committed: watch::Sender::default(),
             incomplete: watch::Sender::default(),
             requests: Mutex::default(),

@@ -7,15 +7,20 @@ use tokio::sync::Semaphore;
 
 use crate::{
     control::Control,
-    domain::id,
+    domain::{event_id::EventIdCipher, id},
     error::Result,
     keys::key_ring::KeyRing,
     notifications::Notifications,
     queue_hints::{PendingDelivery, QueueHints},
     store::{SharedBackend, StoreResult},
     tables::{
-        deliveries::DeliveryStore, event_positions::EventPositions, events::EventIndex, generation::Generation,
-        log::LogStore, queue::shard_of, theses::ThesisStore,
+        deliveries::DeliveryStore,
+        event_positions::EventPositions,
+        events::EventIndex,
+        generation::{Generation, event_id_key},
+        log::LogStore,
+        queue::shard_of,
+        theses::ThesisStore,
     },
 };
 
@@ -51,7 +56,7 @@ impl Shared {
         let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
         let generation = Generation::load(backend.as_ref(), ids.as_ref()).await?;
         let theses = ThesisStore::new(Arc::clone(&backend));
-        let event_ids = keys.event_id_cipher(generation.as_str());
+        let event_ids = EventIdCipher::new(event_id_key(backend.as_ref(), ids.as_ref()).await?, generation.as_str());
         Ok(Self {
             replica: if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) },
             log: LogStore::new(Arc::clone(&backend)),

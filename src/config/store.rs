@@ -211,6 +211,9 @@ pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
     Refused::new("SVC_DATA_DIR", error).remedy(remedy)
 }
 
+/// Name of the search index's folder in the data folder.
+pub(crate) const SEARCH_DIR: &str = "search";
+
 /// Tells that the folder of the search index cannot be used.
 pub(crate) fn refused_index(dir: &Path, error: &io::Error) -> Refused {
     let remedy = match error.kind() {

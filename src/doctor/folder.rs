@@ -1,10 +1,11 @@
-//! The data folder: whether it can be used, its room, and who can read its secrets.
+//! The data folder: whether it can be used, its room, whether its search index is in use, and who can read its secrets.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
+use core_service::SearchFolder;
 use rustix::{
     fs::{Access, Mode, OFlags, access, open, statvfs},
     io::Errno,
@@ -13,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::finding::Finding;
 use crate::{
-    config::{Refused, unusable},
+    config::{Refused, SEARCH_DIR, refused_index, unusable},
     secrets,
 };
 
@@ -39,7 +40,11 @@ fn judge(dir: &Path) -> Vec<Finding> {
         Err(error) => return vec![refused(dir, &error)],
     };
     match is_writable(&existing) {
-        Ok(()) => vec![Finding::ok("folder", format!("{seen}, and can be written")), room(&existing)],
+        Ok(()) => {
+            let mut findings = vec![Finding::ok("folder", format!("{seen}, and can be written")), room(&existing)];
+            findings.extend(search_index(dir));
+            findings
+        }
         Err(error) => vec![refused(dir, &error)],
     }
 }
@@ -84,13 +89,27 @@ fn room(dir: &Path) -> Finding {
         }
     };
     let seen = format!("{} MiB are free on the disk of {}", free >> 20, dir.display());
-    let todo = "make room, or set SVC_DATA_DIR to a folder on a larger disk: theses are kept for good";
+    let todo = "make room, or set SVC_DATA_DIR to a folder on a larger disk: it fills with the number of theses";
     if free < MIN_ROOM {
         Finding::problem("room", seen, todo)
     } else if free < MIN_FREE_BYTES {
         Finding::warning("room", seen, todo)
     } else {
         Finding::ok("room", seen)
+    }
+}
+
+/// A finding if a process uses the search index in the folder. Only a core of a cluster has one there.
+fn search_index(dir: &Path) -> Option<Finding> {
+    let dir = dir.join(SEARCH_DIR);
+    match SearchFolder::is_in_use(&dir) {
+        Ok(false) => None,
+        Ok(true) => {
+            let seen = format!("{}: another process uses the folder", dir.display());
+            let todo = "nothing if that is this core; else set SVC_DATA_DIR to another folder: each core needs its own";
+            Some(Finding::warning("search", seen, todo))
+        }
+        Err(error) => Some(Finding::refused("search", refused_index(&dir, &error))),
     }
 }
 
@@ -108,4 +127,20 @@ pub(super) fn secrets(dir: &Path) -> Vec<Finding> {
         findings.push(Finding::ok("secrets", format!("{} files, which only their owner can read", files.len())));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Status;
+
+    #[test]
+    fn a_search_index_in_use_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(search_index(dir.path()).is_none());
+        let used = SearchFolder::lock(&dir.path().join(SEARCH_DIR)).unwrap();
+        assert!(search_index(dir.path()).unwrap().status == Status::Warning);
+        drop(used);
+        assert!(search_index(dir.path()).is_none());
+    }
 }

@@ -19,7 +19,7 @@ use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
     Failure,
-    config::{Refused, Settings, StoreKind, other_secret_key, refused_file, refused_index},
+    config::{Refused, SEARCH_DIR, Settings, StoreKind, other_secret_key, refused_file, refused_index},
     restore,
     secrets::{self, KeptSecret, Secrets},
 };
@@ -144,6 +144,6 @@ pub(super) async fn start(
 /// The folder of the search index. No other core can use it until this process ends.
 fn search_folder(data_dir: &Path) -> Result<SearchFolder, Refused> {
     secrets::folder(data_dir)?;
-    let dir = data_dir.join("search");
+    let dir = data_dir.join(SEARCH_DIR);
     SearchFolder::lock(&dir).map_err(|error| refused_index(&dir, &error))
 }

@@ -72,6 +72,7 @@ mod me;
 mod metrics;
 mod near;
 mod profiles;
+mod prolific;
 mod recount;
 mod replicas;
 mod roles;

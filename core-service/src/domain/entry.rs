@@ -13,7 +13,7 @@
 //!    `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it changes.
 //! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
 //!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
-//!    `ingest/`.
+//!    `ingest/`, and the naive model in `tests/system/recount/observe.rs`.
 //! 5. `rest-edge`: its sentence in `openapi/webhooks.rs`, `examples/event_NAME.json` with its name in
 //!    `openapi/examples.rs`, the number of `types` in `openapi/messages.json` and `stream/message.rs`. The console:
 //!    `workspace/events/row.rs` and `single.rs`, and the same text in `assets/events.js`.
@@ -142,15 +142,21 @@ pub struct ThesisCreated {
 }
 
 impl ThesisCreated {
+    /// True if this thesis makes its author prolific.
+    #[must_use]
+    pub fn makes_prolific(&self) -> bool {
+        self.totals.by_author == i64::from(PROLIFIC_AFTER) + 1
+    }
+
     /// True if the id of its event leads to this sequence number, through the row of the thesis.
     pub(crate) fn is_found_at(&self, event_id: &str, seq: u64) -> bool {
         self.thesis.sequence == Some(seq) && thesis_event_id(&self.thesis.id) == event_id
     }
 }
 
-/// An author with more theses in a dataset than this is prolific, for good. Lists by such an author and a token or
-/// chain have indexes of their own; the theses of others are few enough to filter. It is low in tests, so all tests use
-/// both.
+/// An author is prolific once a dataset has had more theses of theirs than this, deleted ones too. Lists by such an
+/// author and a token or chain have indexes of their own; the theses of others are few enough to filter. It is low in
+/// this crate's unit tests, so all of them use both. The system tests have the real number.
 pub const PROLIFIC_AFTER: u8 = if cfg!(test) { 2 } else { 128 };
 
 /// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,
@@ -171,15 +177,16 @@ pub struct Totals {
     #[prost(message, optional, tag = "5")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_dataset: Option<DatasetTotals>,
-    /// Theses of this entry's author on all tokens. For a prolific author it stays one more than [`PROLIFIC_AFTER`].
+    /// Theses of this entry's author that the dataset ever had, deleted ones too. It stops at
+    /// [`Totals::MAX_BY_AUTHOR`].
     #[prost(int64, tag = "6")]
     pub by_author: i64,
-    /// True if this entry makes its author prolific.
-    #[prost(bool, tag = "7")]
-    pub becomes_prolific: bool,
 }
 
 impl Totals {
+    /// Two more than [`PROLIFIC_AFTER`], so that one creation alone has the first number beyond it.
+    pub const MAX_BY_AUTHOR: i64 = PROLIFIC_AFTER as i64 + 2;
+
     /// True if this entry's author is prolific.
     #[must_use]
     pub fn is_prolific(&self) -> bool {

@@ -3,7 +3,7 @@
 //! - A creation has the id of its thesis with another prefix. The row of the thesis has the sequence number.
 //! - A derived event has its own sequence number, encrypted: customers do not learn how long a log is.
 //! - A `profile.updated` derives its id from the observation and has a row. So has a derived event that came with an
-//!   import, if its number is encrypted with another secret or for another project.
+//!   import, if its number is encrypted with the key of another store or for another project.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -65,7 +65,7 @@ impl EventIdCipher {
         id::encode(PREFIX, &bytes)
     }
 
-    /// Reads the sequence number in an id. None for every id that this secret did not encrypt for the dataset.
+    /// Reads the sequence number in an id. None for every id that this key did not encrypt for the dataset.
     pub fn decrypt(&self, dataset: &str, event_id: &str) -> Option<u64> {
         let bytes: [u8; TAG + PLAIN] = id::decode(event_id.strip_prefix(PREFIX)?)?;
         let (tag, masked) = bytes.split_first_chunk::<TAG>()?;
@@ -114,7 +114,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_is_read_only_with_its_secret_and_in_its_dataset(seq in any::<u64>(), next in any::<u64>()) {
+        fn a_number_is_read_only_with_its_key_and_in_its_dataset(seq in any::<u64>(), next in any::<u64>()) {
             let cipher = EventIdCipher::new([1; 32], "gen_1");
             let id = cipher.encrypt("live", seq);
             prop_assert_eq!(cipher.decrypt("live", &id), Some(seq));

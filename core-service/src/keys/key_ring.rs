@@ -1,5 +1,5 @@
-//! Keys derived from the one secret: the pepper of key hashes, the encryption of values that are read again and of the
-//! numbers in event ids, and the signatures of list cursors and of one-time links.
+//! Keys derived from the one secret: the pepper of key hashes, the encryption of values that are read again, and
+//! the signatures of list cursors and of one-time links.
 
 use chacha20poly1305::{
     ChaCha20Poly1305, Key, KeyInit as _, Nonce,
@@ -10,7 +10,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use thesis_net::clock::SharedIdSource;
 
-use crate::domain::{event_id::EventIdCipher, list_cursor::CursorSigner};
+use crate::domain::list_cursor::CursorSigner;
 
 const NONCE: usize = 12;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -63,7 +63,6 @@ pub struct KeyRing {
     pepper: [u8; 32],
     cipher: ChaCha20Poly1305,
     cursors: [u8; 32],
-    event_ids: [u8; 32],
     sessions: [u8; 32],
     links: [u8; 32],
     known: [u8; 32],
@@ -88,7 +87,6 @@ impl KeyRing {
             pepper: hmac(secret, b"trade-thesis api key pepper v1"),
             cipher: ChaCha20Poly1305::new(&Key::from(hmac(secret, b"trade-thesis sealing v1"))),
             cursors: hmac(secret, b"trade-thesis list cursors v1"),
-            event_ids: hmac(secret, b"trade-thesis event ids v1"),
             sessions: hmac(secret, b"trade-thesis sessions v1"),
             links: hmac(secret, b"trade-thesis one-time links v1"),
             known: hmac(secret, b"trade-thesis known networks and devices v1"),
@@ -113,12 +111,6 @@ impl KeyRing {
     #[must_use]
     pub fn cursor_signer(&self) -> CursorSigner {
         CursorSigner::new(self.cursors)
-    }
-
-    /// Makes and reads the ids of derived events, for this generation of the logs.
-    #[must_use]
-    pub fn event_id_cipher(&self, generation: &str) -> EventIdCipher {
-        EventIdCipher::new(self.event_ids, generation)
     }
 
     /// Encrypts a value to store, for one purpose.

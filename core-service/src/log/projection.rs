@@ -28,8 +28,9 @@ use crate::{
         events::OpenSegment,
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
-            Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
-            prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
+            Bucket, ThesisStore, author_change, bucket_removal, creation_changes, deletion_changes, handle_release,
+            profile_changes, prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes,
+            totals_changes,
         },
     },
 };
@@ -96,6 +97,7 @@ impl Projector {
                     prolific_changes(dataset, &created.thesis, version, is_new_bucket, changes);
                 }
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
+                changes.extend(author_change(dataset, created, version));
             }
             Some(
                 Kind::ThesisEdited(ThesisEdited { thesis, .. })

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures::future::try_join_all;
 use thesis_proto::v1;
 
 use crate::{
@@ -55,9 +56,11 @@ pub(super) async fn by_time(
 ) -> Result<Vec<ListedThesis>> {
     let mut rows = Vec::new();
     let Slices { floor, to, descending, .. } = *slices;
-    for dataset in view.datasets() {
+    let reads = view.datasets().iter().map(|dataset| {
         let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
-        let found = core.shared.theses.slices(dataset, &slices.scopes, &slice, limit).await?;
+        async move { core.shared.theses.slices(dataset, &slices.scopes, &slice, limit).await }
+    });
+    for (dataset, found) in view.datasets().iter().zip(try_join_all(reads).await?) {
         rows.extend(found.into_iter().map(|row| ListedThesis {
             dataset: dataset.clone(),
             id: row.id,

@@ -39,6 +39,23 @@ impl SearchFolder {
         }
     }
 
+    /// Returns whether a process uses a folder. The folder need not exist, and nothing is created.
+    ///
+    /// # Errors
+    /// The error of the system, when the lock cannot be read.
+    pub fn is_in_use(path: &Path) -> io::Result<bool> {
+        let lock = match File::open(path.join(LOCK)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     pub(super) fn shard(&self) -> PathBuf {
         self.path.join(SHARD)
     }

@@ -134,7 +134,8 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
             }
         }
     }
-    if indexed {
+    // After a failure, a commit without new entries shows that the index works again.
+    if indexed || follower.index.is_failing() {
         // The index logs a failed commit.
         failed |= with_index(&follower.index, SearchIndex::commit).await.is_err();
     }

@@ -1,8 +1,8 @@
 //! Opens the index, and closes it after a failure.
 //!
-//! An index in memory is open from its creation. The follower opens an index in a folder: it first reads all files to
-//! verify their checksums, and the core starts beside that. An index that is damaged, of another version or of another
-//! generation of the logs is deleted and built again from the logs.
+//! An index in memory is open from its creation. The follower opens an index in a folder: the first time it reads all
+//! files to verify their checksums, and the core starts beside that. An index that is damaged, of another version or of
+//! another generation of the logs is deleted and built again from the logs. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
@@ -11,7 +11,7 @@
 
 use std::{fs, path::Path, sync::atomic::Ordering::Relaxed};
 
-use tantivy::{Index, IndexReader, ReloadPolicy, Searcher, TantivyError, indexer::IndexWriterOptions};
+use tantivy::{Index, IndexReader, ReloadPolicy, Searcher, indexer::IndexWriterOptions};
 
 use super::{
     Marks, SearchError, SearchIndex,
@@ -48,10 +48,9 @@ impl SearchIndex {
         let dir = folder.shard();
         fs::create_dir_all(&dir)?;
         if fs::read_dir(&dir)?.next().is_some() {
-            match resume(&dir, generation) {
+            match self.resume(&dir, generation) {
                 Ok(opened) => return Ok(opened),
-                // Another process uses it. This happens when the folder was replaced, and its lock with it.
-                Err(error @ SearchError::Index(TantivyError::LockFailure(..))) => return Err(error),
+                Err(error) if !error.must_be_rebuilt() => return Err(error),
                 // While the index fails, the log has said so.
                 Err(error) if self.is_failing() => tracing::debug!(%error, "building the search index again"),
                 Err(error) => tracing::warn!(%error, "building the search index again"),
@@ -59,7 +58,28 @@ impl SearchIndex {
             fs::remove_dir_all(&dir)?;
             fs::create_dir_all(&dir)?;
         }
+        self.is_verified.store(true, Relaxed);
         parts(&Index::create_in_dir(&dir, Fields::new().1)?, generation, Marks::new())
+    }
+
+    /// Opens the index in a folder, if it can be used for the logs of a generation.
+    fn resume(&self, dir: &Path, generation: &str) -> Result<(Writer, IndexReader), SearchError> {
+        let index = Index::open_in_dir(dir)?;
+        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
+        if note.version != VERSION || index.schema() != Fields::new().1 {
+            return Err(SearchError::Version);
+        }
+        if note.generation != generation {
+            return Err(SearchError::Generation);
+        }
+        // A failed write damages no file that is committed, so the files are read only once.
+        if !self.is_verified.load(Relaxed) {
+            if !index.validate_checksum()?.is_empty() {
+                return Err(SearchError::Damaged);
+            }
+            self.is_verified.store(true, Relaxed);
+        }
+        parts(&index, generation, note.marks)
     }
 
     /// Closes the index after a failure and returns the failure, which is logged unless it follows another one.
@@ -108,22 +128,6 @@ impl SearchIndex {
     pub fn is_failing(&self) -> bool {
         self.failing.load(Relaxed)
     }
-}
-
-/// Opens the index in a folder, if it can be used for the logs of a generation.
-fn resume(dir: &Path, generation: &str) -> Result<(Writer, IndexReader), SearchError> {
-    let index = Index::open_in_dir(dir)?;
-    let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
-    if note.version != VERSION || index.schema() != Fields::new().1 {
-        return Err(SearchError::Version);
-    }
-    if note.generation != generation {
-        return Err(SearchError::Generation);
-    }
-    if !index.validate_checksum()?.is_empty() {
-        return Err(SearchError::Damaged);
-    }
-    parts(&index, generation, note.marks)
 }
 
 /// The writer and the reader of an index.

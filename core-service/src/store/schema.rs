@@ -72,8 +72,9 @@ tables! {
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
     /// The buckets that hold theses or events of a scope.
     INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
-    /// Authors who have or had too many theses to filter them for a token or chain; body empty.
-    PROLIFIC_AUTHOR "prolific_author" (text("dataset"), text("profile")) asc Versioned;
+    /// Authors: body = the number of theses that the dataset ever had by them, up to the first one that makes them
+    /// prolific.
+    AUTHOR "author" (text("dataset"), text("profile")) asc Versioned;
     /// Totals of a token, in the row without a profile, and the number of theses of each author on it.
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token"); text("profile")) asc Versioned;
     /// Current state of all rows that the control log changed.
@@ -107,7 +108,7 @@ tables! {
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
     /// Credentials of a user: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
     /// session, its hash. The user `service` has facts about the store: a hash that identifies the secret key of the
-    /// store, and the generation of its logs.
+    /// store, the generation of its logs, and the key of the ids of derived events.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
     /// The last tries of a limited action, by the limited subject.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;

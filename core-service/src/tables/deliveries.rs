@@ -110,9 +110,8 @@ impl DeliveryStore {
     pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
         let keys: Vec<_> = ids.iter().map(|id| delivery_rows::key_of(id)).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
-        let decode = |(id, row): (&String, Option<Row>)| {
-            row.map(|row| delivery_rows::decode_by_id(id, row.body)).transpose()
-        };
+        let decode =
+            |(id, row): (&String, Option<Row>)| row.map(|row| delivery_rows::decode_by_id(id, row.body)).transpose();
         Ok(ids.iter().zip(rows).map(decode).collect())
     }
 

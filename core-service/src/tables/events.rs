@@ -15,7 +15,7 @@ use thesis_proto::{
     v1::EventType,
 };
 
-use self::segments::{bucket_of, last_filled, positions_of_row, segment_of};
+use self::segments::{bucket_of, full_rows, last_filled, positions_of_row, segment_of};
 use crate::{
     domain::{
         entry::{Entry, Kind},
@@ -30,6 +30,8 @@ pub use self::segments::OpenSegment;
 
 /// Number of scopes that are read concurrently.
 const CONCURRENT_READS: usize = 8;
+/// Each read of a scope's rows takes this many times as many as the one before.
+const READ_GROWTH: usize = 4;
 
 /// The keys that events are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,12 +147,13 @@ impl EventIndex {
         Ok(found)
     }
 
-    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment.
+    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment. An entry that
+    /// only a newer version knows is in none of the scopes of this version.
     async fn logged(&self, dataset: &str, scopes: &[EventScope], between: SeqRange) -> StoreResult<Vec<u64>> {
         if between.is_empty() {
             return Ok(Vec::new());
         }
-        let mut entries = self.log.entries(dataset, between.after, between.before - 1).await?;
+        let mut entries = self.log.known_entries(dataset, between.after, between.before - 1).await?;
         entries.retain(|sequenced| EventScope::of(&sequenced.entry).iter().any(|scope| scopes.contains(scope)));
         Ok(entries.iter().map(|sequenced| sequenced.seq).collect())
     }
@@ -200,26 +203,41 @@ impl EventIndex {
             consistency: Consistency::Quorum,
         };
         let mut found: Vec<u64> = Vec::new();
+        // The first read is enough if the rows are full. Events of the first row may be outside of the range.
+        let mut rows_wanted = full_rows(limit) + 1;
         for bucket in self.backend.scan(&buckets).await? {
-            let scan = Scan {
+            let mut scan = Scan {
                 table: &schema::EVENT_INDEX,
                 partition: key![dataset, &scope, bucket.clustering.first().map_or(0, Value::int)],
                 from: Bound::Included(key![int(lowest)]),
                 to: Bound::Included(key![int(highest)]),
                 reverse: newest_first,
-                // A row has an event at least, but those of the first row may all be outside of the range.
-                limit: limit - found.len() + 1,
+                limit: rows_wanted,
                 consistency: Consistency::Quorum,
             };
-            for row in self.backend.scan(&scan).await? {
-                let start = found.len();
-                found.extend(positions_of_row(&row).filter(|seq| *seq > between.after && *seq < between.before));
-                if newest_first {
-                    found[start..].reverse();
+            loop {
+                let rows = self.backend.scan(&scan).await?;
+                for row in &rows {
+                    let start = found.len();
+                    found.extend(positions_of_row(row).filter(|seq| *seq > between.after && *seq < between.before));
+                    if newest_first {
+                        found[start..].reverse();
+                    }
                 }
                 if found.len() >= limit {
+                    found.truncate(limit);
                     return Ok(found);
                 }
+                let Some(last) = rows.last().filter(|_| rows.len() == scan.limit) else { break };
+                let rest = Bound::Excluded(last.clustering.clone());
+                if newest_first {
+                    scan.to = rest;
+                } else {
+                    scan.from = rest;
+                }
+                // A row has an event at least.
+                rows_wanted = (rows_wanted * READ_GROWTH).min(limit - found.len() + 1);
+                scan.limit = rows_wanted;
             }
         }
         Ok(found)

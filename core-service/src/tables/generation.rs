@@ -5,14 +5,16 @@
 //! generation is refused, as it would point to other entries. A restore leaves the row out. The next start makes
 //! another generation, and every core of the store reads it at its start.
 //!
-//! The ids of derived events contain it too: a sequence number that is used again gives another id.
+//! The ids of derived events contain it too: a sequence number that is used again gives another id. They are encrypted
+//! with a random key of the store. A restore keeps that key, so that older ids still lead to their events. It is
+//! independent of the secret key of the service, which can be lost.
 //!
 //! The rings and pages of an edge have these names too, so an edge that runs on during a restore shows no lost entry.
 //! Cursors of other lists are positions in an order of times and ids, and checkpoints and queues are restored with the
 //! logs: these need no generation.
 
 use bytes::Bytes;
-use thesis_net::clock::IdSource;
+use thesis_net::clock::{IdSource, random};
 
 use crate::{
     domain::{
@@ -21,15 +23,17 @@ use crate::{
     },
     key,
     store::{
-        Backend, ConditionalWrite, Consistency, Expect, Row, StoreError, StoreResult, Table, Transaction, Value,
+        Backend, ConditionalWrite, Consistency, Expect, StoreError, StoreResult, Table, Transaction, Value,
         schema::ACCOUNT,
     },
 };
 
 /// The partition of facts about the store. Ids of users begin with `usr_`.
 pub const SERVICE: &str = "service";
-/// The item of the row, beside the hash of the secret key.
+/// The item of the generation, beside the hash of the secret key.
 const ITEM: &str = "generation";
+/// The item of the key of event ids.
+const EVENT_IDS: &str = "event_ids";
 
 /// The generation of a store's logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,29 +46,11 @@ pub fn row_key() -> (&'static Table, Vec<Value>) {
 }
 
 impl Generation {
-    /// The store's generation. A store without one gets one; of cores that start at once, all get the same.
+    /// The store's generation.
     pub async fn load(backend: &dyn Backend, ids: &dyn IdSource) -> StoreResult<Self> {
-        let (table, key) = row_key();
-        if let Some(row) = backend.get(table, &key, Consistency::Quorum).await? {
-            return read(&row);
-        }
-        let new = id::random("gen_", ids);
-        let write = ConditionalWrite {
-            clustering: key![ITEM],
-            expect: Expect::Absent,
-            version: 1,
-            body: Some(Bytes::from(new.clone())),
-        };
-        let transaction = Transaction { table, partition: key![SERVICE], writes: vec![write], ttl: None };
-        let written = backend.transact(transaction).await;
-        if !matches!(written, Ok(false) | Err(StoreError::InDoubt(_))) {
-            return written.map(|_| Self(new));
-        }
-        // Another core was faster, or a write in doubt was made.
-        match backend.get(table, &key, Consistency::Serial).await? {
-            Some(row) => read(&row),
-            None => Err(StoreError::Unavailable("the generation of the logs could not be written".to_owned())),
-        }
+        let body = load_item(backend, ITEM, || id::random("gen_", ids).into()).await?;
+        let text = String::from_utf8(body.to_vec());
+        text.map(Self).map_err(|_| StoreError::Damaged("the generation of the logs is no text".to_owned()))
     }
 
     /// The random name.
@@ -93,9 +79,30 @@ impl Generation {
     }
 }
 
-fn read(row: &Row) -> StoreResult<Generation> {
-    let text = String::from_utf8(row.body.to_vec());
-    text.map(Generation).map_err(|_| StoreError::Damaged("the generation of the logs is no text".to_owned()))
+/// The store's key of the ids of derived events.
+pub async fn event_id_key(backend: &dyn Backend, ids: &dyn IdSource) -> StoreResult<[u8; 32]> {
+    let body = load_item(backend, EVENT_IDS, || Bytes::copy_from_slice(&random::<32>(ids))).await?;
+    let key = <[u8; 32]>::try_from(body.as_ref());
+    key.map_err(|_| StoreError::Damaged("the key of event ids has another length".to_owned()))
+}
+
+/// Reads a fact about the store. A store without it gets a new one; of cores that start at once, all get the same.
+async fn load_item(backend: &dyn Backend, item: &str, new: impl FnOnce() -> Bytes) -> StoreResult<Bytes> {
+    let key = key![SERVICE, item];
+    if let Some(row) = backend.get(&ACCOUNT, &key, Consistency::Quorum).await? {
+        return Ok(row.body);
+    }
+    let new = new();
+    let write =
+        ConditionalWrite { clustering: key![item], expect: Expect::Absent, version: 1, body: Some(new.clone()) };
+    let transaction = Transaction { table: &ACCOUNT, partition: key![SERVICE], writes: vec![write], ttl: None };
+    let written = backend.transact(transaction).await;
+    if !matches!(written, Ok(false) | Err(StoreError::InDoubt(_))) {
+        return written.map(|_| new);
+    }
+    // Another core was faster, or a write in doubt was made.
+    let row = backend.get(&ACCOUNT, &key, Consistency::Serial).await?;
+    row.map(|row| row.body).ok_or_else(|| StoreError::Unavailable(format!("{item} of the store could not be written")))
 }
 
 #[cfg(test)]
@@ -113,6 +120,10 @@ mod tests {
 
     async fn start(backend: &SharedBackend, replica: u64) -> Generation {
         Generation::load(backend.as_ref(), ids(replica).as_ref()).await.unwrap()
+    }
+
+    async fn load_key(backend: &SharedBackend, replica: u64) -> [u8; 32] {
+        event_id_key(backend.as_ref(), ids(replica).as_ref()).await.unwrap()
     }
 
     /// Removes the row, as a restore does.
@@ -133,6 +144,19 @@ mod tests {
         restore(&backend).await;
         let all = join_all((4..12).map(|replica| start(&backend, replica))).await;
         assert!(all.iter().all(|generation| *generation == all[0] && *generation != first), "{all:?}");
+    }
+
+    #[tokio::test]
+    async fn a_restore_keeps_the_key_of_event_ids() {
+        let clock = ManualClock::new();
+        let (backend, other) = (memory(&clock), memory(&clock));
+        start(&backend, 1).await;
+        let keys = join_all((2..10).map(|replica| load_key(&backend, replica))).await;
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+        restore(&backend).await;
+        start(&backend, 10).await;
+        assert_eq!(load_key(&backend, 11).await, keys[0]);
+        assert_ne!(load_key(&other, 12).await, keys[0]);
     }
 
     #[test]

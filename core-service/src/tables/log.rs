@@ -172,12 +172,30 @@ impl LogStore {
 
     /// Reads every entry after `after` up to `upto`, which the log is known to have reached.
     pub async fn entries(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<SequencedEntry>> {
+        let rows = self.read_all(log, after, upto).await?;
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+    }
+
+    /// Reads entries like [`Self::entries`], without those of a kind that only a newer version knows.
+    pub async fn known_entries(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<SequencedEntry>> {
+        let mut entries = Vec::new();
+        for (seq, body) in self.read_all(log, after, upto).await? {
+            match decode(body) {
+                Ok(entry) => entries.push(SequencedEntry { seq, entry }),
+                Err(StoreError::Unknown(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn read_all(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<(u64, Bytes)>> {
         let wanted = usize::try_from(upto.saturating_sub(after)).unwrap_or(usize::MAX);
         let rows = self.read(log, after, upto, wanted).await?;
         if rows.len() < wanted {
             return Err(StoreError::Unavailable(format!("log {log} could not be read up to {upto}")));
         }
-        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+        Ok(rows)
     }
 
     /// Reads entries before `before`, newest first.

@@ -2,7 +2,8 @@
 //!
 //! Where this process is the only writer, a write removes its rows, and rows that were read during a write are not
 //! cached. So a cached row is always right. On a cluster a cached row is right up to a position of its log, and
-//! `theses/followed.rs` moves that position before a request reads from the cache.
+//! `theses/followed.rs` moves that position before a request reads from the cache. There each row has the epoch of its
+//! log. A new epoch makes all cached rows of a log wrong at once.
 
 use std::sync::{
     Arc,
@@ -29,6 +30,8 @@ const ENTRY_BYTES: usize = 160;
 pub(super) struct CacheEntry<M> {
     /// The dataset of the row.
     dataset: Arc<str>,
+    /// The epoch of the dataset's log; 0 where this process is the only writer.
+    epoch: u64,
     /// The version of the row's last write.
     version: i64,
     /// Approximate size of the row in memory.
@@ -55,8 +58,10 @@ fn rows<M: Clone>(max_bytes: u64) -> Rows<M> {
 
 /// The rows that responses contain.
 pub(super) struct RowCache {
+    /// The last epoch of a log. No two logs have the same, nor two instances of one.
+    epochs: AtomicU64,
     /// Counts the beginnings and ends of writes.
-    epoch: AtomicU64,
+    write_steps: AtomicU64,
     /// Number of running writes.
     writers: AtomicU64,
     theses: Rows<Thesis>,
@@ -93,7 +98,8 @@ impl CachedRow for Token {
 impl Default for RowCache {
     fn default() -> Self {
         Self {
-            epoch: AtomicU64::new(0),
+            epochs: AtomicU64::new(0),
+            write_steps: AtomicU64::new(0),
             writers: AtomicU64::new(0),
             theses: rows(MAX_THESES_BYTES),
             profiles: rows(MAX_PROFILES_BYTES),
@@ -103,55 +109,54 @@ impl Default for RowCache {
 }
 
 impl RowCache {
-    pub(super) fn get<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
-        let entry = M::rows(self).get(id)?;
-        (*entry.dataset == *dataset).then_some(entry.row)
+    /// Begins an epoch of a log. It is not 0.
+    pub(super) fn new_epoch(&self) -> u64 {
+        self.epochs.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Caches a row, unless a newer one is cached.
-    pub(super) fn put<M: CachedRow>(&self, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
-        if M::rows(self).peek(id).is_none_or(|cached| cached.version <= version) {
+    /// The cached row of this epoch of its log.
+    pub(super) fn get<M: CachedRow>(&self, dataset: &str, epoch: u64, id: &str) -> Option<Arc<M>> {
+        let entry = M::rows(self).get(id)?;
+        (entry.epoch == epoch && *entry.dataset == *dataset).then_some(entry.row)
+    }
+
+    /// Caches a row, unless a newer one of the epoch is cached.
+    pub(super) fn put<M: CachedRow>(&self, dataset: &Arc<str>, epoch: u64, id: &str, version: i64, row: &Arc<M>) {
+        if M::rows(self).peek(id).is_none_or(|cached| cached.epoch != epoch || cached.version <= version) {
             let bytes = size_of::<M>() + row.encoded_len();
-            let entry = CacheEntry { dataset: Arc::clone(dataset), version, bytes, row: Arc::clone(row) };
+            let entry = CacheEntry { dataset: Arc::clone(dataset), epoch, version, bytes, row: Arc::clone(row) };
             M::rows(self).insert(id.to_owned(), entry);
         }
     }
 
     /// Caches the row that a change has written, unless it belongs to another table.
-    pub(super) fn put_change(&self, dataset: &Arc<str>, change: &Change) {
+    pub(super) fn put_change(&self, dataset: &Arc<str>, epoch: u64, change: &Change) {
         match change.table.name {
-            "thesis" => self.put_body::<Thesis>(dataset, change),
-            "profile" => self.put_body::<Profile>(dataset, change),
-            "token" => self.put_body::<Token>(dataset, change),
+            "thesis" => self.put_body::<Thesis>(dataset, epoch, change),
+            "profile" => self.put_body::<Profile>(dataset, epoch, change),
+            "token" => self.put_body::<Token>(dataset, epoch, change),
             _ => {}
         }
     }
 
-    fn put_body<M: CachedRow>(&self, dataset: &Arc<str>, change: &Change) {
+    fn put_body<M: CachedRow>(&self, dataset: &Arc<str>, epoch: u64, change: &Change) {
         let (Some(id), Some(body)) = (change.key.last(), &change.body) else { return };
         match M::decode(body.clone()) {
-            Ok(row) => self.put(dataset, id.text(), change.version, &Arc::new(row)),
+            Ok(row) => self.put(dataset, epoch, id.text(), change.version, &Arc::new(row)),
             Err(_) => drop(M::rows(self).remove(id.text())),
         }
     }
 
-    /// Removes all rows of a dataset.
-    pub(super) fn forget(&self, dataset: &str) {
-        self.theses.retain(|_, entry| *entry.dataset != *dataset);
-        self.profiles.retain(|_, entry| *entry.dataset != *dataset);
-        self.tokens.retain(|_, entry| *entry.dataset != *dataset);
+    /// The number of beginnings and ends of writes so far. Read it before reading rows to cache.
+    pub(super) fn write_steps(&self) -> u64 {
+        self.write_steps.load(Ordering::Acquire)
     }
 
-    /// The current epoch. Read it before reading rows to cache.
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
-    /// Caches a row that was read after `epoch`, unless a write has run since then.
-    pub(super) fn put_read<M: CachedRow>(&self, epoch: u64, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
-        let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.epoch() == epoch;
+    /// Caches a row that was read after the number of `steps`, unless a write has run since then.
+    pub(super) fn put_read<M: CachedRow>(&self, steps: u64, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
+        let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.write_steps() == steps;
         if quiet() {
-            self.put(dataset, id, version, row);
+            self.put(dataset, 0, id, version, row);
             if !quiet() {
                 M::rows(self).remove(id);
             }
@@ -165,7 +170,7 @@ impl RowCache {
     /// Hold the guard while these rows are written: no row is cached, and at the end these rows are removed.
     pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> WriteGuard<'_> {
         self.writers.fetch_add(1, Ordering::AcqRel);
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.write_steps.fetch_add(1, Ordering::AcqRel);
         WriteGuard { cache: self, rows }
     }
 }
@@ -184,7 +189,7 @@ impl Drop for WriteGuard<'_> {
                 _ => drop(self.cache.tokens.remove(id)),
             }
         }
-        self.cache.epoch.fetch_add(1, Ordering::AcqRel);
+        self.cache.write_steps.fetch_add(1, Ordering::AcqRel);
         self.cache.writers.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -30,8 +30,8 @@ use crate::{
 
 pub use self::{
     changes::{
-        bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, prolific_changes,
-        prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
+        author_change, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
+        prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
     },
     reader::RowReader,
 };
@@ -66,6 +66,9 @@ pub struct IndexedRow {
     pub id: String,
     /// The fields that this index has.
     pub indexed: IndexedThesis,
+    /// The sequence number of the entry that wrote the row. In a list of theses that are not deleted, it is that of the
+    /// creation, except in the lists of a prolific author and a token or chain.
+    pub version: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -244,6 +247,14 @@ impl ThesisStore {
     pub async fn author_counts(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
+        Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
+    }
+
+    /// Reads how many theses a dataset ever had by authors, in the same order. The number of a prolific author is only
+    /// the one that made the author prolific.
+    pub async fn counts_by_author(&self, dataset: &str, authors: &[&str]) -> StoreResult<Vec<i64>> {
+        let keys: Vec<_> = authors.iter().map(|author| key![dataset, *author]).collect();
+        let rows = self.backend.get_many(&schema::AUTHOR, &keys).await?;
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 

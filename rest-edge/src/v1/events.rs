@@ -54,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
             .needs(Some("events:read"), "standard")
             .fails(&[ErrorCode::EventNotFound, ErrorCode::HistoryLimit])
             .path_parameter("The event, `evt_…`")
-            .path_example("evt_azf2qqcd64v56d595qzp65zn")
+            .path_example("evt_9qvqwckq305sg02k5efh5hcm")
             .answers::<json::Event<'_>>(200)
             .tagged(),
     ]

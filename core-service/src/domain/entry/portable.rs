@@ -31,7 +31,7 @@ impl Entry {
 
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
     /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
-    /// that it gets: the writer and readers find it by that.
+    /// that it gets, and that a change names an earlier one: the writer and readers find the creation by that.
     pub fn must_suit(&self, dataset: &Dataset, seq: u64) -> Result<(), String> {
         if let Some(Kind::ThesisCreated(created)) = &self.kind
             && !created.is_found_at(&self.id, seq)
@@ -42,6 +42,11 @@ impl Entry {
             ));
         }
         let (thesis, profile, token) = self.rows();
+        let is_creation = matches!(self.kind, Some(Kind::ThesisCreated(_)));
+        let is_later = |thesis: &&Thesis| thesis.sequence.is_some_and(|named| named >= seq);
+        if let Some(thesis) = thesis.filter(is_later).filter(|_| !is_creation) {
+            return Err(format!("names a later place than its own: {} was not created before entry {seq}", thesis.id));
+        }
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);
         let wrong = wrong.or_else(|| profile.filter(|row| !profile_suits(row, dataset)).map(|row| &row.id));
         let wrong = wrong.or_else(|| token.filter(|row| !token_suits(row, dataset)).map(|row| &row.id));

@@ -1,8 +1,8 @@
 //! The index rows that a prolific author's older theses get.
 //!
-//! They are written before all other rows of the entry that makes the author prolific. So whoever finds more theses of
-//! an author than can be filtered also finds all of them in the other indexes. Their version is the number of that
-//! entry: a thesis that is deleted later has a higher one.
+//! They are written before all other rows of the entry that makes the author prolific, also before the row that says
+//! so. So whoever reads that row finds all theses of the author in the other indexes. Their version is the number of
+//! that entry: a thesis that is deleted later has a higher one.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,20 @@ use crate::{
 
 impl Projector {
     /// Collects these rows for all authors whom these entries make prolific.
-    ///
-    /// The stored theses are those before the entries. If other cores have written later ones, one of them has written
-    /// these rows too, and the reads need not be complete.
     pub(super) async fn changes_of_new_prolific(&self, entries: &[SequencedEntry]) -> StoreResult<Vec<Change>> {
         let mut found = Vec::new();
         for (index, SequencedEntry { seq, entry }) in entries.iter().enumerate() {
             if let Some(Kind::ThesisCreated(created)) = &entry.kind
-                && created.totals.becomes_prolific
+                && created.makes_prolific()
             {
-                let author = created.thesis.profile_id.as_str();
-                let stored = self.theses.by_author(&self.dataset, author).await?;
-                found.push((*seq, theses_before(author, stored, &entries[..index])));
+                let (author, version) = (created.thesis.profile_id.as_str(), i64::try_from(*seq).unwrap_or(i64::MAX));
+                let stored = self.theses.by_author_before(&self.dataset, author, version).await?;
+                found.push((version, theses_before(author, stored, &entries[..index])));
             }
         }
+        // Buckets count as known only after all reads: a failed read must not leave some that are never listed.
         let mut changes = Vec::new();
-        for (seq, theses) in found {
-            let version = i64::try_from(seq).unwrap_or(i64::MAX);
+        for (version, theses) in found {
             for thesis in theses.values() {
                 let is_new_bucket = |scope: &str, bucket: i64| self.is_new_bucket(scope, bucket);
                 prolific_changes(&self.dataset, thesis, version, is_new_bucket, &mut changes);

@@ -12,7 +12,7 @@ use super::*;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, PROLIFIC_AFTER, ThesisCreated, ThesisDeleted, Totals},
+        entry::{Entry, ThesisCreated, ThesisDeleted, Totals},
         row::Thesis,
         window::DAY_MS,
     },
@@ -112,15 +112,11 @@ fn thesis(number: u64) -> Thesis {
     }
 }
 
-/// The totals of an entry that adds a thesis of an author, or deletes one.
-fn totals(by_author: &mut BTreeMap<String, i64>, author: &str, by: i64) -> Totals {
+/// The totals of an entry that adds this number of theses of an author.
+fn totals(by_author: &mut BTreeMap<String, i64>, author: &str, added: i64) -> Totals {
     let count = by_author.entry(author.to_owned()).or_default();
-    let was_prolific = *count > i64::from(PROLIFIC_AFTER);
-    if !was_prolific {
-        *count += by;
-    }
-    let totals = Totals { by_author: *count, ..Totals::default() };
-    Totals { becomes_prolific: !was_prolific && totals.is_prolific(), ..totals }
+    *count = (*count + added).min(Totals::MAX_BY_AUTHOR);
+    Totals { by_author: *count, ..Totals::default() }
 }
 
 /// A log of created and deleted theses; also gives the theses left.
@@ -130,7 +126,7 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) 
         let goes = !there.is_empty() && dice.roll(2) == 0;
         let kind = if goes {
             let gone: Thesis = there.swap_remove(usize::try_from(dice.roll(there.len() as u64)).unwrap());
-            let totals = totals(&mut by_author, &gone.profile_id, -1);
+            let totals = totals(&mut by_author, &gone.profile_id, 0);
             Kind::ThesisDeleted(ThesisDeleted { thesis: gone, totals, ..ThesisDeleted::default() })
         } else {
             there.push(thesis(seq));
@@ -211,6 +207,34 @@ fn assert_indexes_of_prolific(store: &MemoryStore, entries: &[SequencedEntry], m
     for kind in ["pt", "pc"] {
         assert_eq!(found.remove(kind).unwrap_or_default(), theses, "{message}: {kind}");
     }
+}
+
+#[tokio::test]
+async fn older_theses_are_indexed_though_later_ones_are_stored() {
+    let (mut by_author, author) = (BTreeMap::new(), "fp_0");
+    let entries: Vec<SequencedEntry> = (1..=12)
+        .map(|seq| {
+            let thesis = Thesis { profile_id: author.to_owned(), ..thesis(seq) };
+            let totals = totals(&mut by_author, author, 1);
+            let kind = Kind::ThesisCreated(ThesisCreated { thesis, totals, ..ThesisCreated::default() });
+            SequencedEntry { seq, entry: Entry { kind: Some(kind), ..Entry::default() } }
+        })
+        .collect();
+    let store = Arc::new(MemoryStore::new(false));
+    let backend: SharedBackend = store.clone();
+    append(&backend, &entries).await;
+    // The rows of a restored snapshot are newer than its checkpoint.
+    for SequencedEntry { seq, entry } in &entries[6..] {
+        let Some(Kind::ThesisCreated(created)) = &entry.kind else { continue };
+        let mut changes = Vec::new();
+        creation_changes(NAME, &created.thesis, i64::try_from(*seq).unwrap(), |_, _| true, &mut changes);
+        backend.apply(changes).await.unwrap();
+    }
+    let projector = projector(&backend, ThesisStore::new(backend.clone()));
+    for batch in entries.chunks(1) {
+        projector.project(batch).await.unwrap();
+    }
+    assert_indexes_of_prolific(&store, &entries, "restored");
 }
 
 async fn listed(backend: SharedBackend) -> BTreeSet<String> {

@@ -11,8 +11,8 @@ use crate::{
     domain::{
         dataset::Dataset,
         entry::{
-            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, PROLIFIC_AFTER, ThesisChanged, ThesisCreated,
-            ThesisDeleted, ThesisEdited, Totals,
+            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, ThesisChanged, ThesisCreated, ThesisDeleted,
+            ThesisEdited, Totals,
         },
         id,
         row::{NewThesis, Profile, Thesis, Token},
@@ -29,7 +29,7 @@ pub(super) struct KnownRows {
     totals: Cache<String, (i64, i64)>,
     /// By token and author: number of theses.
     of_author: Cache<(String, String), i64>,
-    /// By author: number of theses on all tokens.
+    /// By author: number of theses that the dataset ever had, as [`Totals::by_author`].
     by_author: Cache<String, i64>,
     /// The totals of the dataset, if an entry carried them.
     in_dataset: Mutex<Option<DatasetTotals>>,
@@ -159,20 +159,28 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) async fn profile(&mut self, id: &str) -> StoreResult<Option<Profile>> {
+        self.profile_in(self.name.to_owned(), id).await
+    }
+
+    async fn profile_in(&mut self, dataset: String, id: &str) -> StoreResult<Option<Profile>> {
         if let Some(profile) = self.profiles.get(id) {
             return Ok(profile.clone());
         }
-        let mut rows = self.shared.theses.profiles(&[(self.name.to_owned(), id)]).await?;
+        let mut rows = self.shared.theses.profiles(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
         self.profiles.insert(id.to_owned(), found.clone());
         Ok(found)
     }
 
     pub(super) async fn token(&mut self, id: &str) -> StoreResult<Option<Token>> {
+        self.token_in(self.name.to_owned(), id).await
+    }
+
+    async fn token_in(&mut self, dataset: String, id: &str) -> StoreResult<Option<Token>> {
         if let Some(token) = self.tokens.get(id) {
             return Ok(token.clone());
         }
-        let mut rows = self.shared.theses.tokens(&[(self.name.to_owned(), id)]).await?;
+        let mut rows = self.shared.theses.tokens(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
         self.tokens.insert(id.to_owned(), found.clone());
         Ok(found)
@@ -219,11 +227,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Reads an author's number of theses on all tokens.
+    /// Reads the number of an author's theses that the dataset ever had.
     async fn count_by_author(&self, author: &str) -> StoreResult<i64> {
         match self.by_author.get(author).copied().or_else(|| self.known.by_author.get(author)) {
             Some(count) => Ok(count),
-            None => self.shared.theses.count_by_author(self.name, author).await,
+            None => {
+                let counts = self.shared.theses.counts_by_author(self.name, &[author]).await?;
+                Ok(counts.first().copied().unwrap_or_default())
+            }
         }
     }
 
@@ -254,17 +265,8 @@ impl<'a> Draft<'a> {
             let all = self.dataset_totals().await?;
             self.in_dataset = Some(DatasetTotals { theses: all.theses + by, ..all });
         }
-        let (before_all, prolific_after) = (self.count_by_author(author).await?, i64::from(PROLIFIC_AFTER));
-        let is_prolific = before_all > prolific_after;
-        let by_author = if is_prolific { before_all } else { before_all + by };
-        let totals = Totals {
-            theses: theses + by,
-            authors,
-            of_author: after,
-            in_dataset: self.in_dataset,
-            by_author,
-            becomes_prolific: !is_prolific && by_author > prolific_after,
-        };
+        let by_author = (self.count_by_author(author).await? + by.max(0)).min(Totals::MAX_BY_AUTHOR);
+        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset, by_author };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
         self.by_author.insert(author.clone(), by_author);
@@ -331,21 +333,16 @@ impl<'a> Draft<'a> {
         Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token })))
     }
 
+    /// The dataset that holds a thesis' author or token.
+    fn dataset(&self, is_of_sandbox: bool) -> String {
+        if is_of_sandbox { Dataset::Sandbox.to_string() } else { self.name.to_owned() }
+    }
+
     /// The present names of a thesis' author and token, which may be the sandbox's.
     async fn names(&mut self, thesis: &Thesis) -> StoreResult<(NamedProfile, NamedToken)> {
-        let (shared, sandbox) = (self.shared, Dataset::Sandbox.to_string());
-        let profile = if thesis.sandbox_profile {
-            let found = shared.theses.profiles(&[(sandbox.clone(), thesis.profile_id.as_str())]).await?.pop();
-            found.flatten().map(Arc::unwrap_or_clone)
-        } else {
-            self.profile(&thesis.profile_id).await?
-        };
-        let token = if thesis.sandbox_token {
-            let found = shared.theses.tokens(&[(sandbox, thesis.token_id.as_str())]).await?.pop();
-            found.flatten().map(Arc::unwrap_or_clone)
-        } else {
-            self.token(&thesis.token_id).await?
-        };
+        let (of_profile, of_token) = (self.dataset(thesis.sandbox_profile), self.dataset(thesis.sandbox_token));
+        let profile = self.profile_in(of_profile, &thesis.profile_id).await?;
+        let token = self.token_in(of_token, &thesis.token_id).await?;
         let handle = profile.map(|profile| profile.handle).unwrap_or_default();
         let (address, symbol) = token.map(|token| (token.address, token.symbol)).unwrap_or_default();
         let token = NamedToken { id: thesis.token_id.clone(), chain: thesis.chain.clone(), address, symbol };

@@ -116,7 +116,8 @@ impl PendingDerivations {
                 self.others_derived_at = NEVER;
                 break;
             }
-            self.others_derived_at = entries.first().map_or(now, |oldest| oldest.entry.created_at);
+            // A writer whose clock was ahead may have appended this entry. It must not delay other tokens' events.
+            self.others_derived_at = entries.first().map_or(now, |oldest| oldest.entry.created_at).min(now);
             if entries.is_empty() || self.others_derived_at + DERIVE_EVERY_MS <= now {
                 break;
             }

@@ -55,14 +55,7 @@ fn created(new: &NewThesis) -> Kind {
         token: new.token.clone(),
         introduces_profile: true,
         introduces_token: true,
-        totals: Totals {
-            theses: 1,
-            authors: 1,
-            of_author: 1,
-            in_dataset: Some(in_dataset),
-            by_author: 1,
-            becomes_prolific: false,
-        },
+        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset), by_author: 1 },
     })
 }
 

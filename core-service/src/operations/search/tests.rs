@@ -362,3 +362,25 @@ async fn a_core_whose_folder_goes_refuses_searches_alone() {
     assert_eq!(result(&core, &caller, query("moon")).await.unwrap().theses.len(), 2);
     core.close().await;
 }
+
+#[tokio::test]
+async fn an_index_that_lacks_nothing_works_again_too() {
+    let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+    let (store, shard, aside) = (SharedMemory::new(&clock), folder.path().join("all"), folder.path().join("aside"));
+    let first = core_on(&store, &clock, 1, folder.path()).await;
+    post(&first, "1", "@ana", "to the moon", None, 2).await;
+    round(&first.follower(), &mut HashSet::new()).await;
+    first.close().await;
+    drop(first);
+    std::fs::rename(&shard, &aside).unwrap();
+    std::fs::write(&shard, "no folder").unwrap();
+    let second = core_on(&store, &clock, 2, folder.path()).await;
+    let (follower, mut checked) = (second.follower(), HashSet::new());
+    round(&follower, &mut checked).await;
+    assert!(second.search.is_failing());
+    std::fs::remove_file(&shard).unwrap();
+    std::fs::rename(&aside, &shard).unwrap();
+    round(&follower, &mut checked).await;
+    assert!(second.search.is_open() && !second.search.is_failing());
+    second.close().await;
+}

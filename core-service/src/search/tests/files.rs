@@ -29,9 +29,12 @@ fn it_goes_on_where_it_was() {
     log.index.commit().unwrap();
     log.say(&Dataset::Live, "b", "kept too, yet not committed", 1);
     assert_eq!(SearchFolder::lock(folder.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(SearchFolder::is_in_use(folder.path()).unwrap());
 
     let Log { index, entries } = log;
     drop(index);
+    assert!(!SearchFolder::is_in_use(folder.path()).unwrap());
+    assert!(!SearchFolder::is_in_use(&folder.path().join("none")).unwrap());
     let log = Log { index: open(folder.path()), entries };
     assert_eq!(log.index.position(&Dataset::Live), 1);
     assert_eq!(log.index.mark(&Dataset::Sandbox), Some(LogMark { seq: 1, id: "evt_1".to_owned() }));
@@ -51,7 +54,7 @@ fn it_goes_on_where_it_was() {
 #[test]
 fn a_damaged_index_is_built_again() {
     let folder = tempfile::tempdir().unwrap();
-    let harm: [fn(&Path); 5] = [
+    let harm: [fn(&Path); 6] = [
         |dir| fs::write(dir.join("meta.json"), "{}").unwrap(),
         |dir| {
             let note = fs::read_to_string(dir.join("meta.json")).unwrap();
@@ -60,11 +63,13 @@ fn a_damaged_index_is_built_again() {
             fs::write(dir.join("meta.json"), old).unwrap();
         },
         |dir| {
-            let mut bytes = fs::read(words(dir)).unwrap();
+            let words = file(dir, "term");
+            let mut bytes = fs::read(&words).unwrap();
             bytes[0] ^= 1;
-            fs::write(words(dir), bytes).unwrap();
+            fs::write(words, bytes).unwrap();
         },
-        |dir| fs::remove_file(words(dir)).unwrap(),
+        |dir| fs::write(file(dir, "term"), "cut").unwrap(),
+        |dir| fs::remove_file(file(dir, "term")).unwrap(),
         |dir| fs::remove_file(dir.join("meta.json")).unwrap(),
     ];
     for harm in harm {
@@ -79,10 +84,48 @@ fn a_damaged_index_is_built_again() {
     assert_eq!(open(folder.path()).position(&Dataset::Live), 0);
 }
 
-/// The file with the words of a segment.
-fn words(dir: &Path) -> PathBuf {
+/// The file of a segment whose name ends so: `term` has the words, `idx` where they occur.
+fn file(dir: &Path, end: &str) -> PathBuf {
     let mut files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
-    files.find(|path| path.extension().is_some_and(|end| end == "term")).unwrap()
+    files.find(|path| path.extension().is_some_and(|extension| extension == end)).unwrap()
+}
+
+#[test]
+fn a_file_that_cannot_be_read_now_deletes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    log.say(&Dataset::Live, "a", "words", 0);
+    log.index.commit().unwrap();
+    drop(log);
+    let (words, aside) = (file(&folder.path().join("all"), "term"), folder.path().join("aside"));
+    fs::rename(&words, &aside).unwrap();
+    // A folder cannot be mapped into memory, as no file can when there is no memory.
+    fs::create_dir(&words).unwrap();
+    fs::write(words.join("content"), "").unwrap();
+    let index = SearchIndex::open(Some(SearchFolder::lock(folder.path()).unwrap())).unwrap();
+    assert!(matches!(index.reopen(GENERATION), Err(SearchError::Index(_))) && index.is_failing());
+    fs::remove_dir_all(&words).unwrap();
+    fs::rename(&aside, &words).unwrap();
+    index.reopen(GENERATION).unwrap();
+    assert_eq!(index.position(&Dataset::Live), 1);
+}
+
+#[test]
+fn checksums_are_verified_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    log.say(&Dataset::Live, "a", "words", 0);
+    log.index.commit().unwrap();
+    log.index.write(|_| Err(SearchError::Closed)).unwrap_err();
+    assert!(!log.index.is_open());
+    let places = file(&folder.path().join("all"), "idx");
+    let mut bytes = fs::read(&places).unwrap();
+    bytes[0] ^= 1;
+    fs::write(places, bytes).unwrap();
+    log.index.reopen(GENERATION).unwrap();
+    assert_eq!(log.index.position(&Dataset::Live), 1);
+    drop(log);
+    assert_eq!(open(folder.path()).position(&Dataset::Live), 0);
 }
 
 #[test]

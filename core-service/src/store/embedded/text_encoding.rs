@@ -5,9 +5,8 @@
 //! either. Digits and most lower-case letters take five or six bits: an id of 27 characters with its end takes 20
 //! bytes. The last byte is filled up with zeros.
 //!
-//! The 13 rows of a thesis and its event have 726 bytes of keys as plain texts in `live`, and 565 in this encoding. In a
-//! project's dataset, whose name is an id, they have 1,142 and 864. This saves 6 and 10 % of the 2.9 KB that a thesis
-//! takes.
+//! The keys of a thesis' rows take 22 % less than as plain texts in `live`, and 24 % less in a project's dataset, whose
+//! name is an id.
 
 use std::sync::LazyLock;
 

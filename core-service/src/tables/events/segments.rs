@@ -13,7 +13,7 @@ use crate::{
     store::{Change, Row, Value, schema},
 };
 
-/// Sequence numbers of one segment.
+/// Sequence numbers of one segment, and the maximum number of events in a row of the index.
 const SEGMENT: u64 = 64;
 /// Segments of one bucket.
 const BUCKET: u64 = 4_096;
@@ -29,6 +29,11 @@ pub(super) fn bucket_of(segment: u64) -> i64 {
 /// The end of the last segment that a log with this head has filled; 0 if there is none.
 pub(super) fn last_filled(head: u64) -> u64 {
     head / SEGMENT * SEGMENT
+}
+
+/// The minimum number of rows that hold this number of events.
+pub(super) fn full_rows(events: usize) -> usize {
+    events.div_ceil(usize::try_from(SEGMENT).expect("a segment is short"))
 }
 
 /// The sequence numbers in a row of the index, from the lowest up.

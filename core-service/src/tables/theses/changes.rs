@@ -7,7 +7,7 @@ use thesis_proto::reference::{address_form, handle_form, symbol_form};
 use super::{ALL_AUTHORS, ALL_TOKENS, Bucket};
 use crate::{
     domain::{
-        entry::Totals,
+        entry::{ThesisCreated, Totals},
         row::{HandleClaim, Profile, Thesis, Token},
     },
     key,
@@ -140,7 +140,14 @@ pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }
 
-/// Changes that store a token's totals, those of the dataset where they are counted, and that an author is prolific.
+/// The change that counts a thesis of an author; none once the author was prolific before.
+pub fn author_change(dataset: &str, created: &ThesisCreated, version: i64) -> Option<Change> {
+    let (author, count) = (&created.thesis.profile_id, created.totals.by_author);
+    let body = Bytes::copy_from_slice(&count.to_be_bytes());
+    (count < Totals::MAX_BY_AUTHOR).then(|| put(&schema::AUTHOR, key![dataset, author], version, body))
+}
+
+/// Changes that store a token's totals, and those of the dataset where they are counted.
 pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
     let (token, author) = (&thesis.token_id, &thesis.profile_id);
     let mut put_totals = |token: &str, author: &str, body: Bytes| {
@@ -151,8 +158,5 @@ pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: 
     put_totals(token, author, Bytes::copy_from_slice(&totals.of_author.to_be_bytes()));
     if let Some(all) = totals.in_dataset {
         put_totals(ALL_TOKENS, ALL_AUTHORS, all.encode_to_vec().into());
-    }
-    if totals.becomes_prolific {
-        changes.push(put(&schema::PROLIFIC_AUTHOR, key![dataset, author], version, Bytes::new()));
     }
 }

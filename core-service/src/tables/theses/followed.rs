@@ -11,12 +11,17 @@
 //! the position exclude each other, and an older row never replaces a newer one.
 //!
 //! One read of the projected position serves all requests that began before it. Requests that come during a read share
-//! the next one. Nothing is read here without a request.
+//! the next one. Each read is a task of its own, so it goes on although its request gives up. When a read is slow,
+//! another one may begin beside it. Nothing is read here without a request.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use quick_cache::sync::Cache;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use super::{profile_changes, thesis_change, token_changes};
 use crate::{
@@ -31,89 +36,110 @@ use crate::{
     },
 };
 
-/// Maximum number of entries that are applied to cached rows at once. If there are more, the rows are forgotten. It is
-/// low in tests, so tests forget rows too.
-const MAX_APPLIED: u64 = if cfg!(test) { 16 } else { 1_000 };
+/// Maximum number of entries that are applied to cached rows at once. If there are more, the rows are forgotten: the
+/// request may need one of them only. It is low in tests, so tests forget rows too.
+const MAX_APPLIED: u64 = if cfg!(test) { 16 } else { 200 };
+/// Maximum number of logs whose rows are cached. It is low in tests, so a test can reach it.
+const MAX_LOGS: usize = if cfg!(test) { 64 } else { 10_000 };
+/// Time after which another read of a position may begin beside one that runs.
+const SLOW_READ: Duration = Duration::from_millis(50);
+/// Maximum number of reads of a log's position that run at the same time.
+const MAX_READS: usize = 2;
 
-/// The logs of the datasets that requests read.
+/// The logs of the datasets that requests read. A log that is dropped and comes again has a new epoch, so its rows are
+/// read again.
 pub(super) struct FollowedLogs {
     rows: Arc<RowCache>,
     store: LogStore,
-    logs: Mutex<HashMap<Dataset, Arc<FollowedLog>>>,
+    logs: Cache<Dataset, Arc<FollowedLog>>,
+}
+
+/// What the cache has of a log.
+struct CachedPart {
+    /// Cached rows are right up to here. None is cached while it is 0.
+    position: u64,
+    /// The epoch of the rows. Rows of an earlier one count as not cached.
+    epoch: u64,
+    /// False until a row of the epoch is cached.
+    has_rows: bool,
 }
 
 struct FollowedLog {
     dataset: Arc<str>,
-    /// Cached rows are right up to here. None is cached while it is 0.
-    position: Mutex<u64>,
+    rows: Arc<RowCache>,
+    store: LogStore,
+    cached: Mutex<CachedPart>,
     reads: watch::Sender<PositionReads>,
 }
 
-/// Reads of the projected position, numbered from 1. One at a time runs.
+/// Reads of the projected position, numbered from 1 in the order of their beginnings.
 #[derive(Default)]
 struct PositionReads {
     /// Number of the last read that has begun.
     begun: u64,
-    /// Number of the last read that has ended.
-    ended: u64,
-    /// The error of that read.
-    failure: Option<String>,
-    is_running: bool,
+    /// The reads that run, with the times of their beginnings.
+    running: BTreeMap<u64, Instant>,
+    /// Number of the last read that has succeeded.
+    succeeded: u64,
+    /// Number of the last read that has failed, and its error.
+    failed: (u64, String),
 }
 
 impl PositionReads {
+    /// Begins a read and returns its number. None begins beside a read that may soon end.
+    fn begin(&mut self) -> Option<u64> {
+        let are_slow = self.running.values().all(|begun_at| begun_at.elapsed() >= SLOW_READ);
+        if !are_slow || self.running.len() >= MAX_READS {
+            return None;
+        }
+        self.begun += 1;
+        self.running.insert(self.begun, Instant::now());
+        Some(self.begun)
+    }
+
+    fn end(&mut self, number: u64, outcome: &StoreResult<()>) {
+        self.running.remove(&number);
+        match outcome {
+            Ok(()) => self.succeeded = self.succeeded.max(number),
+            Err(error) if self.failed.0 < number => self.failed = (number, error.to_string()),
+            Err(_) => {}
+        }
+    }
+
     /// The outcome for requests that wait for this read or a later one; none before its end.
     fn outcome(&self, wanted: u64) -> Option<StoreResult<()>> {
-        let outcome = || self.failure.clone().map_or(Ok(()), |failure| Err(StoreError::Unavailable(failure)));
-        (self.ended >= wanted).then(outcome)
+        if self.succeeded >= wanted {
+            return Some(Ok(()));
+        }
+        let (number, error) = &self.failed;
+        (*number >= wanted).then(|| Err(StoreError::Unavailable(error.clone())))
     }
 }
 
-/// A read that runs. If its request gives up, another one may read.
-struct RunningRead<'a> {
-    log: &'a FollowedLog,
+/// A read that runs. Its end is noted in any case, so no request waits for it in vain.
+struct RunningRead {
+    log: Arc<FollowedLog>,
     number: u64,
-    has_ended: bool,
-    failure: Option<String>,
+    outcome: StoreResult<()>,
 }
 
-impl<'a> RunningRead<'a> {
-    /// Begins a read, unless one runs or the wanted one has ended.
-    fn begin(log: &'a FollowedLog, wanted: u64) -> Option<Self> {
-        let mut number = None;
-        log.reads.send_if_modified(|reads| {
-            if !reads.is_running && reads.ended < wanted {
-                reads.is_running = true;
-                reads.begun += 1;
-                number = Some(reads.begun);
-            }
-            false
-        });
-        number.map(|number| Self { log, number, has_ended: false, failure: None })
-    }
-
-    fn end(mut self, outcome: &StoreResult<()>) {
-        self.has_ended = true;
-        self.failure = outcome.as_ref().err().map(ToString::to_string);
+impl RunningRead {
+    fn end(mut self, outcome: StoreResult<()>) {
+        self.outcome = outcome;
     }
 }
 
-impl Drop for RunningRead<'_> {
+impl Drop for RunningRead {
     fn drop(&mut self) {
-        let (number, has_ended, failure) = (self.number, self.has_ended, self.failure.take());
-        self.log.reads.send_modify(|reads| {
-            reads.is_running = false;
-            if has_ended {
-                (reads.ended, reads.failure) = (number, failure);
-            }
-        });
+        self.log.reads.send_modify(|reads| reads.end(self.number, &self.outcome));
     }
 }
 
-/// A log with the position of its cached rows when a request learned it.
+/// A log with the position and the epoch of its cached rows when a request learned them.
 pub(super) struct FollowedPosition {
     log: Arc<FollowedLog>,
     position: u64,
+    pub(super) epoch: u64,
 }
 
 impl FollowedPosition {
@@ -124,86 +150,122 @@ impl FollowedPosition {
 
 impl FollowedLogs {
     pub(super) fn new(rows: Arc<RowCache>, store: LogStore) -> Self {
-        Self { rows, store, logs: Mutex::default() }
+        Self { rows, store, logs: Cache::new(MAX_LOGS) }
     }
 
     fn log(&self, dataset: &Dataset) -> Arc<FollowedLog> {
-        let mut logs = self.logs.lock();
-        let log = logs.entry(dataset.clone()).or_insert_with(|| {
-            let reads = watch::Sender::new(PositionReads::default());
-            Arc::new(FollowedLog { dataset: dataset.to_string().into(), position: Mutex::new(0), reads })
-        });
-        Arc::clone(log)
+        let new = || {
+            Arc::new(FollowedLog {
+                dataset: dataset.to_string().into(),
+                rows: Arc::clone(&self.rows),
+                store: self.store.clone(),
+                cached: Mutex::new(CachedPart { position: 0, epoch: self.rows.new_epoch(), has_rows: false }),
+                reads: watch::Sender::default(),
+            })
+        };
+        let Ok(log) = self.logs.get_or_insert_with(dataset, || Ok::<_, Infallible>(new()));
+        log
     }
 
     /// Makes the cached rows of a dataset as new as its projection is now.
     pub(super) async fn catch_up(&self, dataset: &Dataset) -> StoreResult<FollowedPosition> {
         let log = self.log(dataset);
-        let mut reads = log.reads.subscribe();
+        if log.wait_for_read().await.is_err() {
+            // Many requests may have shared the failed read, so each tries once more.
+            log.wait_for_read().await?;
+        }
+        let (position, epoch) = {
+            let cached = log.cached.lock();
+            (cached.position, cached.epoch)
+        };
+        Ok(FollowedPosition { log, position, epoch })
+    }
+
+    /// Caches a row that was read after its log's position was learned.
+    pub(super) fn put_read<M: CachedRow>(&self, at: &FollowedPosition, id: &str, version: i64, row: &Arc<M>) {
+        let mut cached = at.log.cached.lock();
+        if at.position > 0 && cached.position == at.position {
+            cached.has_rows = true;
+            self.rows.put(&at.log.dataset, cached.epoch, id, version, row);
+        }
+    }
+}
+
+impl FollowedLog {
+    /// Waits for a read that begins from now on, and begins it unless another one runs.
+    async fn wait_for_read(self: &Arc<Self>) -> StoreResult<()> {
+        let mut reads = self.reads.subscribe();
         let wanted = reads.borrow().begun + 1;
         loop {
             let outcome = reads.borrow_and_update().outcome(wanted);
             if let Some(outcome) = outcome {
-                outcome?;
-                break;
+                return outcome;
             }
-            if let Some(read) = RunningRead::begin(&log, wanted) {
-                let outcome = self.advance(&log).await;
-                read.end(&outcome);
-                outcome?;
-                break;
-            }
-            // The sender lives as long as `log`.
-            let _changed = reads.changed().await;
+            self.begin_read();
+            // The timeout lets another read begin beside a slow one. The sender lives as long as `self`.
+            let _changed = timeout(SLOW_READ, reads.changed()).await;
         }
-        let position = *log.position.lock();
-        Ok(FollowedPosition { log, position })
     }
 
-    /// Moves the position of a log to the end of its projection. Only one runs for each log.
-    async fn advance(&self, log: &FollowedLog) -> StoreResult<()> {
-        let projected = self.store.checkpoint(&log.dataset, ROWS).await?;
-        let known = *log.position.lock();
+    fn begin_read(self: &Arc<Self>) {
+        let mut number = None;
+        self.reads.send_if_modified(|reads| {
+            number = reads.begin();
+            false
+        });
+        let Some(number) = number else { return };
+        let outcome = Err(StoreError::Unavailable("the read of a log's position broke off".to_owned()));
+        let read = RunningRead { log: Arc::clone(self), number, outcome };
+        tokio::spawn(async move {
+            let outcome = read.log.advance().await;
+            read.end(outcome);
+        });
+    }
+
+    /// Moves the position to the end of the projection.
+    async fn advance(&self) -> StoreResult<()> {
+        let projected = self.store.checkpoint(&self.dataset, ROWS).await?;
+        let (known, has_rows) = {
+            let cached = self.cached.lock();
+            (cached.position, cached.has_rows)
+        };
         if projected <= known {
             return Ok(());
         }
-        let changes = if known == 0 {
-            Some(Vec::new())
-        } else if projected - known <= MAX_APPLIED {
-            self.changes_between(&log.dataset, known, projected).await?
+        let changes = if has_rows && projected - known <= MAX_APPLIED {
+            // Without the entries the rows are read again, which may succeed.
+            self.changes_between(known, projected).await.unwrap_or_default()
         } else {
             None
         };
-        let mut position = log.position.lock();
-        match changes {
-            Some(changes) => changes.iter().for_each(|change| self.rows.put_change(&log.dataset, change)),
-            None => self.rows.forget(&log.dataset),
+        let mut cached = self.cached.lock();
+        if projected <= cached.position {
+            // Another read was faster. These entries could bring back old rows whose newer ones the cache has evicted.
+            return Ok(());
         }
-        *position = projected;
+        match changes {
+            Some(changes) => {
+                changes.iter().for_each(|change| self.rows.put_change(&self.dataset, cached.epoch, change));
+            }
+            None => (cached.epoch, cached.has_rows) = (self.rows.new_epoch(), false),
+        }
+        cached.position = projected;
         Ok(())
     }
 
     /// Reads the changes of rows after a position; none if this version does not know all of them.
-    async fn changes_between(&self, dataset: &str, after: u64, upto: u64) -> StoreResult<Option<Vec<Change>>> {
+    async fn changes_between(&self, after: u64, upto: u64) -> StoreResult<Option<Vec<Change>>> {
         let wanted = usize::try_from(upto - after).unwrap_or(usize::MAX);
-        let entries = self.store.read(dataset, after, upto, wanted).await?;
+        let entries = self.store.read(&self.dataset, after, upto, wanted).await?;
         if entries.len() < wanted {
             return Ok(None);
         }
         let mut changes = Vec::with_capacity(wanted);
         for (seq, body) in entries {
             let Ok(entry) = decode(body) else { return Ok(None) };
-            row_changes(dataset, seq, &entry, &mut changes);
+            row_changes(&self.dataset, seq, &entry, &mut changes);
         }
         Ok(Some(changes))
-    }
-
-    /// Caches a row that was read after its log's position was learned.
-    pub(super) fn put_read<M: CachedRow>(&self, at: &FollowedPosition, id: &str, version: i64, row: &Arc<M>) {
-        let position = at.log.position.lock();
-        if at.position > 0 && *position == at.position {
-            self.rows.put(&at.log.dataset, id, version, row);
-        }
     }
 }
 

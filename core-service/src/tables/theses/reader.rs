@@ -72,8 +72,11 @@ impl RowReader<'_> {
     }
 
     fn cached<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
-        let is_right = self.store.followed.is_none() || self.position_of(dataset).is_some();
-        if is_right { self.store.rows.get(dataset, id) } else { None }
+        let epoch = match self.store.followed {
+            None => 0,
+            Some(_) => self.position_of(dataset)?.epoch,
+        };
+        self.store.rows.get(dataset, epoch, id)
     }
 
     async fn read_many<M: CachedRow>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
@@ -82,14 +85,14 @@ impl RowReader<'_> {
         if missing.is_empty() {
             return Ok(found);
         }
-        let epoch = self.store.rows.epoch();
+        let steps = self.store.rows.write_steps();
         let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
         for (index, stored) in missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?) {
             let Some(stored) = stored else { continue };
             let (dataset, id) = &keys[index];
             let row = Arc::new(decode::<M>(&stored)?);
             match &self.store.followed {
-                None => self.store.rows.put_read(epoch, &dataset.as_str().into(), id, stored.version, &row),
+                None => self.store.rows.put_read(steps, &dataset.as_str().into(), id, stored.version, &row),
                 Some(followed) => {
                     if let Some(position) = self.position_of(dataset) {
                         followed.put_read(position, id, stored.version, &row);

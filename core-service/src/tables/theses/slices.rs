@@ -3,6 +3,13 @@
 use std::{
     hash::{Hash as _, Hasher as _},
     ops::Bound,
+    pin::pin,
+};
+
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    future::{Either, select},
+    stream,
 };
 
 use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
@@ -22,6 +29,8 @@ use crate::{
     },
 };
 
+/// Number of indexes that are read concurrently.
+const CONCURRENT_READS: usize = 8;
 /// All rows of an index.
 const EVERYTHING: IndexSlice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
 
@@ -131,23 +140,20 @@ impl ThesisStore {
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
-    /// Counts an author's theses in a dataset. For a prolific author the result is one more than [`PROLIFIC_AFTER`].
-    pub async fn count_by_author(&self, dataset: &str, author: &str) -> StoreResult<i64> {
-        let key = key![dataset, author];
-        if self.backend.get(&schema::PROLIFIC_AUTHOR, &key, Consistency::Quorum).await?.is_some() {
-            return Ok(i64::from(PROLIFIC_AFTER) + 1);
-        }
-        let theses = self.by_author(dataset, author).await?;
-        Ok(i64::try_from(theses.len()).unwrap_or(i64::MAX))
+    /// Reads the theses of an author that entries before `version` created and that are not deleted, up to
+    /// [`PROLIFIC_AFTER`]. Later ones can be stored already: then this reads on past them.
+    pub async fn by_author_before(&self, dataset: &str, author: &str, version: i64) -> StoreResult<Vec<IndexedRow>> {
+        let scope = IndexScope::Profile(author.to_owned());
+        self.rows(dataset, &scope, &EVERYTHING, usize::from(PROLIFIC_AFTER), RowFilter::Before(version)).await
     }
 
-    /// Reads the theses of an author; not all of a prolific one.
-    pub async fn by_author(&self, dataset: &str, author: &str) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(dataset, &IndexScope::Profile(author.to_owned()), &EVERYTHING, usize::from(PROLIFIC_AFTER)).await
+    async fn is_prolific(&self, dataset: &str, author: &str) -> StoreResult<bool> {
+        let counts = self.counts_by_author(dataset, &[author]).await?;
+        Ok(counts.first().is_some_and(|count| *count > i64::from(PROLIFIC_AFTER)))
     }
 
     /// Reads slices of several indexes, in no order, each up to `limit`. All or none of the indexes are of one author
-    /// and a token or chain. Then the author's theses are filtered, unless there are too many.
+    /// and a token or chain. Then the author's theses are filtered, unless the author is prolific.
     pub async fn slices(
         &self,
         dataset: &Dataset,
@@ -157,19 +163,27 @@ impl ThesisStore {
     ) -> StoreResult<Vec<IndexedRow>> {
         let dataset = dataset.to_string();
         if let Some(author) = scopes.first().and_then(IndexScope::prolific_author) {
-            let (author, max_filtered) = (IndexScope::Profile(author.to_owned()), usize::from(PROLIFIC_AFTER));
-            let mut rows = self.rows(&dataset, &author, slice, max_filtered + 1).await?;
-            if rows.len() <= max_filtered {
-                rows.retain(|row| scopes.iter().any(|scope| scope.has(&row.indexed)));
-                rows.truncate(limit);
-                return Ok(rows);
+            let by_author = IndexScope::Profile(author.to_owned());
+            // Both reads begin together, and the second ends as soon as the first shows a prolific author.
+            let is_prolific = pin!(self.is_prolific(&dataset, author));
+            let filtered = pin!(self.rows(&dataset, &by_author, slice, limit, RowFilter::In(scopes)));
+            match select(is_prolific, filtered).await {
+                Either::Left((is_prolific, filtered)) => {
+                    if !is_prolific? {
+                        return filtered.await;
+                    }
+                }
+                Either::Right((filtered, is_prolific)) => {
+                    if !is_prolific.await? {
+                        return filtered;
+                    }
+                }
             }
         }
-        let mut found = Vec::new();
-        for scope in scopes {
-            found.extend(self.rows(&dataset, scope, slice, limit).await?);
-        }
-        Ok(found)
+        let reads = scopes.iter().map(|scope| self.rows(&dataset, scope, slice, limit, RowFilter::All));
+        let found: Vec<Vec<IndexedRow>> =
+            stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Reads a slice of an index as it is stored: those of one author and a token or chain have only the theses of
@@ -181,60 +195,79 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(&dataset.to_string(), scope, slice, limit).await
+        self.rows(&dataset.to_string(), scope, slice, limit, RowFilter::All).await
     }
 
+    /// Reads the first rows of a slice that a filter has, bucket by bucket.
     async fn rows(
         &self,
         dataset: &str,
         scope: &IndexScope,
         slice: &IndexSlice,
         limit: usize,
+        filter: RowFilter<'_>,
     ) -> StoreResult<Vec<IndexedRow>> {
-        let Some(range) = SliceRange::of(scope, slice) else { return Ok(Vec::new()) };
+        let Some(mut range) = SliceRange::of(scope, slice) else { return Ok(Vec::new()) };
         let text = scope.text();
+        let page_size = |found: usize| match filter {
+            RowFilter::All => limit - found,
+            RowFilter::In(_) | RowFilter::Before(_) => usize::from(PROLIFIC_AFTER) + 1,
+        };
+        let (buckets, mut first_page) = self.buckets(dataset, &text, slice, &range, page_size(0)).await?;
+        let mut found = Vec::new();
+        for bucket in buckets {
+            let mut has_more = true;
+            while has_more && found.len() < limit {
+                let size = page_size(found.len());
+                let scan = range.scan(key![dataset, &text, bucket], slice.descending, size);
+                let page = match first_page.take() {
+                    Some(page) => page,
+                    None => self.indexed_rows(&scan).await?,
+                };
+                has_more = page.len() >= size;
+                if let Some(last) = page.last() {
+                    range.continue_after(last, slice.descending);
+                }
+                found.extend(page.into_iter().filter(|row| filter.has(row)));
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Lists the buckets of a slice, in its order. The first rows of the first bucket come with the list if it was
+    /// guessed.
+    async fn buckets(
+        &self,
+        dataset: &str,
+        scope: &str,
+        slice: &IndexSlice,
+        range: &SliceRange,
+        page_size: usize,
+    ) -> StoreResult<(Vec<i64>, Option<Vec<IndexedRow>>)> {
         let buckets = Scan {
             table: &schema::INDEX_BUCKET,
-            partition: key![dataset, &text],
+            partition: key![dataset, scope],
             from: Bound::Included(key![range.lowest]),
             to: Bound::Included(key![range.highest]),
             reverse: slice.descending,
             limit: usize::try_from(range.highest - range.lowest + 1).unwrap_or(usize::MAX).min(5_000),
             consistency: Consistency::Quorum,
         };
-        let rows_of = |bucket: i64, limit: usize| Scan {
-            table: &schema::THESIS_INDEX,
-            partition: key![dataset, &text, bucket],
-            from: range.from.clone(),
-            to: range.to.clone(),
-            reverse: slice.descending,
-            limit,
-            consistency: Consistency::Quorum,
-        };
-        let scope_hash = self.followed.as_ref().map(|_| hash_of(dataset, &text));
-        let guess = self.guess_bucket(scope_hash, slice, &range);
+        let scope_hash = self.followed.as_ref().map(|_| hash_of(dataset, scope));
+        let guess = self.guess_bucket(scope_hash, slice, range);
         let guessed = async {
-            match guess {
-                Some(bucket) => self.indexed_rows(&rows_of(bucket, limit)).await,
-                None => Ok(Vec::new()),
-            }
+            let Some(bucket) = guess else { return Ok(None) };
+            let scan = range.scan(key![dataset, scope, bucket], slice.descending, page_size);
+            self.indexed_rows(&scan).await.map(Some)
         };
         let (buckets, guessed) = tokio::try_join!(self.backend.scan(&buckets), guessed)?;
         let buckets: Vec<i64> = buckets.iter().filter_map(|row| Some(row.clustering.first()?.int())).collect();
-        let (mut found, rest) = match buckets.as_slice() {
-            [first, rest @ ..] if guess == Some(*first) => (guessed, rest),
-            all => {
-                self.remember_bucket(scope_hash, slice, all.first());
-                (Vec::new(), all)
-            }
-        };
-        for bucket in rest {
-            if found.len() >= limit {
-                break;
-            }
-            found.extend(self.indexed_rows(&rows_of(*bucket, limit - found.len())).await?);
+        if guess.is_some() && buckets.first().copied() == guess {
+            return Ok((buckets, guessed));
         }
-        Ok(found)
+        self.remember_bucket(scope_hash, slice, buckets.first());
+        Ok((buckets, None))
     }
 
     async fn indexed_rows(&self, scan: &Scan) -> StoreResult<Vec<IndexedRow>> {
@@ -242,7 +275,8 @@ impl ThesisStore {
         for row in self.backend.scan(scan).await? {
             let indexed: IndexedThesis = decode(&row)?;
             if let [created_at, id] = row.clustering.as_slice() {
-                found.push(IndexedRow { created_at: created_at.int(), id: id.text().to_owned(), indexed });
+                let (created_at, id) = (created_at.int(), id.text().to_owned());
+                found.push(IndexedRow { created_at, id, indexed, version: row.version });
             }
         }
         Ok(found)
@@ -276,6 +310,26 @@ fn hash_of(dataset: &str, scope: &str) -> u64 {
     hasher.finish()
 }
 
+/// The rows of an index that a read returns.
+#[derive(Clone, Copy)]
+enum RowFilter<'a> {
+    All,
+    /// The rows of an author's index that any of these indexes of the same author has.
+    In(&'a [IndexScope]),
+    /// The rows that an entry before this one wrote.
+    Before(i64),
+}
+
+impl RowFilter<'_> {
+    fn has(self, row: &IndexedRow) -> bool {
+        match self {
+            Self::All => true,
+            Self::In(scopes) => scopes.iter().any(|scope| scope.has(&row.indexed)),
+            Self::Before(version) => row.version < version,
+        }
+    }
+}
+
 /// The rows and buckets that a slice spans.
 struct SliceRange {
     from: Bound<Vec<Value>>,
@@ -302,4 +356,30 @@ impl SliceRange {
         }
         (slice.from <= slice.to && lowest <= highest).then_some(Self { from, to, lowest, highest })
     }
+
+    /// Reads the first rows of a bucket within the range.
+    fn scan(&self, bucket: Vec<Value>, descending: bool, limit: usize) -> Scan {
+        Scan {
+            table: &schema::THESIS_INDEX,
+            partition: bucket,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            reverse: descending,
+            limit,
+            consistency: Consistency::Quorum,
+        }
+    }
+
+    /// Leaves the rows up to this one out.
+    fn continue_after(&mut self, last: &IndexedRow, descending: bool) {
+        let after = Bound::Excluded(key![last.created_at, &last.id]);
+        if descending {
+            self.to = after;
+        } else {
+            self.from = after;
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

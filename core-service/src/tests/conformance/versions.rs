@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Scan, SharedBackend,
-        schema::{EVENT, LOG_CHECKPOINT, PROFILE, PROLIFIC_AUTHOR, THESIS, TOKEN_SYMBOL},
+        schema::{AUTHOR, EVENT, LOG_CHECKPOINT, PROFILE, THESIS, TOKEN_SYMBOL},
     },
 };
 
@@ -64,14 +64,14 @@ pub(crate) async fn order_of_arrival_does_not_matter(backend: &SharedBackend) {
             for step in 0..5 {
                 // Every writer goes through the versions in its own order.
                 let version = (writer * 7 + step * 3) % 16 + 1;
-                let changes = ids.map(|id| put(&PROLIFIC_AUTHOR, key![&dataset, id], version, &version.to_string()));
+                let changes = ids.map(|id| put(&AUTHOR, key![&dataset, id], version, &version.to_string()));
                 backend.apply(changes.to_vec()).await.unwrap();
             }
         })
     });
     futures::future::join_all(writers).await.into_iter().for_each(|writer| writer.unwrap());
     for id in ids {
-        assert_eq!(stored(backend, &PROLIFIC_AUTHOR, key![&dataset, id]).await, Some((16, "16".to_owned())));
+        assert_eq!(stored(backend, &AUTHOR, key![&dataset, id]).await, Some((16, "16".to_owned())));
     }
 }
 
@@ -89,11 +89,11 @@ pub(crate) async fn one_apply_many_tables(backend: &SharedBackend) {
 pub(crate) async fn expiring_rows_are_there(backend: &SharedBackend) {
     let key = key![fresh("ttl"), "a"];
     let body = Some(Bytes::from_static(b"body"));
-    let change = Change { table: &PROLIFIC_AUTHOR, key: key.clone(), version: 1, body, ttl: Some(3_600) };
+    let change = Change { table: &AUTHOR, key: key.clone(), version: 1, body, ttl: Some(3_600) };
     backend.apply(vec![change]).await.unwrap();
-    assert_eq!(stored(backend, &PROLIFIC_AUTHOR, &key).await, Some((1, "body".to_owned())));
+    assert_eq!(stored(backend, &AUTHOR, &key).await, Some((1, "body".to_owned())));
     // Written again without a TTL, the row stays.
-    backend.apply(vec![put(&PROLIFIC_AUTHOR, key.clone(), 2, "for good")]).await.unwrap();
+    backend.apply(vec![put(&AUTHOR, key.clone(), 2, "for good")]).await.unwrap();
     backend.sweep(0).await.unwrap();
-    assert_eq!(stored(backend, &PROLIFIC_AUTHOR, &key).await, Some((2, "for good".to_owned())));
+    assert_eq!(stored(backend, &AUTHOR, &key).await, Some((2, "for good".to_owned())));
 }

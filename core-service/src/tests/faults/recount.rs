@@ -17,7 +17,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Entry, Kind, SequencedEntry, Totals},
+        entry::{DatasetTotals, Entry, Kind, PROLIFIC_AFTER, SequencedEntry, Totals},
         event_id::thesis_event_id,
         row::{Profile, Thesis, Token},
     },
@@ -45,7 +45,7 @@ const PROJECTED: &[&Table] = &[
     &schema::THESIS,
     &schema::THESIS_INDEX,
     &schema::INDEX_BUCKET,
-    &schema::PROLIFIC_AUTHOR,
+    &schema::AUTHOR,
     &schema::TOKEN_TOTALS,
 ];
 
@@ -190,6 +190,7 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
     let mut tokens = BTreeSet::new();
     let mut counted_all = DatasetTotals::default();
+    let mut by_author: BTreeMap<&str, i64> = BTreeMap::new();
     for SequencedEntry { entry, .. } in entries {
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
@@ -197,11 +198,20 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
                 counted_all.tokens += i64::from(created.introduces_token);
                 tokens.insert(created.thesis.token_id.as_str());
                 theses.insert(&created.thesis.id, &created.thesis);
+                *by_author.entry(&created.thesis.profile_id).or_default() += 1;
             }
             Some(Kind::ThesisDeleted(deleted)) => drop(theses.remove(deleted.thesis.id.as_str())),
             _ => {}
         }
     }
+    let authors = store.all(&schema::AUTHOR).into_iter().filter(|(key, _)| key[0].text() == name);
+    let authors: BTreeMap<String, bytes::Bytes> =
+        authors.map(|(key, row)| (key[1].text().to_owned(), row.body)).collect();
+    let counted = by_author.into_iter().map(|(author, count)| {
+        let count = count.min(i64::from(PROLIFIC_AFTER) + 1);
+        (author.to_owned(), bytes::Bytes::copy_from_slice(&count.to_be_bytes()))
+    });
+    assert_eq!(authors, counted.collect(), "theses that authors of {name} ever had");
     let mut stored = BTreeMap::new();
     for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
         stored.insert((key[1].text().to_owned(), key[2].text().to_owned()), row.body);

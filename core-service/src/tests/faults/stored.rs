@@ -9,7 +9,9 @@ use thesis_proto::v1::WebhookStatus;
 
 use crate::{
     control::CONTROL_LOG,
-    domain::{control::ControlChange, dataset::Dataset, delivery::Delivery, entry::SequencedEntry},
+    domain::{
+        control::ControlChange, dataset::Dataset, delivery::Delivery, entry::SequencedEntry, event_id::EventIdCipher,
+    },
     log::{
         fan_out::FAN_OUT,
         projection::{Projector, ROWS},
@@ -19,10 +21,11 @@ use crate::{
     tables::{
         control,
         delivery_rows::{self, QUEUED},
+        generation::event_id_key,
         log::{LogStore, decode},
         theses::ThesisStore,
     },
-    tests::{faulty::MemoryStore, harness::event_id_cipher},
+    tests::{faulty::MemoryStore, harness::ids},
 };
 
 pub(super) type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
@@ -117,11 +120,12 @@ pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
 /// Writes the rows of the logs into `again`, beyond those written there before.
 pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<SequencedEntry>)> {
     let mut all = Vec::new();
+    let event_ids = EventIdCipher::new(event_id_key(store, ids(0).as_ref()).await.unwrap(), "");
     for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
         let entries = entries(bodies);
         let backend: SharedBackend = again.clone();
         let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
-        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone(), event_id_cipher());
+        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone(), event_ids.clone());
         let (written, new) = entries.split_at(usize::try_from(done).unwrap());
         projector.skip_entries(written);
         projector.project(new).await.unwrap();

@@ -22,16 +22,13 @@ fn totals() -> impl Strategy<Value = Totals> {
     let in_dataset = (int(), int(), int());
     let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
     let counts = (int(), int(), int(), int());
-    (counts, of(in_dataset), any::<bool>()).prop_map(
-        |((theses, authors, of_author, by_author), in_dataset, becomes)| Totals {
-            theses,
-            authors,
-            of_author,
-            in_dataset,
-            by_author,
-            becomes_prolific: becomes,
-        },
-    )
+    (counts, of(in_dataset)).prop_map(|((theses, authors, of_author, by_author), in_dataset)| Totals {
+        theses,
+        authors,
+        of_author,
+        in_dataset,
+        by_author,
+    })
 }
 
 /// Its parts are boxed, as all that are large: otherwise a test's stack is too small for them.
@@ -217,6 +214,20 @@ fn rows_suit_the_dataset_that_named_them() {
     let suits = |entry: &Entry| datasets.map(|dataset| entry.must_suit(dataset, 7).is_ok());
     assert_eq!(suits(&observed("live")), [true, false, false, false]);
     assert_eq!(suits(&observed("project/prj_1")), [false, false, true, false]);
+    // A change follows the creation that it names.
+    for (sequence, suits_live) in [(None, true), (Some(6), true), (Some(7), false), (Some(8), false)] {
+        let thesis =
+            Thesis { id: id::of_thesis("live", "7"), upstream_id: "7".to_owned(), sequence, ..Thesis::default() };
+        let kinds = [
+            Kind::ThesisEdited(ThesisEdited { thesis: thesis.clone(), ..ThesisEdited::default() }),
+            Kind::ThesisDeleted(ThesisDeleted { thesis: thesis.clone(), ..ThesisDeleted::default() }),
+            Kind::Engagement(ThesisChanged { thesis }),
+        ];
+        for kind in kinds {
+            let entry = Entry { kind: Some(kind), ..Entry::filler(1, 1) };
+            assert_eq!(suits(&entry)[0], suits_live, "{entry:?}");
+        }
+    }
     // The API finds test data by handle and symbol.
     let (profile, token) = crate::sandbox::a_profile_and_token();
     let tested = |id: &str, sequence| {

@@ -52,6 +52,37 @@ async fn many_small_observations_go_into_one_append() {
 }
 
 #[tokio::test]
+async fn a_batch_of_deletions_reads_its_rows_together() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let first = core(backend.clone(), &clock, 1).await;
+    let dataset = Dataset::Project("gone".to_owned());
+    let theses = (0..30).map(|number| {
+        let mut observation = thesis(number, "short");
+        if let ObservedThing::Thesis(seen) = &mut observation.seen {
+            seen.profile.upstream_id = format!("u{number}");
+            seen.profile.handle = format!("writer{number}");
+            seen.token.address = format!("0x{number}");
+        }
+        observation
+    });
+    observe(&first, &dataset, theses).await;
+    // Another core knows none of the rows.
+    let reads = backend.beside();
+    let second = core(reads.clone(), &clock, 2).await;
+    let calls = || [&schema::AUTHOR, &schema::PROFILE].map(|table| reads.calls(table));
+    let before = calls();
+    let deletions = (0..30).map(|number| {
+        let seen = ObservedThing::Deletion(format!("post {number}"));
+        Observation { observed_at: 2, revision: Some(2), seen }
+    });
+    let appends = observe(&second, &dataset, deletions).await;
+    for (before, after) in before.into_iter().zip(calls()) {
+        assert!(after - before <= 2 * appends.len(), "{} calls for {} appends", after - before, appends.len());
+    }
+}
+
+#[tokio::test]
 async fn long_texts_do_not_make_a_large_append() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;

@@ -64,10 +64,8 @@ async fn only_an_id_that_does_not_say_where_its_event_is_has_a_row() {
         let log = log_of_all_types(&core, &dataset).await;
         are_found(&core, &dataset, &log, &[EventType::ProfileUpdated]).await;
 
-        // A store with another secret, and another project of the same store, get rows for what they cannot read.
-        let mut settings = settings();
-        settings.secret_key = SecretBox::new(Box::new([8; 32]));
-        let other = Core::start(memory(&clock), settings, clock.clone(), ids(2)).await.unwrap();
+        // Another store, and another project of the same store, get rows for what they cannot read.
+        let other = self::core(memory(&clock), &clock, 2).await;
         let with_row = [EventType::ProfileUpdated, EventType::TokenActivity, EventType::TokenThesisVelocity];
         for (core, dataset) in [(&other, dataset), (&core, Dataset::Project("copy".to_owned()))] {
             let mark = ImportMark { entries: log.len() as u64, sha256: [3; 32] };
@@ -77,6 +75,19 @@ async fn only_an_id_that_does_not_say_where_its_event_is_has_a_row() {
             are_found(core, &dataset, &log, &with_row).await;
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_found_after_the_secret_key_was_replaced() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let first = core(Arc::clone(&backend), &clock, 1).await;
+    let dataset = Dataset::Project("replaced".to_owned());
+    let log = log_of_all_types(&first, &dataset).await;
+    let mut settings = settings();
+    settings.secret_key = SecretBox::new(Box::new([8; 32]));
+    let next = Core::start(backend, settings, clock.clone(), ids(2)).await.unwrap();
+    are_found(&next, &dataset, &log, &[EventType::ProfileUpdated]).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 mod lists;
+mod reads;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -54,9 +55,30 @@ async fn wait(turns: u64) {
 struct Slow {
     store: MemoryStore,
     dice: Mutex<Dice>,
+    /// Number of next reads of a position that fail.
+    failing: AtomicU64,
+    /// Number of next reads of a position that never end.
+    stuck: AtomicU64,
+    /// True while no log can be read.
+    is_log_unreadable: AtomicBool,
+}
+
+/// Counts down, and returns whether the count was above 0.
+fn take_one(remaining: &AtomicU64) -> bool {
+    remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
 impl Slow {
+    fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self {
+            store: MemoryStore::new(false),
+            dice: Mutex::new(Dice(seed)),
+            failing: AtomicU64::new(0),
+            stuck: AtomicU64::new(0),
+            is_log_unreadable: AtomicBool::new(false),
+        })
+    }
+
     async fn wait(&self) {
         let turns = self.dice.lock().roll(5);
         wait(turns).await;
@@ -67,6 +89,14 @@ impl Slow {
 impl Backend for Slow {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
         self.wait().await;
+        if table.name == schema::LOG_CHECKPOINT.name {
+            if take_one(&self.stuck) {
+                std::future::pending::<()>().await;
+            }
+            if take_one(&self.failing) {
+                return Err(StoreError::Unavailable("failing".to_owned()));
+            }
+        }
         let row = self.store.get(table, key, consistency).await;
         self.wait().await;
         row
@@ -81,6 +111,9 @@ impl Backend for Slow {
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         self.wait().await;
+        if scan.table.name == schema::EVENT_LOG.name && self.is_log_unreadable.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("unreadable".to_owned()));
+        }
         let rows = self.store.scan(scan).await;
         self.wait().await;
         rows
@@ -237,8 +270,7 @@ impl Bench {
 #[tokio::test]
 async fn no_row_is_older_than_the_projection_at_the_start_of_its_request() {
     for seed in 0..40 {
-        let store = Slow { store: MemoryStore::new(false), dice: Mutex::new(Dice(seed)) };
-        let backend: SharedBackend = Arc::new(store);
+        let backend: SharedBackend = Slow::new(seed);
         let theses = ThesisStore::new(Arc::clone(&backend));
         let bench = Bench { backend, theses, written: Mutex::default(), projected: AtomicU64::new(0) };
         let readers = (1..6).map(|number| bench.read(Dice(1_000 * number + seed)));
@@ -273,28 +305,4 @@ async fn entries_bring_the_rows_that_they_change() {
     backend.apply(vec![checkpoint_change(NAME, ROWS, writer.head)]).await.unwrap();
     assert_eq!(stamps(&theses, 0).await.unwrap(), [last, 2, 5]);
     assert_eq!(since(), [5, 4, 4]);
-}
-
-#[tokio::test]
-async fn waiting_requests_share_one_read_of_the_position() {
-    let store = SharedMemory::new(&ManualClock::new());
-    let backend: SharedBackend = store.clone();
-    let (theses, mut writer) = (ThesisStore::new(Arc::clone(&backend)), OtherWriter::new(&backend));
-    writer.write(&[(0, 0)]).await;
-    let (view, before) = (View::live(), store.calls(&schema::LOG_CHECKPOINT));
-    let held = store.hold().await;
-    let requests = join_all((0..20).map(|_| theses.reader(&view)));
-    let release = async move {
-        yield_now().await;
-        drop(held);
-    };
-    let (readers, ()) = join(requests, release).await;
-    assert!(readers.iter().all(Result::is_ok));
-    // The first request began a read, and the others, which came during that read, share the next.
-    assert_eq!(store.calls(&schema::LOG_CHECKPOINT) - before, 2);
-    store.set_away(true);
-    let readers = join_all((0..20).map(|_| theses.reader(&view))).await;
-    assert!(readers.iter().all(Result::is_err));
-    store.set_away(false);
-    assert!(theses.reader(&view).await.is_ok());
 }

@@ -1,0 +1,74 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::{
+    domain::row::Thesis,
+    store::{Backend as _, Change, SharedBackend},
+    tables::theses::{creation_changes, prolific_changes},
+    tests::harness::{ManualClock, NOON, SharedMemory},
+};
+
+const AUTHOR: &str = "fp_author";
+const TOKEN: &str = "tk_one";
+
+/// A thesis of the author, as many days before noon as its number.
+fn thesis(number: i64, token: &str) -> Thesis {
+    Thesis {
+        id: format!("th_{number}"),
+        profile_id: AUTHOR.to_owned(),
+        token_id: token.to_owned(),
+        chain: "base".to_owned(),
+        created_at: NOON - number * DAY_MS,
+        ..Thesis::default()
+    }
+}
+
+/// The rows of theses whose author is not known as prolific.
+fn rows_of(theses: &[Thesis]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    theses.iter().for_each(|thesis| creation_changes("live", thesis, 1, |_, _| true, &mut changes));
+    changes
+}
+
+async fn list(store: &ThesisStore, descending: bool, limit: usize) -> Vec<String> {
+    let scopes = [IndexScope::ProfileToken(AUTHOR.to_owned(), TOKEN.to_owned())];
+    let slice = IndexSlice { descending, ..EVERYTHING };
+    let rows = store.slices(&Dataset::Live, &scopes, &slice, limit).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+#[tokio::test]
+async fn many_rows_alone_do_not_make_an_author_prolific() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let theses = ThesisStore::new(Arc::clone(&store) as SharedBackend);
+    let others = i64::from(PROLIFIC_AFTER) + 3;
+    let mut written: Vec<_> = (1..=others).map(|number| thesis(number * 50, "tk_other")).collect();
+    written.extend([thesis(0, TOKEN), thesis(10_000, TOKEN)]);
+    store.apply(rows_of(&written)).await.unwrap();
+    assert_eq!(list(&theses, true, 25).await, ["th_0", "th_10000"]);
+    assert_eq!(list(&theses, false, 25).await, ["th_10000", "th_0"]);
+    assert_eq!(list(&theses, false, 1).await, ["th_10000"]);
+
+    // Once the author is known as prolific, the other index decides.
+    let mut changes = Vec::new();
+    prolific_changes("live", &thesis(0, TOKEN), 2, |_, _| true, &mut changes);
+    let key = key!["live", AUTHOR];
+    let body = Some(Bytes::copy_from_slice(&(i64::from(PROLIFIC_AFTER) + 1).to_be_bytes()));
+    changes.push(Change { table: &schema::AUTHOR, key, version: 2, body, ttl: None });
+    store.apply(changes).await.unwrap();
+    assert_eq!(list(&theses, true, 25).await, ["th_0"]);
+}
+
+#[tokio::test]
+async fn filtering_ends_with_the_bucket_that_has_enough() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let theses = ThesisStore::new(Arc::clone(&store) as SharedBackend);
+    let written: Vec<_> = (0..i64::from(PROLIFIC_AFTER)).map(|number| thesis(number * 1_000, TOKEN)).collect();
+    store.apply(rows_of(&written)).await.unwrap();
+    let before = store.scans(&schema::THESIS_INDEX);
+    assert_eq!(list(&theses, true, 1).await, ["th_0"]);
+    assert_eq!(store.scans(&schema::THESIS_INDEX) - before, 1);
+    assert_eq!(list(&theses, true, 2).await, ["th_0", "th_1000"]);
+}
