@@ -7,8 +7,8 @@
 //! 1. Here: a line with its key and its kind of write. A table is conditional if a write depends on the row before it.
 //! 2. `migrations/`: a new file with its `CREATE TABLE`, named in `scylla/migrate.rs`. It says whether older versions
 //!    go on beside it (CONTRIBUTING.md). A keyspace refuses a released file that changed. A unit test compares file and
-//!    line. If rows expire, whole files may too: `TimeWindowCompactionStrategy`, with `timestamp_resolution` in
-//!    milliseconds unless its writes are conditional.
+//!    line. If rows expire, whole files may too: `TimeWindowCompactionStrategy`, with the `timestamp_resolution` of its
+//!    versions; conditional writes have microseconds, the default.
 //! 3. `domain/abuse.rs`: the body, a protobuf type. `tables/abuse.rs`: queries named in the words of their subject.
 //!
 //! Rows that follow from a log are written in `log/projection.rs`, and `PROJECTED` in `tests/faults/recount.rs` names
@@ -94,7 +94,7 @@ tables! {
     /// Answers kept for idempotency keys.
     IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;
     /// Webhook deliveries with their attempts, and the attempts that are due: five minutes of a webhook in a partition.
-    /// `kind` 0: an attempt due `at` a time. `kind` 1: a delivery created `at` a time.
+    /// `kind` 0: an attempt due `at` a time. `kind` 1: a delivery created `at` a time. Both expire.
     DELIVERY "delivery" (text("webhook"), int("bucket"); int("kind"), int("at"), text("id")) asc Versioned;
     /// The partitions of a webhook's deliveries, by month; body empty.
     DELIVERY_BUCKET "delivery_bucket" (text("webhook"), int("month"); int("bucket")) desc Versioned;

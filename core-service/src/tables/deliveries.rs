@@ -10,12 +10,14 @@
 //! The core that holds the lease of a webhook's shard owns its attempts. Each time the lease goes to another core, its
 //! epoch grows (`tables/leases.rs`, the only condition). The owner changes a delivery only on a state that it read, or
 //! was given by fan-out, under its epoch, and an attempt keeps the epoch under which it was handed out. Of the versions
-//! of a row (`tables/delivery_rows.rs`) the higher epoch is the higher one, and the highest version stays, in any order
-//! of arrival.
+//! of a row (`tables/delivery_rows.rs`) a success is the highest, then the one with the higher epoch. The highest
+//! version stays, in any order of arrival.
 //!
-//! - Two owners: a core that was paused does not know that its lease has ended. What it writes late has its old epoch,
-//!   so it never replaces what its successor wrote. Both may send an attempt; the row has the outcome that the
-//!   successor stored. If the successor has written nothing yet, it reads the late outcome, or replaces it by its own.
+//! - A success stays, whoever writes it. If the owner did not know of it, it may have sent the attempt again and queued
+//!   a retry. The delivery does not expect that retry, so it is not sent.
+//! - Two owners: a core that was paused does not know that its lease has ended. A failure that it writes late has its
+//!   old epoch, so it never replaces what its successor wrote. Both may send an attempt; of two failures the row has
+//!   the successor's. If the successor has written nothing yet, it reads the late outcome, or replaces it by its own.
 //! - Under one epoch a delivery has one writer: the owner neither cancels nor sends a delivery while an attempt of it
 //!   is out, and counts one report of an attempt at a time. Should an attempt be handed out twice and both be reported,
 //!   an end beats a retry, and of two retries one state stays.

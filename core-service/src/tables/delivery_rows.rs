@@ -10,10 +10,14 @@
 //!
 //! | part | bits | |
 //! |---|---|---|
-//! | bucket of its creation | 23 | versions grow with time, so that the store can drop expired rows |
-//! | epoch of the writer | 24 | of the lease of the webhook's shard; 0 when fan-out creates the row |
+//! | bucket of its creation | 23 | versions grow with time |
+//! | is delivered | 1 | nobody overwrites a known success, whatever the epochs |
+//! | epoch of the writer | 23 | of the lease of the webhook's shard; 0 when fan-out creates the row |
 //! | is over | 1 | an end that was written is not undone under the same epoch |
 //! | attempts | 3 | |
+//!
+//! The version of a queued attempt has the bucket of its due time instead, and no other part; its removal is one above.
+//! So all versions of the table have one unit, and the store can drop a file of expired rows as a whole.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -21,7 +25,7 @@ use prost::Message as _;
 use super::decode_message;
 use crate::{
     domain::{
-        delivery::{Delivery, parse_delivery_id},
+        delivery::{Delivery, Status, parse_delivery_id},
         retry::MAX_ATTEMPTS,
         window::{DAY_MS, MINUTE_MS},
     },
@@ -43,8 +47,9 @@ pub const LOGGED: i64 = 1;
 
 const ATTEMPT_BITS: u32 = 3;
 const EPOCH_SHIFT: u32 = ATTEMPT_BITS + 1;
-const EPOCH_BITS: u32 = 24;
-const TIME_SHIFT: u32 = EPOCH_SHIFT + EPOCH_BITS;
+const EPOCH_BITS: u32 = 23;
+const DELIVERED_SHIFT: u32 = EPOCH_SHIFT + EPOCH_BITS;
+const TIME_SHIFT: u32 = DELIVERED_SHIFT + 1;
 const MAX_EPOCH: i64 = (1 << EPOCH_BITS) - 1;
 const _: () = assert!(MAX_ATTEMPTS < (1 << ATTEMPT_BITS), "the attempts fit their bits");
 
@@ -54,8 +59,13 @@ pub(super) const fn bucket_of(at: i64) -> i64 {
 }
 
 /// The key of a due attempt.
-pub(super) fn queue_key(webhook: &str, due_at: i64, id: &str) -> Vec<Value> {
+pub fn queue_key(webhook: &str, due_at: i64, id: &str) -> Vec<Value> {
     key![webhook, bucket_of(due_at), QUEUED, due_at, id]
+}
+
+/// The version of a queued attempt.
+pub(super) const fn queue_version(due_at: i64) -> i64 {
+    bucket_of(due_at) << TIME_SHIFT
 }
 
 fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<Value> {
@@ -70,6 +80,7 @@ pub fn key_of(id: &str) -> Vec<Value> {
 
 fn version(delivery: &Delivery, epoch: i64) -> i64 {
     (bucket_of(delivery.created_at) << TIME_SHIFT)
+        | (i64::from(delivery.status() == Status::Delivered) << DELIVERED_SHIFT)
         | (epoch.clamp(0, MAX_EPOCH) << EPOCH_SHIFT)
         | (i64::from(delivery.is_over()) << ATTEMPT_BITS)
         | i64::from(delivery.attempt_count().min(MAX_ATTEMPTS))
@@ -119,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_epoch_wins_then_an_end_then_more_attempts() {
+    fn a_success_wins_then_a_higher_epoch_then_an_end_then_more_attempts() {
         let pending = Delivery { created_at: 1_780_315_200_123, ..Delivery::default() };
-        let failed = |delivery: &Delivery| {
-            let attempt = Attempt { number: delivery.attempt_count() + 1, ..Attempt::default() };
-            delivery.after(attempt, 0)
+        let attempted = |delivery: &Delivery, status: i32| {
+            let (number, response_status) = (delivery.attempt_count() + 1, Some(status));
+            delivery.after(Attempt { number, response_status, ..Attempt::default() }, 0)
         };
-        let (once, over) = (failed(&pending), pending.cancelled());
-        let twice = failed(&once);
+        let (once, over) = (attempted(&pending, 500), pending.cancelled());
+        let (twice, delivered) = (attempted(&once, 500), attempted(&pending, 200));
         let versions = [
             version(&pending, 0),
             version(&pending, 1),
@@ -136,10 +147,15 @@ mod tests {
             version(&once.cancelled(), 1),
             version(&pending, 2),
             version(&over, i64::MAX),
+            version(&delivered, 0),
+            version(&delivered, 1),
+            version(&delivered, i64::MAX),
         ];
         assert!(versions.is_sorted_by(|before, after| before < after), "{versions:?}");
         let next = Delivery { created_at: pending.created_at + BUCKET_MS, ..pending };
-        assert!(version(&next, 0) > versions[7], "versions grow with time");
-        assert!(version(&next, i64::MAX) < next.created_at * 1_000, "a timestamp of the future");
+        assert!(version(&next, 0) > versions[10], "versions grow with time");
+        assert_eq!(version(&next, 0), queue_version(next.created_at), "they have one unit");
+        let delivered = attempted(&next, 200);
+        assert!(version(&delivered, i64::MAX) < next.created_at * 1_000, "a timestamp of the future");
     }
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     delivery_buckets::{self, DeliveryBuckets},
-    delivery_rows::{QUEUED, RETENTION_SECONDS, bucket_of, queue_key},
+    delivery_rows::{QUEUED, RETENTION_SECONDS, bucket_of, queue_key, queue_version},
     shard_of_name,
 };
 use crate::{
@@ -104,8 +104,8 @@ impl DeliveryQueue {
             let Some(due_at) = delivery.next_attempt_at else { continue };
             let webhook = &delivery.webhook_id;
             let (table, key, body) = (&schema::DELIVERY, queue_key(webhook, due_at, &delivery.id), Some(Bytes::new()));
-            // The row needs no expiry: it is removed when its attempt is reported, or when its webhook is gone.
-            changes.push(Change { table, key, version: due_at, body, ttl: None });
+            // The row is removed when its attempt is reported. It expires so that the file that has it can.
+            changes.push(Change { table, key, version: queue_version(due_at), body, ttl: Some(RETENTION_SECONDS) });
             let mark = QueueMark { webhook: webhook.clone(), since: minute_of(due_at) };
             let minute = mark.since.max(minute_of(now_ms));
             marks.insert((mark, minute));
@@ -206,7 +206,7 @@ impl DeliveryQueue {
 /// The change that removes a row, with a version above the version of its write.
 fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
     let key = queue_key(webhook, due_at, delivery);
-    Change { table: &schema::DELIVERY, key, version: due_at + 1, body: None, ttl: None }
+    Change { table: &schema::DELIVERY, key, version: queue_version(due_at) + 1, body: None, ttl: None }
 }
 
 fn mark_change(mark: &QueueMark, minute: i64, body: &'static [u8]) -> Change {

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     grpc::Api,
     tables::{
-        delivery_rows::{self, QUEUED},
+        delivery_rows,
         queue::{MarkSelection, minute_of},
     },
     tests::harness::give_up,
@@ -107,7 +107,7 @@ async fn a_damaged_row_of_a_queue_holds_up_no_other_row() {
     bench.webhook("wh_1").await;
     let now_ms = clock_now(&bench.core);
     let due_at = now_ms - 1;
-    let key = key!["wh_1", due_at.div_euclid(300_000), QUEUED, due_at, "dlv_damaged"];
+    let key = delivery_rows::queue_key("wh_1", due_at, "dlv_damaged");
     let body = Some(Bytes::from_static(b"\xff"));
     let damaged = Change { table: &schema::DELIVERY, key, version: due_at, body, ttl: None };
     bench.core.shared.backend.apply(vec![damaged]).await.unwrap();

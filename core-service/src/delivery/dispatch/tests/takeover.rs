@@ -162,38 +162,72 @@ fn outcome(delivery: &Delivery) -> (Vec<Option<i32>>, Status) {
     (delivery.attempts.iter().map(|attempt| attempt.response_status).collect(), delivery.status())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_late_report_of_a_former_owner_overwrites_nothing() {
-    for is_first in [true, false] {
+/// Two cores with the same attempt out: one that stood still with it, and one that took the shard over.
+struct Takeover {
+    former: Bench,
+    late: ClaimedAttempt,
+    next: Bench,
+    again: ClaimedAttempt,
+    claims: mpsc::Receiver<ClaimedAttempt>,
+    event: String,
+    _places: [WorkerPlace; 2],
+}
+
+impl Takeover {
+    async fn new() -> Self {
         let clock = ManualClock::new();
         let backend = shared_memory(&clock);
-        let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
-        bench.webhook("wh_1").await;
-        let (_place, mut claims) = bench.core.dispatcher.join(8);
-        let event = bench.post().await;
+        let mut former = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+        former.webhook("wh_1").await;
+        let (place, mut claims) = former.core.dispatcher.join(8);
+        let event = former.post().await;
         let late = claims.recv().await.unwrap();
-        // The core stands still with the attempt, and another one takes the shard over.
-        bench.core.stop.cancel();
-        let other = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
-        let (_place, mut claims) = other.core.dispatcher.join(8);
-        other.clock.advance(LEASE_MS);
+        former.core.stop.cancel();
+        let next = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
+        let (next_place, mut claims) = next.core.dispatcher.join(8);
+        next.clock.advance(LEASE_MS);
         let again = claims.recv().await.unwrap();
         assert_eq!(again.delivery, late.delivery);
-        if is_first {
-            bench.report(&late, 200).await;
-            assert_eq!(outcome(&other.delivery(&event, "wh_1").await), (vec![Some(200)], Status::Delivered));
-        }
-        other.report(&again, 500).await;
-        let counted = (vec![Some(500)], Status::Retrying);
-        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
-        bench.report(&late, 200).await;
-        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
-        other.clock.advance(60_000);
-        other.report(&other.next_claim(&mut claims).await, 200).await;
-        bench.report(&late, 500).await;
-        let counted = (vec![Some(500), Some(200)], Status::Delivered);
-        assert_eq!(outcome(&other.delivery(&event, "wh_1").await), counted);
+        Self { former, late, next, again, claims, event, _places: [place, next_place] }
     }
+
+    async fn stored(&self) -> (Vec<Option<i32>>, Status) {
+        outcome(&self.next.delivery(&self.event, "wh_1").await)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_that_a_former_owner_reports_late_stays() {
+    for is_first in [true, false] {
+        let mut cores = Takeover::new().await;
+        let delivered = (vec![Some(200)], Status::Delivered);
+        if is_first {
+            cores.former.report(&cores.late, 200).await;
+            assert_eq!(cores.stored().await, delivered);
+            cores.next.report(&cores.again, 500).await;
+        } else {
+            cores.next.report(&cores.again, 500).await;
+            assert_eq!(cores.stored().await, (vec![Some(500)], Status::Retrying));
+            cores.former.report(&cores.late, 200).await;
+        }
+        assert_eq!(cores.stored().await, delivered);
+        // The new owner had queued a retry. It removes the row once it is due.
+        cores.next.clock.advance(60_000);
+        let queue = &cores.next.core.shared.deliveries.queue;
+        let to = clock_now(&cores.next.core);
+        let is_empty = async || queue.read("wh_1", &(0, String::new()), to, 10).await.unwrap().is_empty();
+        cores.next.until(is_empty).await;
+        assert!(cores.next.stays_away(&mut cores.claims).await, "sent after a success");
+        assert_eq!(cores.stored().await, delivered);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_a_former_owner_reports_late_overwrites_nothing() {
+    let cores = Takeover::new().await;
+    cores.next.report(&cores.again, 500).await;
+    cores.former.report(&cores.late, 502).await;
+    assert_eq!(cores.stored().await, (vec![Some(500)], Status::Retrying));
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The tables with time windows whose write times the service chooses, and the length of a window in milliseconds.
+/// The tables with time windows whose write times are in milliseconds, and the length of a window in milliseconds.
 static TABLES: [(&Table, i64); 4] = [
     (&schema::MINUTE_COUNT, 30 * MINUTE_MS),
     (&schema::TICKET_MOVE, 30 * MINUTE_MS),
