@@ -182,8 +182,8 @@ impl Dispatcher {
                 tracing::warn!(%error, "noting that attempts cannot be sent failed, trying again");
             }
             while reads.len() < MAX_READS {
-                let Some((webhook, place)) = self.state.lock().next_read() else { break };
-                reads.spawn(Arc::clone(&self).read_queue(webhook, place));
+                let Some((webhook, part)) = self.state.lock().next_read() else { break };
+                reads.spawn(Arc::clone(&self).read_queue(webhook, part));
             }
         }
     }

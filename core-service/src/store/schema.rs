@@ -98,7 +98,7 @@ tables! {
     DELIVERY "delivery" (text("webhook"), int("bucket"); int("kind"), int("at"), text("id")) asc Versioned;
     /// The partitions of a webhook's deliveries, by month; body empty.
     DELIVERY_BUCKET "delivery_bucket" (text("webhook"), int("month"); int("bucket")) desc Versioned;
-    /// Webhooks with attempts due from a minute on, by the minute in which a core that takes the shard over reads them.
+    /// Webhooks with attempts due `since` a time, by the minute in which a core that takes the shard over reads them.
     QUEUE_MARK "queue_mark" (int("shard"), int("hour"); int("minute"), text("webhook"), int("since")) asc Versioned;
     /// The last minute of a shard whose marks need no reading: version = minute.
     QUEUE_DONE "queue_done" (int("shard")) asc Versioned;

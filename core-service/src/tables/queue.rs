@@ -1,12 +1,15 @@
 //! The queues of due attempts: one for each webhook, in the partitions of its deliveries. The removed rows of a
 //! partition go with its time, and one endpoint's million rows never come before another's.
 //!
-//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A
-//! core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it postpones itself
-//! are for the next core.
+//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due in a minute, from a
+//! time on. A core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it
+//! postpones itself are for the next core.
+//!
+//! A store remembers removed rows for hours, and reads slowly or not at all where it meets too many. So a busy minute
+//! has a mark every [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Bound,
     sync::Arc,
 };
@@ -16,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::{
     delivery_buckets::{self, DeliveryBuckets},
-    delivery_rows::{QUEUED, RETENTION_SECONDS, bucket_of, queue_key, queue_version},
+    delivery_rows::{BUCKET_MS, QUEUED, RETENTION_SECONDS, bucket_of, queue_key, queue_version},
     shard_of_name,
 };
 use crate::{
@@ -34,8 +37,11 @@ pub const SHARDS: i64 = 8;
 const MARKS_PAGE: usize = 10_000;
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
-/// Maximum number of marks remembered as stored.
-const MAX_REMEMBERED_MARKS: usize = 20_000;
+/// Number of rows that a core writes under one mark.
+const ROWS_PER_MARK: usize = 400;
+/// Maximum number of minutes of webhooks whose marks are remembered as stored.
+const MAX_REMEMBERED_MINUTES: usize = 20_000;
+const BUCKET_MINUTES: i64 = BUCKET_MS / MINUTE_MS;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedAttempt {
@@ -44,12 +50,13 @@ pub struct QueuedAttempt {
     pub delivery: String,
 }
 
-/// A webhook that has rows due from a minute on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A webhook that has rows due from one time to another, in unix milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueMark {
     pub webhook: String,
-    /// The minute, counted from 1970.
     pub since: i64,
+    /// The end of the minute, or [`i64::MAX`] if a core postponed the mark.
+    pub to: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +67,27 @@ pub enum MarkSelection {
     All,
 }
 
+/// A webhook, the minute in which rows are due, and the minute of their marks.
+type MarkedMinute = (String, i64, i64);
+
+/// The rows of a minute that this process wrote.
+#[derive(Clone, Copy)]
+struct MarkedRows {
+    /// The earliest due time of a stored mark.
+    first: i64,
+    /// Number of rows since the last mark.
+    count: usize,
+}
+
+impl MarkedRows {
+    const NONE: Self = Self { first: i64::MAX, count: 0 };
+}
+
 #[derive(Clone)]
 pub struct DeliveryQueue {
     backend: SharedBackend,
     buckets: DeliveryBuckets,
-    /// Recently stored marks, each with its own minute.
-    written: Arc<Mutex<HashSet<(QueueMark, i64)>>>,
+    marked: Arc<Mutex<HashMap<MarkedMinute, MarkedRows>>>,
 }
 
 pub fn shard_of(webhook: &str) -> i64 {
@@ -81,6 +103,25 @@ pub fn start_of(minute: i64) -> i64 {
     minute * MINUTE_MS
 }
 
+/// The last millisecond of a minute.
+pub fn end_of(minute: i64) -> i64 {
+    start_of(minute + 1) - 1
+}
+
+/// Ends marks where later ones begin, so that no read meets the rows of both.
+pub fn parts(marks: BTreeSet<QueueMark>) -> Vec<QueueMark> {
+    let mut parts: Vec<QueueMark> = Vec::new();
+    for mark in marks {
+        let last = parts.last_mut().filter(|last| last.webhook == mark.webhook);
+        // A postponed mark goes on behind the others.
+        if let Some(last) = last.filter(|last| last.to <= mark.to) {
+            last.to = last.to.min(mark.since - 1);
+        }
+        parts.push(mark);
+    }
+    parts
+}
+
 /// The hour of a partition of marks.
 fn hour_of(at: i64) -> i64 {
     at.div_euclid(HOUR_MS)
@@ -88,7 +129,7 @@ fn hour_of(at: i64) -> i64 {
 
 impl DeliveryQueue {
     pub(super) fn new(backend: SharedBackend, buckets: DeliveryBuckets) -> Self {
-        Self { backend, buckets, written: Arc::default() }
+        Self { backend, buckets, marked: Arc::default() }
     }
 
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
@@ -99,36 +140,54 @@ impl DeliveryQueue {
         mut changes: Vec<Change>,
         now_ms: i64,
     ) -> StoreResult<()> {
-        let mut marks = BTreeSet::new();
-        for delivery in deliveries {
-            let Some(due_at) = delivery.next_attempt_at else { continue };
-            let webhook = &delivery.webhook_id;
-            let (table, key, body) = (&schema::DELIVERY, queue_key(webhook, due_at, &delivery.id), Some(Bytes::new()));
+        let queued = deliveries.iter().filter_map(|delivery| Some((delivery.next_attempt_at?, *delivery)));
+        let mut queued: Vec<(i64, &Delivery)> = queued.collect();
+        queued.sort_unstable_by_key(|(due_at, _)| *due_at);
+        changes.extend(queued.iter().map(|(due_at, delivery)| {
+            let (table, key) = (&schema::DELIVERY, queue_key(&delivery.webhook_id, *due_at, &delivery.id));
+            let (version, body) = (queue_version(*due_at), Some(Bytes::new()));
             // The row is removed when its attempt is reported. It expires so that the file that has it can.
-            changes.push(Change { table, key, version: queue_version(due_at), body, ttl: Some(RETENTION_SECONDS) });
-            let mark = QueueMark { webhook: webhook.clone(), since: minute_of(due_at) };
-            let minute = mark.since.max(minute_of(now_ms));
-            marks.insert((mark, minute));
-        }
-        {
-            let written = self.written.lock();
-            marks.retain(|mark| !written.contains(mark));
-        }
+            Change { table, key, version, body, ttl: Some(RETENTION_SECONDS) }
+        }));
+        let (marks, firsts) = self.new_marks(&queued, now_ms);
         let buckets = self.buckets.unnoted(&changes);
-        changes.extend(marks.iter().map(|(mark, minute)| mark_change(mark, *minute, b"")));
+        changes.extend(marks);
         changes.extend(buckets.iter().map(delivery_buckets::note));
         if changes.is_empty() {
             return Ok(());
         }
         self.backend.apply(changes).await?;
         self.buckets.remember(buckets);
-        // Marks are remembered only after the write: a failed or dropped write leaves its marks to the next one.
-        let mut written = self.written.lock();
-        if written.len() >= MAX_REMEMBERED_MARKS {
-            written.clear();
+        // First marks are remembered only after the write: a failed or dropped write leaves them to the next one.
+        let mut marked = self.marked.lock();
+        for (minute, first) in firsts {
+            let rows = marked.entry(minute).or_insert(MarkedRows::NONE);
+            rows.first = rows.first.min(first);
         }
-        written.extend(marks);
         Ok(())
+    }
+
+    /// The marks that new rows need, which are in the order of their due times, and the due time of the first mark of
+    /// each minute once they are stored.
+    fn new_marks(&self, queued: &[(i64, &Delivery)], now_ms: i64) -> (Vec<Change>, BTreeMap<MarkedMinute, i64>) {
+        let (mut marks, mut firsts) = (Vec::new(), BTreeMap::new());
+        let mut marked = self.marked.lock();
+        if marked.len() >= MAX_REMEMBERED_MINUTES {
+            marked.clear();
+        }
+        for (due_at, delivery) in queued {
+            let (webhook, minute) = (&delivery.webhook_id, minute_of(*due_at).max(minute_of(now_ms)));
+            let place = (webhook.clone(), minute_of(*due_at), minute);
+            let rows = marked.entry(place.clone()).or_insert(MarkedRows::NONE);
+            let first = firsts.entry(place).or_insert(rows.first);
+            if *due_at < *first || rows.count >= ROWS_PER_MARK {
+                marks.push(mark_change(webhook, *due_at, minute, b""));
+                *first = (*first).min(*due_at);
+                rows.count = 0;
+            }
+            rows.count += 1;
+        }
+        (marks, firsts)
     }
 
     /// The change that removes the row of a delivery's next attempt from its queue.
@@ -151,16 +210,19 @@ impl DeliveryQueue {
     ) -> StoreResult<Vec<QueuedAttempt>> {
         let mut found = Vec::new();
         for bucket in self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms)).await? {
-            let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - found.len());
-            scan.from = Bound::Excluded(key![QUEUED, after.0, &after.1]);
-            scan.to = Bound::Included(key![QUEUED, to_ms]);
-            for row in self.backend.scan(&scan).await? {
-                if let [_, due_at, delivery] = row.clustering.as_slice() {
-                    found.push(QueuedAttempt { due_at: due_at.int(), delivery: delivery.text().to_owned() });
+            // One read meets the removed rows of a minute at most.
+            let first = minute_of(after.0).max(bucket * BUCKET_MINUTES);
+            let last = minute_of(to_ms).min((bucket + 1) * BUCKET_MINUTES - 1);
+            for minute in first..=last {
+                if found.len() >= limit {
+                    return Ok(found);
                 }
-            }
-            if found.len() >= limit {
-                break;
+                let (from, to) = (start_of(minute).max(after.0), to_ms.min(end_of(minute)));
+                let id = if from == after.0 { after.1.as_str() } else { "" };
+                let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - found.len());
+                scan.from = Bound::Excluded(key![QUEUED, from, id]);
+                scan.to = Bound::Included(key![QUEUED, to]);
+                found.extend(self.backend.scan(&scan).await?.iter().filter_map(queued_attempt));
             }
         }
         Ok(found)
@@ -176,7 +238,11 @@ impl DeliveryQueue {
             let rows = self.backend.scan(&scan).await?;
             let is_wanted = |row: &&Row| wanted == MarkSelection::All || row.body != POSTPONED;
             marks.extend(rows.iter().filter(is_wanted).filter_map(|row| match row.clustering.as_slice() {
-                [_, webhook, since] => Some(QueueMark { webhook: webhook.text().to_owned(), since: since.int() }),
+                [_, webhook, since] => {
+                    let (webhook, since) = (webhook.text().to_owned(), since.int());
+                    let to = if row.body == POSTPONED { i64::MAX } else { end_of(minute_of(since)) };
+                    Some(QueueMark { webhook, since, to })
+                }
                 _ => None,
             }));
             match rows.last() {
@@ -186,8 +252,10 @@ impl DeliveryQueue {
         }
     }
 
-    pub async fn postpone_marks(&self, marks: &[QueueMark], minute: i64) -> StoreResult<()> {
-        self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, POSTPONED)).collect()).await
+    /// Marks webhooks, each from a due time on, for the core that takes the shard over in this minute or before.
+    pub async fn postpone_marks(&self, firsts: &[(Arc<str>, i64)], minute: i64) -> StoreResult<()> {
+        let marks = firsts.iter().map(|(webhook, first)| mark_change(webhook, *first, minute, POSTPONED));
+        self.backend.apply(marks.collect()).await
     }
 
     /// Reads the last minute of a shard whose marks need no reading; none before the first [`Self::set_done`].
@@ -209,8 +277,15 @@ fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
     Change { table: &schema::DELIVERY, key, version: queue_version(due_at) + 1, body: None, ttl: None }
 }
 
-fn mark_change(mark: &QueueMark, minute: i64, body: &'static [u8]) -> Change {
-    let key = key![shard_of(&mark.webhook), hour_of(start_of(minute)), minute, &mark.webhook, mark.since];
+fn queued_attempt(row: &Row) -> Option<QueuedAttempt> {
+    match row.clustering.as_slice() {
+        [_, due_at, delivery] => Some(QueuedAttempt { due_at: due_at.int(), delivery: delivery.text().to_owned() }),
+        _ => None,
+    }
+}
+
+fn mark_change(webhook: &str, since: i64, minute: i64, body: &'static [u8]) -> Change {
+    let key = key![shard_of(webhook), hour_of(start_of(minute)), minute, webhook, since];
     let (version, body) = (2 * minute + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
     Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(RETENTION_SECONDS) }
 }

@@ -1,6 +1,6 @@
 //! The dispatcher's state of one webhook.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::health::Health;
 use crate::queue_hints::PendingDelivery;
@@ -15,12 +15,37 @@ const HANGING_MS: i64 = 1_000;
 /// A position in a queue: the due time and the delivery after which reading continues.
 pub(super) type QueuePosition = (i64, String);
 
+/// A part of a queue: the position after which it begins, and the last due time in it.
+pub(super) type QueuePart = (QueuePosition, i64);
+
+/// The parts of a queue that have unread rows that may be due. A part that lies in another one is left out.
+#[derive(Default)]
+pub(super) struct UnreadParts(BTreeMap<QueuePosition, i64>);
+
+impl UnreadParts {
+    pub(super) fn add(&mut self, (from, to): QueuePart) {
+        if !self.0.iter().any(|(begin, end)| *begin <= from && *end >= to) {
+            self.0.retain(|begin, end| *begin < from || *end > to);
+            self.0.insert(from, to);
+        }
+    }
+
+    /// Removes and returns the earliest part.
+    pub(super) fn pop_first(&mut self) -> Option<QueuePart> {
+        self.0.pop_first()
+    }
+
+    /// The due time at which the earliest part begins.
+    pub(super) fn first(&self) -> Option<i64> {
+        self.0.first_key_value().map(|((due_at, _), _)| *due_at)
+    }
+}
+
 /// The state of a webhook that has due deliveries.
 #[derive(Default)]
 pub(super) struct Endpoint {
     pub(super) ready: VecDeque<PendingDelivery>,
-    /// The position from which its queue has unread rows that may be due.
-    pub(super) unread: Option<QueuePosition>,
+    pub(super) unread: UnreadParts,
     /// The due time of the first row that waits until the webhook is enabled.
     pub(super) waiting: Option<i64>,
     /// True while a read of its queue is requested or runs.
@@ -67,11 +92,31 @@ impl Endpoint {
     /// Like [`Self::first`], but leaves out deliveries that wait until the webhook is enabled.
     pub(super) fn first_due(&self) -> Option<i64> {
         let ready = self.ready.iter().filter_map(|pending| pending.delivery.next_attempt_at).min();
-        let unread = self.unread.as_ref().map(|(due_at, _)| *due_at);
-        [ready, unread, self.reading].into_iter().flatten().min()
+        [ready, self.unread.first(), self.reading].into_iter().flatten().min()
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.unread.is_none() && self.waiting.is_none() && !self.is_read && self.out.is_empty()
+        let has_unread = self.is_read || self.unread.first().is_some();
+        self.ready.is_empty() && !has_unread && self.waiting.is_none() && self.out.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_once_and_in_order() {
+        let at = |due_at: i64| (due_at, String::new());
+        let mut unread = UnreadParts::default();
+        for part in [(at(40), 49), (at(20), 29), (at(20), 20), (at(25), 29), (at(45), i64::MAX), (at(60), i64::MAX)] {
+            unread.add(part);
+        }
+        assert_eq!(unread.first(), Some(20));
+        let parts: Vec<_> = std::iter::from_fn(|| unread.pop_first()).collect();
+        assert_eq!(parts, [(at(20), 29), (at(40), 49), (at(45), i64::MAX)]);
+        unread.add((at(20), 29));
+        unread.add((at(10), i64::MAX));
+        assert_eq!((unread.pop_first(), unread.first()), (Some((at(10), i64::MAX)), None));
     }
 }

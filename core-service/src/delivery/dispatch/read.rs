@@ -8,7 +8,12 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Dispatcher, endpoint::QueuePosition, shards::Tenure, unsendable};
+use super::{
+    Dispatcher,
+    endpoint::{QueuePart, QueuePosition},
+    shards::Tenure,
+    unsendable,
+};
 use crate::{
     delivery::rule::{DeliveryRule, Verdict},
     domain::{
@@ -21,7 +26,7 @@ use crate::{
     tables::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
-        queue::{MarkSelection, QueueMark, minute_of, shard_of, start_of},
+        queue::{MarkSelection, QueueMark, end_of, minute_of, parts, shard_of, start_of},
     },
 };
 
@@ -65,28 +70,28 @@ impl Dispatcher {
         (progress.failed, progress.read_at) = (true, now_ms);
         for (shard, (_, done)) in &progress.done {
             let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, MarkSelection::New).await?;
-            self.read_marked(marks);
+            self.read_marked(marks, now_ms);
         }
         progress.failed = false;
         Ok(())
     }
 
-    /// Requests reads of the queues that the marks name.
-    fn read_marked(&self, marks: BTreeSet<QueueMark>) {
+    /// Requests reads of the parts of queues that the marks name.
+    fn read_marked(&self, marks: BTreeSet<QueueMark>, now_ms: i64) {
         let mut state = self.state.lock();
-        for QueueMark { webhook, since } in marks {
-            state.read_from(&webhook.into(), start_of(since));
+        for QueueMark { webhook, since, to } in parts(marks) {
+            state.expect_part(&webhook.into(), since, to, now_ms);
         }
     }
 
-    /// Reads a webhook's queue from a position on, and adds the due deliveries.
-    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: QueuePosition) {
-        let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
-            Ok(next) => next,
+    /// Reads a part of a webhook's queue, and adds the due deliveries.
+    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, part: QueuePart) {
+        let next = match self.read_page(&webhook, &part, self.shared.clock.now_ms()).await {
+            Ok(next) => next.map(|from| (from, part.1)),
             Err(error) => {
                 tracing::warn!(webhook = &*webhook, %error, "reading a queue failed, trying again");
                 tokio::time::sleep(RETRY_PAUSE).await;
-                Some(place)
+                Some(part)
             }
         };
         self.state.lock().end_read(&webhook, next);
@@ -94,15 +99,19 @@ impl Dispatcher {
     }
 
     /// Reads a page. Returns the position after which more rows may be due.
-    async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
+    async fn read_page(
+        &self,
+        webhook: &Arc<str>,
+        (from, to): &QueuePart,
+        now_ms: i64,
+    ) -> Result<Option<QueuePosition>> {
         // What is read now is changed under this epoch. Without a lease, the shard's next core reads its queues.
         let Some(Tenure { epoch, .. }) = self.shards.tenure(shard_of(webhook), now_ms) else { return Ok(None) };
         let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
-        let to = if is_over { now_ms + MAX_DELAY_MS } else { start_of(minute_of(now_ms) + 1) - 1 };
-        let oldest = now_ms - i64::from(RETENTION_SECONDS) * 1_000;
-        let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
+        let to = if is_over { now_ms + MAX_DELAY_MS } else { end_of(minute_of(now_ms)).min(*to) };
+        let from = from.clone().max((now_ms - i64::from(RETENTION_SECONDS) * 1_000, String::new()));
         let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE_ROWS).await?;
         let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
@@ -225,9 +234,7 @@ impl Dispatcher {
             }
         };
         let last = minute_of(now_ms + MAX_DELAY_MS) + 1;
-        for QueueMark { webhook, since } in self.marks(shard, done + 1, last, MarkSelection::All).await? {
-            self.state.lock().expect(&webhook.into(), start_of(since), now_ms);
-        }
+        self.read_marked(self.marks(shard, done + 1, last, MarkSelection::All).await?, now_ms);
         Ok(done)
     }
 
@@ -253,12 +260,9 @@ impl Dispatcher {
                 continue;
             }
             // The queues of the marks that were read a minute ago have been read since.
-            let left: Vec<QueueMark> = {
-                let state = self.state.lock();
-                let firsts = state.firsts().into_iter();
-                let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done);
-                left.map(|(webhook, first)| QueueMark { webhook: webhook.to_string(), since: minute_of(first) })
-                    .collect()
+            let left: Vec<(Arc<str>, i64)> = {
+                let firsts = self.state.lock().firsts().into_iter();
+                firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done).collect()
             };
             if !left.is_empty() {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
@@ -266,7 +270,7 @@ impl Dispatcher {
             queue.set_done(*shard, *done).await?;
             // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core
             // learned of them.
-            self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?);
+            self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?, start_of(now));
             *done = upto;
         }
         Ok(())

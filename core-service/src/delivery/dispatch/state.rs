@@ -16,7 +16,7 @@ pub(super) use self::counting::{KnownAttempt, ReportStart};
 pub use self::lane_metrics::LaneMetrics;
 use super::{
     ClaimedAttempt,
-    endpoint::{Endpoint, MAX_OUT_PER_WEBHOOK, QueuePosition},
+    endpoint::{Endpoint, MAX_OUT_PER_WEBHOOK, QueuePart},
     settled::SettledAttempts,
     timers::Timers,
 };
@@ -93,10 +93,15 @@ pub(super) struct State {
 impl State {
     /// Requests a read of a webhook's queue from a due time on, once that time has come.
     pub(super) fn expect(&mut self, webhook: &Arc<str>, due_at: i64, now_ms: i64) {
+        self.expect_part(webhook, due_at, i64::MAX, now_ms);
+    }
+
+    /// Like [`Self::expect`], but leaves out rows that are due after `to`, if the time has come already.
+    pub(super) fn expect_part(&mut self, webhook: &Arc<str>, due_at: i64, to: i64, now_ms: i64) {
         if due_at > now_ms {
             self.timers.set(webhook, due_at);
         } else {
-            self.read_from(webhook, due_at);
+            self.read_part(webhook, ((due_at, String::new()), to));
         }
     }
 
@@ -129,31 +134,30 @@ impl State {
 
     /// Requests a read of a webhook's queue from a due time on.
     pub(super) fn read_from(&mut self, webhook: &Arc<str>, due_at: i64) {
-        self.read_on(webhook, (due_at, String::new()));
+        self.read_part(webhook, ((due_at, String::new()), i64::MAX));
     }
 
-    fn read_on(&mut self, webhook: &Arc<str>, place: QueuePosition) {
-        let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
-        endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
+    fn read_part(&mut self, webhook: &Arc<str>, part: QueuePart) {
+        self.endpoints.entry(Arc::clone(webhook)).or_default().unread.add(part);
         self.ask_to_read(webhook);
     }
 
     fn ask_to_read(&mut self, webhook: &Arc<str>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
-        if endpoint.unread.is_some() && !endpoint.is_read && endpoint.ready.len() < READY_LOW {
+        if endpoint.unread.first().is_some() && !endpoint.is_read && endpoint.ready.len() < READY_LOW {
             endpoint.is_read = true;
             self.to_read.push_back(Arc::clone(webhook));
         }
     }
 
-    /// The next queue to read, and the position at which to begin.
-    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, QueuePosition)> {
+    /// The next queue to read, and the part to read.
+    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, QueuePart)> {
         while let Some(webhook) = self.to_read.pop_front() {
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
-            match endpoint.unread.take() {
-                Some(place) => {
-                    endpoint.reading = Some(place.0);
-                    return Some((webhook, place));
+            match endpoint.unread.pop_first() {
+                Some(part) => {
+                    endpoint.reading = Some(part.0.0);
+                    return Some((webhook, part));
                 }
                 None => endpoint.is_read = false,
             }
@@ -161,12 +165,12 @@ impl State {
         None
     }
 
-    /// Ends a read. It continues at `next` if more rows may be due.
-    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<QueuePosition>) {
+    /// Ends a read. It continues with `next` if more rows may be due.
+    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<QueuePart>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         (endpoint.is_read, endpoint.reading) = (false, None);
         match next {
-            Some(place) => self.read_on(webhook, place),
+            Some(part) => self.read_part(webhook, part),
             None => self.ask_to_read(webhook),
         }
         self.forget_if_idle(webhook);
@@ -296,11 +300,13 @@ impl State {
         self.out.values_mut()
     }
 
-    /// Removes an attempt that was not reported, and requests a read of its queue.
-    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
-        let out = self.remove_attempt(delivery, number, now_ms)?;
-        self.read_from(&out.webhook, due_at(&out.delivery));
-        Some(out)
+    /// Removes an attempt that was not reported, and requests a read of its queue row. The rows behind it may be many,
+    /// and removed.
+    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) {
+        if let Some(out) = self.remove_attempt(delivery, number, now_ms) {
+            let due_at = due_at(&out.delivery);
+            self.read_part(&out.webhook, ((due_at, String::new()), due_at));
+        }
     }
 
     /// Removes an attempt, reported or not. Returns it if it was out.

@@ -17,7 +17,7 @@ use crate::{
             traces::{TIMEOUT_MS, deletions_met},
         },
     },
-    tables::{deliveries::DeliveryStore, delivery_rows::BUCKET_MS},
+    tables::deliveries::DeliveryStore,
     tests::{
         faulty::MemoryStore,
         harness::{ManualClock, NOON, SharedMemory},
@@ -108,7 +108,86 @@ async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     store.create(&[&pending(NOON + 1)], NOON).await.unwrap();
     let minute = minute_of(NOON);
     let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, MarkSelection::New).await.unwrap();
-    assert_eq!(marks, [QueueMark { webhook: WEBHOOK.to_owned(), since: minute }]);
+    assert_eq!(marks, [QueueMark { webhook: WEBHOOK.to_owned(), since: NOON + 1, to: end_of(minute) }]);
+    // Another row that is due earlier is under no mark yet; a later one is.
+    store.create(&[&pending(NOON + 2)], NOON).await.unwrap();
+    store.create(&[&pending(NOON)], NOON).await.unwrap();
+    let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, MarkSelection::New).await.unwrap();
+    assert_eq!(marks.iter().map(|mark| mark.since).collect::<Vec<_>>(), [NOON, NOON + 1]);
+}
+
+/// 555 deliveries a second for ten seconds, created in the batches of a log.
+async fn create_busy(store: &DeliveryStore, first: i64) -> Vec<Delivery> {
+    let due: Vec<Delivery> = (0..5_550).map(|number| pending(first + number * 1_000 / 555)).collect();
+    for batch in due.chunks(100) {
+        store.create(&batch.iter().collect::<Vec<_>>(), first).await.unwrap();
+    }
+    due
+}
+
+/// The parts of a queue that the marks of a minute name.
+async fn marked_parts(store: &DeliveryStore, minute: i64) -> Vec<QueueMark> {
+    let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, MarkSelection::New).await.unwrap();
+    parts(marks.into_iter().collect())
+}
+
+#[tokio::test]
+async fn the_marks_of_a_busy_minute_divide_its_rows() {
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let due = create_busy(&store, NOON).await;
+    let mut found = Vec::new();
+    for QueueMark { webhook, since, to } in marked_parts(&store, minute_of(NOON)).await {
+        let rows = store.queue.read(&webhook, &(since, String::new()), to, 10_000).await.unwrap();
+        assert!(rows.len() <= ROWS_PER_MARK, "{} rows under one mark", rows.len());
+        found.extend(rows.into_iter().map(|row| row.delivery));
+    }
+    assert_eq!(found, due.into_iter().map(|delivery| delivery.id).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_postponed_mark_goes_on_behind_the_others() {
+    let mark = |webhook: &str, since, to| QueueMark { webhook: webhook.to_owned(), since, to };
+    let marks = [
+        mark("wh_a", 10, 59),
+        mark("wh_a", 20, i64::MAX),
+        mark("wh_a", 30, 59),
+        mark("wh_a", 40, 59),
+        mark("wh_a", 70, 119),
+        mark("wh_b", 50, 59),
+    ];
+    let ends: Vec<i64> = parts(BTreeSet::from(marks)).into_iter().map(|part| part.to).collect();
+    assert_eq!(ends, [19, i64::MAX, 39, 59, 119, 59]);
+}
+
+/// Needs a Cassandra, whose traces name the deleted rows that a read met.
+#[tokio::test]
+async fn no_read_of_a_busy_queue_meets_more_than_a_thousand_removed_rows() {
+    let keyspace = format!("busy_{}_{}", SystemClock.now_ms(), std::process::id());
+    let Some(options) = options(&keyspace) else { return };
+    let session = SessionBuilder::new().known_nodes(&options.nodes).build().await.unwrap();
+    let backend: SharedBackend = Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
+    let store = DeliveryStore::new(backend);
+    let minute = minute_of(SystemClock.now_ms()) - 3;
+    let due = create_busy(&store, start_of(minute)).await;
+    for some in due.chunks(100) {
+        let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+        store.queue.remove(WEBHOOK, &some.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    }
+    // The reads that a core makes a few minutes later, or when it takes the shard over.
+    let mut met = Vec::new();
+    for part in marked_parts(&store, minute).await {
+        let query = format!(
+            "SELECT * FROM {keyspace}.delivery WHERE webhook = '{WEBHOOK}' AND bucket = {} AND kind = {QUEUED} \
+             AND at >= {} AND at <= {}",
+            bucket_of(part.since),
+            part.since,
+            part.to
+        );
+        met.push(deletions_met(&session, query).await);
+    }
+    assert!(met.iter().all(|met| *met <= 1_000), "{met:?}");
+    assert_eq!(met.iter().sum::<u64>(), due.len() as u64, "{met:?}");
+    session.query_unpaged(format!("DROP KEYSPACE {keyspace}"), ()).await.unwrap();
 }
 
 #[tokio::test]
@@ -125,15 +204,17 @@ async fn a_test_survives_a_loss_of_power() {
 #[tokio::test]
 async fn a_mark_that_was_put_off_is_for_the_next_core() {
     let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
-    let (since, later) = (minute_of(NOON), minute_of(NOON) + 5);
-    let mark = [QueueMark { webhook: WEBHOOK.to_owned(), since }];
+    let later = minute_of(NOON) + 5;
+    let mark = |to| [QueueMark { webhook: WEBHOOK.to_owned(), since: NOON, to }];
     let marks = async |wanted| store.queue.marks(shard_of(WEBHOOK), later, later, wanted).await.unwrap();
-    store.queue.postpone_marks(&mark, later).await.unwrap();
+    let first: [(Arc<str>, i64); 1] = [(WEBHOOK.into(), NOON)];
+    store.queue.postpone_marks(&first, later).await.unwrap();
     assert!(marks(MarkSelection::New).await.is_empty());
-    assert_eq!(marks(MarkSelection::All).await, mark);
+    assert_eq!(marks(MarkSelection::All).await, mark(i64::MAX));
     // A row that is written in that minute makes it new, whichever comes first.
     store.create(&[&pending(NOON)], start_of(later)).await.unwrap();
-    assert_eq!(marks(MarkSelection::New).await, mark);
-    store.queue.postpone_marks(&mark, later).await.unwrap();
-    assert_eq!(marks(MarkSelection::New).await, mark);
+    let new = mark(end_of(minute_of(NOON)));
+    assert_eq!(marks(MarkSelection::New).await, new);
+    store.queue.postpone_marks(&first, later).await.unwrap();
+    assert_eq!(marks(MarkSelection::New).await, new);
 }
