@@ -26,7 +26,7 @@ use crate::{
     tables::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
-        queue::{MarkSelection, QueueMark, end_of, minute_of, parts, shard_of, start_of},
+        queue::{MarkSelection, QueueMark, QueuedAttempt, end_of, minute_of, parts, shard_of, start_of},
     },
 };
 
@@ -129,12 +129,7 @@ impl Dispatcher {
                 }
             };
             if delivery.next_attempt_at != Some(row.due_at) {
-                // The report of the attempt that was due here may have been cut off.
-                if let Some(due_at) = delivery.next_attempt_at.filter(|due_at| *due_at > row.due_at) {
-                    self.state.lock().expect(webhook, due_at, now_ms);
-                }
-                // An attempt that has not ended yet may be about to need a later row.
-                if row.due_at <= now_ms {
+                if self.is_stale(webhook, &row, &delivery, now_ms) {
                     stale.push(row);
                 }
                 continue;
@@ -162,6 +157,18 @@ impl Dispatcher {
             advanced?;
         }
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
+    }
+
+    /// True if nobody needs a queue row that its delivery does not expect. Notes when the delivery is due instead: the
+    /// report of the attempt that was due here may have been cut off.
+    fn is_stale(&self, webhook: &Arc<str>, row: &QueuedAttempt, delivery: &Delivery, now_ms: i64) -> bool {
+        let mut state = self.state.lock();
+        if let Some(due_at) = delivery.next_attempt_at.filter(|due_at| *due_at > row.due_at) {
+            state.expect(webhook, due_at, now_ms);
+        }
+        // A report that is being counted here may be about to need any row. One that another core counts may need a row
+        // that is not due yet.
+        row.due_at <= now_ms && !state.is_under_way(&delivery.id, delivery.attempt_count() + 1)
     }
 
     /// The rule of a webhook's deliveries. This core may not know yet that the webhook was created or enabled, or its

@@ -52,6 +52,19 @@ pub struct EndedAttempt {
 /// A report of an attempt that was not counted before: the change, and whether the attempt succeeded.
 type Counted = (DeliveryChange, bool);
 
+/// Attempts whose reports one call counts. Dropping this lets other calls count reports of them.
+struct CountedAttempts<'a> {
+    dispatcher: &'a Dispatcher,
+    attempts: Vec<(String, i32)>,
+}
+
+impl Drop for CountedAttempts<'_> {
+    fn drop(&mut self) {
+        let mut state = self.dispatcher.state.lock();
+        self.attempts.iter().for_each(|(delivery, number)| state.end_report(delivery, *number));
+    }
+}
+
 /// True for a success that ends its webhook's streak of failures: tests and replays do not count.
 const fn ends_streak((change, succeeded): &Counted) -> bool {
     *succeeded && !change.before.is_requested()
@@ -64,23 +77,21 @@ impl Dispatcher {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
         reports.retain(|report| once.insert((report.delivery.clone(), report.attempt.number)));
-        let (mut known, mut begun, mut is_busy) = (Vec::new(), Vec::new(), false);
+        let (mut begun, mut is_busy) = (Vec::new(), false);
         {
             let mut state = self.state.lock();
             for report in reports {
                 match state.begin_report(&report.delivery, report.attempt.number, now_ms) {
-                    ReportStart::Out(attempt) => known.push((report, Some(attempt))),
-                    ReportStart::Unknown => known.push((report, None)),
+                    ReportStart::Out(attempt) => begun.push((report, Some(attempt))),
+                    ReportStart::Unknown => begun.push((report, None)),
                     ReportStart::Busy => is_busy = true,
                 }
             }
-            begun.extend(known.iter().filter_map(|(_, attempt)| attempt.clone()));
         }
-        let counted = self.count(known, now_ms).await;
-        {
-            let mut state = self.state.lock();
-            begun.iter().for_each(|attempt| state.end_report(attempt));
-        }
+        let attempts = begun.iter().map(|(report, _)| (report.delivery.clone(), report.attempt.number)).collect();
+        let counting = CountedAttempts { dispatcher: self, attempts };
+        let counted = self.count(begun, now_ms).await;
+        drop(counting);
         self.shared.hints.wake();
         counted?;
         if is_busy {

@@ -11,7 +11,6 @@ use std::{
 use thesis_net::{metric::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
-use self::counting::Counting;
 pub(super) use self::counting::{KnownAttempt, ReportStart};
 pub use self::lane_metrics::LaneMetrics;
 use super::{
@@ -68,7 +67,8 @@ pub(super) struct OutAttempt {
     pub(super) until: i64,
     pub(super) is_slow: bool,
     is_late: bool,
-    counting: Counting,
+    /// Time of the first report that was not counted, in unix milliseconds.
+    reported_at: Option<i64>,
 }
 
 #[derive(Default)]
@@ -78,6 +78,8 @@ pub(super) struct State {
     endpoints: HashMap<Arc<str>, Endpoint>,
     /// Attempts that are out, by delivery.
     out: HashMap<String, OutAttempt>,
+    /// Attempts whose reports are being counted, by delivery and number.
+    counting: HashSet<(String, i32)>,
     ready: HashSet<String>,
     /// Healthy webhooks with ready deliveries, in turn; and slow ones.
     turns: VecDeque<Arc<str>>,
@@ -282,8 +284,9 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();
-        let (since, is_late, counting) = (now_ms, false, Counting::default());
-        self.out.insert(id, OutAttempt { worker, webhook, delivery, epoch, since, until, is_slow, is_late, counting });
+        let (since, is_late, reported_at) = (now_ms, false, None);
+        let out = OutAttempt { worker, webhook, delivery, epoch, since, until, is_slow, is_late, reported_at };
+        self.out.insert(id, out);
     }
 
     /// Lets attempts that are late leave their places: endpoints that hang must not hold up those that answer.
@@ -300,10 +303,12 @@ impl State {
         self.out.values_mut()
     }
 
-    /// Removes an attempt that was not reported, and requests a read of its queue row. The rows behind it may be many,
-    /// and removed.
+    /// Removes an attempt without a report, and requests a read of its queue row. The rows behind it may be many, and
+    /// removed.
     pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) {
-        if let Some(out) = self.remove_attempt(delivery, number, now_ms) {
+        if !self.is_counting(delivery, number)
+            && let Some(out) = self.remove_attempt(delivery, number, now_ms)
+        {
             let due_at = due_at(&out.delivery);
             self.read_part(&out.webhook, ((due_at, String::new()), due_at));
         }

@@ -1,20 +1,16 @@
 //! Which reports are being counted.
 //!
-//! A report of an attempt that is out is counted alone: a repeated one that comes in the meantime has to be repeated
-//! again. If a count fails, the next one takes the time of the first, so that it writes the same rows.
+//! Reports of an attempt are counted one at a time: a repeated one that comes in the meantime has to be repeated again.
+//! If a count fails, one that soon follows takes the time of the first, so that it writes the same rows. A later one
+//! must not: the retry that the first has queued may have been due, read and removed.
 
 use std::sync::Arc;
 
 use super::State;
 use crate::domain::delivery::Delivery;
 
-/// How far an attempt that is out has been counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counting {
-    /// Time of the first report, in unix milliseconds.
-    ended_at: Option<i64>,
-    is_running: bool,
-}
+/// Time for which repeated reports take the time of the first, in milliseconds. Every retry is due later.
+const SAME_TIME_MS: i64 = 30_000;
 
 /// An attempt that is out, as this core handed it out.
 #[derive(Clone, Debug)]
@@ -22,7 +18,7 @@ pub(in crate::delivery::dispatch) struct KnownAttempt {
     /// The delivery before the attempt.
     pub(in crate::delivery::dispatch) delivery: Arc<Delivery>,
     pub(in crate::delivery::dispatch) epoch: i64,
-    /// Time of the first report, in unix milliseconds.
+    /// Time of the report, in unix milliseconds.
     pub(in crate::delivery::dispatch) ended_at: i64,
 }
 
@@ -36,33 +32,71 @@ pub(in crate::delivery::dispatch) enum ReportStart {
 }
 
 impl State {
-    /// Begins to count a report. [`Self::end_report`] ends it.
+    /// Begins to count a report. [`Self::end_report`] ends it, unless another report is being counted.
     pub(in crate::delivery::dispatch) fn begin_report(
         &mut self,
         delivery: &str,
         number: i32,
         now_ms: i64,
     ) -> ReportStart {
-        let out = self.out.get_mut(delivery).filter(|out| out.delivery.attempt_count() + 1 == number);
-        let Some(out) = out else { return ReportStart::Unknown };
-        if out.counting.is_running {
+        if !self.counting.insert((delivery.to_owned(), number)) {
             return ReportStart::Busy;
         }
-        out.counting.is_running = true;
-        let ended_at = *out.counting.ended_at.get_or_insert(now_ms);
+        let out = self.out.get_mut(delivery).filter(|out| out.delivery.attempt_count() + 1 == number);
+        let Some(out) = out else { return ReportStart::Unknown };
+        let ended_at = out.reported_at.filter(|at| now_ms - at < SAME_TIME_MS).unwrap_or(now_ms);
+        out.reported_at = Some(ended_at);
         ReportStart::Out(KnownAttempt { delivery: Arc::clone(&out.delivery), epoch: out.epoch, ended_at })
     }
 
-    /// Ends a count. A counted attempt is not out any more.
-    pub(in crate::delivery::dispatch) fn end_report(&mut self, known: &KnownAttempt) {
-        let out = self.out.get_mut(&known.delivery.id);
-        if let Some(out) = out.filter(|out| Arc::ptr_eq(&out.delivery, &known.delivery)) {
-            out.counting.is_running = false;
-        }
+    pub(in crate::delivery::dispatch) fn end_report(&mut self, delivery: &str, number: i32) {
+        self.counting.remove(&(delivery.to_owned(), number));
+    }
+
+    /// True while a report of the attempt is being counted.
+    pub(super) fn is_counting(&self, delivery: &str, number: i32) -> bool {
+        self.counting.contains(&(delivery.to_owned(), number))
     }
 
     /// True if an attempt of the delivery is out, or this one was reported lately.
     pub(in crate::delivery::dispatch) fn has_handed_out(&self, delivery: &str, number: i32) -> bool {
         self.out.contains_key(delivery) || self.settled.has(delivery, number)
+    }
+
+    /// True if an attempt of the delivery is out, or a report of this one is being counted.
+    pub(in crate::delivery::dispatch) fn is_under_way(&self, delivery: &str, number: i32) -> bool {
+        self.out.contains_key(delivery) || self.is_counting(delivery, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{domain::retry::delay_after, tests::harness::NOON};
+
+    fn ended_at(start: ReportStart) -> Option<i64> {
+        match start {
+            ReportStart::Out(known) => Some(known.ended_at),
+            ReportStart::Busy | ReportStart::Unknown => None,
+        }
+    }
+
+    #[test]
+    fn a_report_that_is_repeated_late_has_a_time_of_its_own() {
+        let delivery = Delivery { id: "del_1".to_owned(), next_attempt_at: Some(NOON), ..Delivery::default() };
+        let mut state = State::default();
+        state.send(1, Arc::new(delivery), 1, NOON, NOON + 15_000);
+        let late = NOON + SAME_TIME_MS;
+        assert!(Some(SAME_TIME_MS) < delay_after(1));
+        for (now_ms, expected) in [(NOON, NOON), (late - 1, NOON), (late, late), (late + 1, late)] {
+            assert_eq!(ended_at(state.begin_report("del_1", 1, now_ms)), Some(expected));
+            assert!(matches!(state.begin_report("del_1", 1, now_ms), ReportStart::Busy));
+            // Its report decides.
+            state.give_back("del_1", 1, now_ms);
+            state.end_report("del_1", 1);
+        }
+        assert!(state.is_under_way("del_1", 1));
+        state.give_back("del_1", 1, late);
+        assert!(!state.is_under_way("del_1", 1));
     }
 }

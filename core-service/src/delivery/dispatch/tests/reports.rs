@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::FutureExt as _;
 use thesis_net::services::Trusted;
 use thesis_proto::v1::{
     AttemptReport, AttemptResponse, ReportRequest, attempt_report::Outcome,
@@ -88,6 +89,48 @@ async fn two_reports_of_an_attempt_at_the_same_time_count_once() {
     assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
     let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
     assert_eq!(streak.failures, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_core_that_did_not_hand_an_attempt_out_counts_one_report_of_it_at_a_time() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), Arc::clone(&clock)).await;
+    let other = core(backend.clone(), &clock, 2).await;
+    let ([event, _], reports, _place) = two_reported(&mut bench).await;
+    let report = || other.dispatcher.report(vec![reports[0].clone()]);
+    let standing = backend.hold().await;
+    let mut first = std::pin::pin!(report());
+    assert!(futures::poll!(first.as_mut()).is_pending(), "the store stands still");
+    assert!(matches!(report().now_or_never(), Some(Err(_))), "it has to be repeated");
+    drop(standing);
+    first.await.unwrap();
+    report().await.unwrap();
+    assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_row_of_an_attempt_under_way_stays() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    // The write of a report that follows this row has failed.
+    let due_at = clock_now(&bench.core) + 1_000;
+    let key = delivery_rows::queue_key("wh_1", due_at, &claimed.delivery.id);
+    let retry = Change { table: &schema::DELIVERY, key, version: 1, body: Some(Bytes::new()), ttl: None };
+    bench.core.shared.backend.apply(vec![retry]).await.unwrap();
+    bench.clock.advance(1_000);
+    let queue = &bench.core.shared.deliveries.queue;
+    let queued = async || queue.read("wh_1", &(due_at, String::new()), due_at, 10).await.unwrap().len();
+    bench.core.shared.hints.add_queues([("wh_1".to_owned(), due_at)]);
+    assert!(bench.stays_away(&mut claims).await);
+    assert_eq!(queued().await, 1);
+    bench.report(&claimed, 200).await;
+    bench.core.shared.hints.add_queues([("wh_1".to_owned(), due_at)]);
+    assert!(bench.stays_away(&mut claims).await);
+    assert_eq!(queued().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
