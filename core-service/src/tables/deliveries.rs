@@ -82,13 +82,13 @@ pub struct DeliveryChange {
     pub epoch: i64,
 }
 
-/// Writes of one webhook that go to the store together.
+/// Writes of one partition that go to the store together.
 #[derive(Default)]
 struct ChangeGroup {
     /// Indexes of the changes.
     members: Vec<usize>,
     writes: Vec<Change>,
-    /// Removals that only follow the writes, since they are not atomic with them.
+    /// Removals in other partitions. They only follow the writes, since they are not atomic with them.
     removals: Vec<Change>,
     bytes: usize,
 }
@@ -139,12 +139,11 @@ impl DeliveryStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let after: Vec<&Delivery> = changes.iter().map(|change| &change.after).collect();
-        self.queue.enqueue(&after, Vec::new(), now_ms).await?;
         let mut outcomes: Vec<StoreResult<()>> = changes.iter().map(|_| Ok(())).collect();
-        let writes = groups(changes).into_iter().map(async |group| {
-            let written = self.write(group.writes, group.removals).await;
-            (group.members, written)
+        let writes = groups(changes).into_iter().map(async |ChangeGroup { members, writes, removals, .. }| {
+            let after: Vec<&Delivery> = members.iter().map(|index| &changes[*index].after).collect();
+            let written = self.write(&after, writes, removals, now_ms).await;
+            (members, written)
         });
         for (members, written) in join_all(writes).await {
             if let Err(error) = written {
@@ -155,7 +154,15 @@ impl DeliveryStore {
         Ok(outcomes)
     }
 
-    async fn write(&self, writes: Vec<Change>, removals: Vec<Change>) -> StoreResult<()> {
+    /// Queues the next attempts of a group's deliveries, then makes its writes and then its removals.
+    async fn write(
+        &self,
+        after: &[&Delivery],
+        writes: Vec<Change>,
+        removals: Vec<Change>,
+        now_ms: i64,
+    ) -> StoreResult<()> {
+        self.queue.enqueue(after, Vec::new(), now_ms).await?;
         self.backend.apply(writes).await?;
         if !removals.is_empty() {
             self.backend.apply(removals).await?;
@@ -244,16 +251,16 @@ impl DeliveryStore {
     }
 }
 
-/// Groups the writes of changes by webhook, each group small enough to be atomic in each partition. A removal goes with
-/// its delivery's row if both are in one partition, and otherwise follows it.
+/// Groups the writes of changes by partition, each group small enough to be atomic. A removal goes with its delivery's
+/// row if both are in one partition, and otherwise follows it.
 fn groups(changes: &[DeliveryChange]) -> Vec<ChangeGroup> {
     let mut full = Vec::new();
-    let mut open: HashMap<&str, ChangeGroup> = HashMap::new();
+    let mut open: HashMap<(&str, i64), ChangeGroup> = HashMap::new();
     for (index, DeliveryChange { before, after, epoch }) in changes.iter().enumerate() {
         let row = delivery_rows::put(after, *epoch);
         // Twice the 64 bytes of a change: the removal may be beside it.
         let bytes = 128 + row.body.as_ref().map_or(0, bytes::Bytes::len);
-        let group = open.entry(&after.webhook_id).or_default();
+        let group = open.entry((after.webhook_id.as_str(), bucket_of(after.created_at))).or_default();
         if !group.members.is_empty() && group.bytes + bytes > MAX_ATOMIC_BYTES {
             full.push(mem::take(group));
         }

@@ -101,7 +101,7 @@ pub(crate) struct SharedMemory {
     passage: Arc<RwLock<()>>,
     /// The partitions whose transactions, changes and reads fail.
     refused: Mutex<Option<Value>>,
-    unchangeable: Mutex<Option<Value>>,
+    unchangeable: Mutex<Option<Vec<Value>>>,
     unreadable: Mutex<Option<Value>>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
@@ -172,9 +172,9 @@ impl SharedMemory {
         *self.refused.lock() = partition.map(Value::from);
     }
 
-    /// Makes the changes of a partition fail; none fail with none.
-    pub(crate) fn refuse_changes(&self, partition: Option<&str>) {
-        *self.unchangeable.lock() = partition.map(Value::from);
+    /// Makes the changes of rows fail whose keys begin like this; none fail with none.
+    pub(crate) fn refuse_changes(&self, key: Option<&[Value]>) {
+        *self.unchangeable.lock() = key.map(<[Value]>::to_vec);
     }
 
     /// Makes the reads of a partition fail; none fail with none.
@@ -234,7 +234,7 @@ impl Backend for SharedMemory {
             *self.requests.lock().entry(table).or_default() += partitions.len();
         }
         let unchangeable = self.unchangeable.lock().clone();
-        if unchangeable.is_some_and(|partition| changes.iter().any(|change| change.key.first() == Some(&partition))) {
+        if unchangeable.is_some_and(|key| changes.iter().any(|change| change.key.starts_with(&key))) {
             return Err(StoreError::Unavailable("unchangeable".to_owned()));
         }
         self.store()?.apply(changes).await

@@ -49,26 +49,34 @@ async fn a_write_that_fails_loses_no_other_report() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let mut bench = Bench::on(Arc::<SharedMemory>::clone(&backend), clock).await;
-    let webhooks = ["wh_refused", "wh_intact"];
-    for webhook in webhooks {
-        bench.webhook(webhook).await;
+    bench.webhook("wh_1").await;
+    // Each is in a partition of its own.
+    let mut events = Vec::new();
+    for _ in 0..3 {
+        let event = bench.post().await;
+        bench.becomes(&event, "wh_1", Status::Pending).await;
+        events.push(event);
+        bench.clock.advance(300_000);
     }
     let (_place, mut claims) = bench.core.dispatcher.join(8);
-    let event = bench.post().await;
-    let mut reports = Vec::new();
-    for _ in webhooks {
-        let delivery = claims.recv().await.unwrap().delivery.id.clone();
-        let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
-        reports.push(EndedAttempt { delivery, attempt });
+    let (mut reports, mut refused) = (Vec::new(), Vec::new());
+    for _ in &events {
+        let Delivery { id, event_id, .. } = Delivery::clone(&claims.recv().await.unwrap().delivery);
+        if event_id == events[1] {
+            refused = delivery_rows::key_of(&id)[..schema::DELIVERY.partition.len()].to_vec();
+        }
+        let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
+        reports.push(EndedAttempt { delivery: id, attempt });
     }
-    backend.refuse_changes(Some("wh_refused"));
+    backend.refuse_changes(Some(&refused));
     assert!(bench.core.dispatcher.report(reports.clone()).await.is_err());
-    assert_eq!(bench.delivery(&event, "wh_refused").await.attempt_count(), 0);
-    assert_eq!(bench.delivery(&event, "wh_intact").await.attempt_count(), 1);
+    for (event, attempts) in events.iter().zip([1, 0, 1]) {
+        assert_eq!(bench.delivery(event, "wh_1").await.attempt_count(), attempts);
+    }
     backend.refuse_changes(None);
     bench.core.dispatcher.report(reports).await.unwrap();
-    for webhook in webhooks {
-        assert_eq!(bench.delivery(&event, webhook).await.attempt_count(), 1);
+    for event in &events {
+        assert_eq!(bench.delivery(event, "wh_1").await.attempt_count(), 1);
     }
 }
 
