@@ -2,8 +2,9 @@
 //!
 //! A delivery is one row, from its creation to its end. A second row in the same partition queues its first attempt.
 //! The usual delivery costs two requests of a cluster: both rows are created by one write, and the report of the
-//! attempt stores the new state and removes the queued attempt by one write. A retry is queued before, in the partition
-//! of its time. No write has a condition.
+//! attempt stores the new state and removes the queued attempt by one write. The first one of a webhook in some minutes
+//! also costs a mark and the note of its partition. A retry is queued before, in the partition of its time. No write
+//! has a condition.
 //!
 //! # Why plain writes are safe
 //!
@@ -19,8 +20,8 @@
 //!   old epoch, so it never replaces what its successor wrote. Both may send an attempt; of two failures the row has
 //!   the successor's. If the successor has written nothing yet, it reads the late outcome, or replaces it by its own.
 //! - Under one epoch a delivery has one writer: the owner neither cancels nor sends a delivery while an attempt of it
-//!   is out, and every core counts one report of an attempt at a time. Should an attempt be handed out twice and both be reported,
-//!   an end beats a retry, and of two retries one state stays.
+//!   is out, and every core counts one report of an attempt at a time. Should an attempt be handed out twice and both be
+//!   reported, an end beats a retry, and of two retries one state stays.
 //! - A report of an attempt that is not out at the core that receives it (it came late, or to another core) is counted
 //!   on the stored state, if that expects the attempt. The owner writes it under its epoch. Another core keeps the
 //!   epoch of the stored row, so that the owner's own outcome wins.

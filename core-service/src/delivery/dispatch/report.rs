@@ -1,8 +1,8 @@
 //! Counts the reports of attempts, and disables webhooks that are gone or always fail.
 //!
 //! A 410 disables the webhook before the attempt is written. A success ends the streak of failures before its attempt
-//! is written, and a failure is counted after it, and only by the core that owns the webhook's attempts. So a crash, or
-//! a report to another core, may count one failure too few, never one too many.
+//! is written, and a failure is counted after it, and only by the core that has owned the webhook's attempts since it
+//! handed the attempt out. So a crash, a report to another core or a change of owners may count one failure too few.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -120,13 +120,15 @@ impl Dispatcher {
             }
         }
         self.notify_others(&noted);
+        // The time after the writes, which may have outlasted the lease. A row of another epoch may not have been kept.
+        let later_ms = self.shared.clock.now_ms();
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
         for (change, succeeded) in noted.iter().filter(|(change, _)| !change.before.is_requested()) {
-            ends.entry(&change.before.webhook_id).or_default().push(*succeeded);
+            let webhook = change.before.webhook_id.as_str();
+            if self.shards.tenure(shard_of(webhook), later_ms).is_some_and(|tenure| tenure.epoch == change.epoch) {
+                ends.entry(webhook).or_default().push(*succeeded);
+            }
         }
-        // The time after the writes, which may have outlasted the lease.
-        let later_ms = self.shared.clock.now_ms();
-        ends.retain(|webhook, _| self.shards.tenure(shard_of(webhook), later_ms).is_some());
         join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;
         failed.map_or(Ok(()), Err)
     }
@@ -190,7 +192,8 @@ impl Dispatcher {
     }
 
     /// Reads a stored delivery, and the epoch under which this core may change it: its own if it owns the delivery's
-    /// attempts, or the row's. None when its row is damaged, since another report would fail in the same way.
+    /// attempts, but never one below the row's, whose change would be lost. None when its row is damaged, since another
+    /// report would fail in the same way.
     async fn stored(&self, delivery: &str, now_ms: i64) -> Result<Option<(Delivery, i64)>> {
         // The tenure comes first: a core that loses the shard after the read writes under its old epoch.
         let own = parse_delivery_id(delivery).and_then(|(webhook, _)| self.shards.tenure(shard_of(&webhook), now_ms));
@@ -199,7 +202,7 @@ impl Dispatcher {
                 tracing::error!(delivery, why, "an attempt cannot be counted");
                 Ok(None)
             }
-            stored => Ok(stored?.map(|(stored, epoch)| (stored, own.map_or(epoch, |tenure| tenure.epoch)))),
+            stored => Ok(stored?.map(|(stored, epoch)| (stored, own.map_or(epoch, |tenure| tenure.epoch.max(epoch))))),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{store::StoreResult, tables::queue::shard_of};
 /// Time for which this core trusts that a webhook has no streak of failures, in milliseconds. Another core that had
 /// the shard may count a failure late.
 const KNOWN_MS: i64 = 600_000;
-/// Maximum number of webhooks whose streaks are known.
+/// Number of webhooks beyond which those without a streak are forgotten.
 const MAX_STREAKS: usize = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl Streaks {
     fn set(&self, webhook: &str, streak: Streak) {
         let mut known = self.known.lock();
         if known.len() >= MAX_STREAKS {
-            known.clear();
+            // The next success of a webhook with a forgotten failure might leave its streak.
+            known.retain(|_, streak| !matches!(streak, Streak::None(_)));
         }
         known.insert(webhook.into(), streak);
     }
@@ -81,5 +82,22 @@ impl Dispatcher {
         let created_at = self.shared.control.state().webhook(webhook)?.created_at;
         let tenure = self.shards.tenure(shard_of(webhook), now_ms)?;
         (created_at >= tenure.taken_at).then_some(created_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_not_forgotten() {
+        let streaks = Streaks::default();
+        streaks.note_failure("wh_failing");
+        streaks.set("wh_ending", Streak::Ending);
+        (0..MAX_STREAKS).for_each(|number| streaks.set(&format!("wh_{number}"), Streak::None(0)));
+        assert_eq!(streaks.get("wh_failing"), Some(Streak::Unknown));
+        assert_eq!(streaks.get("wh_ending"), Some(Streak::Ending));
+        assert_eq!(streaks.get("wh_0"), None);
+        assert!(streaks.known.lock().len() < MAX_STREAKS);
     }
 }

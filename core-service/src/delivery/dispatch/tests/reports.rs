@@ -226,6 +226,42 @@ async fn a_success_counts_once_the_streak_before_it_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_is_written_under_no_older_epoch_than_its_row() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let before = Delivery::clone(&claims.recv().await.unwrap().delivery);
+    let failed = |number| Attempt { number, response_status: Some(500), ..Attempt::default() };
+    // A later owner has counted the first attempt and made the second.
+    let now_ms = clock_now(&bench.core);
+    let change = DeliveryChange { after: before.after(failed(1), now_ms), before: before.clone(), epoch: 7 };
+    bench.core.shared.deliveries.advance(&[change], now_ms).await.unwrap().pop().unwrap().unwrap();
+    let report = EndedAttempt { delivery: before.id, attempt: failed(2) };
+    bench.core.dispatcher.report(vec![report]).await.unwrap();
+    assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_an_attempt_from_before_another_owner_counts_in_no_streak() {
+    let (mut bench, other) = Bench::beside_another().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    // Another core, whose clock is ahead, has the shard for a millisecond.
+    let (shards, shard) = (&bench.core.dispatcher.shards, shard_of("wh_1"));
+    let until = clock_now(&bench.core) + LEASE_MS;
+    assert_eq!(other.dispatcher.shards.lease(shard, until, until + 1).await.unwrap(), Some(2));
+    bench.clock.advance(LEASE_MS + 1);
+    let has_shard = async || shards.tenure(shard, clock_now(&bench.core)).is_some_and(|tenure| tenure.epoch == 3);
+    bench.until(has_shard).await;
+    bench.report(&claimed, 500).await;
+    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    assert_eq!(streak.failures, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_report_counts_although_its_worker_gives_up() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);

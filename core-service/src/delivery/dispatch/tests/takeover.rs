@@ -11,7 +11,7 @@ use crate::{
 
 impl Bench {
     /// Waits until something holds.
-    async fn until(&self, holds: impl AsyncFn() -> bool) {
+    pub(super) async fn until(&self, holds: impl AsyncFn() -> bool) {
         for _ in 0..1_000 {
             if holds().await {
                 return;
