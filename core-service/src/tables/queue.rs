@@ -35,6 +35,8 @@ use crate::{
 pub const SHARDS: i64 = 8;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
+/// Minutes by which a core postpones the marks of pending deliveries.
+pub const PUT_OFF_MINUTES: i64 = 5;
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
 /// Number of rows that a core writes under one mark.
@@ -55,7 +57,8 @@ pub struct QueuedAttempt {
 pub struct QueueMark {
     pub webhook: String,
     pub since: i64,
-    /// The end of the minute, or [`i64::MAX`] if a core postponed the mark.
+    /// The end of the minute, or [`i64::MAX`] if the mark is [`PUT_OFF_MINUTES`] late: then a core may have postponed
+    /// it for all rows from that time on.
     pub to: i64,
 }
 
@@ -238,9 +241,10 @@ impl DeliveryQueue {
             let rows = self.backend.scan(&scan).await?;
             let is_wanted = |row: &&Row| wanted == MarkSelection::All || row.body != POSTPONED;
             marks.extend(rows.iter().filter(is_wanted).filter_map(|row| match row.clustering.as_slice() {
-                [_, webhook, since] => {
+                [minute, webhook, since] => {
                     let (webhook, since) = (webhook.text().to_owned(), since.int());
-                    let to = if row.body == POSTPONED { i64::MAX } else { end_of(minute_of(since)) };
+                    let is_late = minute.int() - minute_of(since) >= PUT_OFF_MINUTES;
+                    let to = if is_late { i64::MAX } else { end_of(minute_of(since)) };
                     Some(QueueMark { webhook, since, to })
                 }
                 _ => None,

@@ -26,7 +26,7 @@ use crate::{
     tables::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
-        queue::{MarkSelection, QueueMark, QueuedAttempt, end_of, minute_of, parts, shard_of, start_of},
+        queue::{MarkSelection, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of, minute_of, parts, shard_of, start_of},
     },
 };
 
@@ -36,8 +36,6 @@ const PAGE_ROWS: usize = 128;
 const DISCONNECTED_READ_MS: i64 = 2_000;
 /// Minutes after which all marks of a minute are written, even if the clocks of the cores differ.
 const LATE_MINUTES: i64 = 3;
-/// Minutes by which the marks of pending deliveries are put off.
-const PUT_OFF_MINUTES: i64 = 5;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
