@@ -34,8 +34,9 @@ install_python() {
   shift
   python3 -m venv --clear "$folder.new" &&
     "$folder.new/bin/pip" install --quiet --disable-pip-version-check "$@" &&
-    # Its programs name the Python that runs them, by its place.
-    { grep -lI "^#!$folder.new/" "$folder.new"/bin/* || true; } | xargs -r sed -i "1s|^#!$folder.new/|#!$folder/|" &&
+    # Its programs name the Python that runs them by its path: in their first line or, where that would be too long for one, in
+    # their second.
+    { grep -lIF "$folder.new/" "$folder.new"/bin/* || true; } | xargs -r sed -i "1,2s|$folder.new/|$folder/|" &&
     rm -rf "$folder" && mv "$folder.new" "$folder"
 }
 

@@ -29,7 +29,7 @@ pub fn thesis_of_event(event_id: &str) -> Option<String> {
     Some(format!("{THESIS_PREFIX}{}", event_id.strip_prefix(PREFIX)?))
 }
 
-/// What a keyed hash is for. Its number is the first hashed byte.
+/// The purpose of a keyed hash. Its number is the first hashed byte.
 #[derive(Clone, Copy)]
 enum Purpose {
     Salt = 1,
@@ -141,20 +141,20 @@ mod tests {
         let (id, other) = (cipher.encrypt("live", 1), id::derive(PREFIX, &["x"]));
         assert_eq!((id.len(), other.len()), (4 + 32, 4 + 24));
         assert_eq!(cipher.decrypt("live", &other), None);
-        let letters = id.char_indices().skip(PREFIX.len());
-        for (at, letter) in letters {
-            let changed = if letter == '0' { "1" } else { "0" };
+        let characters = id.char_indices().skip(PREFIX.len());
+        for (at, character) in characters {
+            let changed = if character == '0' { "1" } else { "0" };
             let changed = format!("{}{changed}{}", &id[..at], &id[at + 1..]);
             assert_eq!(cipher.decrypt("live", &changed), None, "{changed}");
         }
     }
 
     #[test]
-    fn ids_of_multibyte_letters_are_none() {
+    fn ids_of_multibyte_characters_are_none() {
         let cipher = EventIdCipher::new([1; 32], "gen_1");
-        for letters in ["é".repeat(16), format!("0{}0", "é".repeat(15))] {
-            assert_eq!(letters.len(), 32);
-            assert_eq!(cipher.decrypt("live", &format!("evt_{letters}")), None);
+        for characters in ["é".repeat(16), format!("0{}0", "é".repeat(15))] {
+            assert_eq!(characters.len(), 32);
+            assert_eq!(cipher.decrypt("live", &format!("evt_{characters}")), None);
         }
     }
 }

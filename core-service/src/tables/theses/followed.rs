@@ -54,7 +54,7 @@ pub(super) struct FollowedLogs {
     logs: Cache<Dataset, Arc<FollowedLog>>,
 }
 
-/// What the cache has of a log.
+/// The state of the cached rows of a log.
 struct CachedPart {
     /// Cached rows are right up to here. None is cached while it is 0.
     position: u64,
