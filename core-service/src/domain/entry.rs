@@ -117,6 +117,22 @@ pub enum Kind {
     ThesisAwaited(ThesisChanged),
 }
 
+impl Kind {
+    /// The thesis that an entry of this kind writes, if it writes one.
+    #[must_use]
+    pub fn into_thesis(self) -> Option<Thesis> {
+        match self {
+            Self::ThesisCreated(ThesisCreated { thesis, .. })
+            | Self::ThesisEdited(ThesisEdited { thesis, .. })
+            | Self::ThesisDeleted(ThesisDeleted { thesis, .. })
+            | Self::Engagement(ThesisChanged { thesis })
+            | Self::ThesisAwaited(ThesisChanged { thesis }) => Some(thesis),
+            Self::TokenActivity(_) | Self::ThesisVelocity(_) | Self::TokenObserved(_) => None,
+            Self::ProfileUpdated(_) | Self::ProfileObserved(_) => None,
+        }
+    }
+}
+
 /// A thesis, with its author and token as they were.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

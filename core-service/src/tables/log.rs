@@ -236,6 +236,20 @@ impl LogStore {
         found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
     }
 
+    /// Reads entries by log and sequence number, in the same order. A missing one is an error.
+    pub async fn entries_at(&self, places: &[(&str, u64)]) -> StoreResult<Vec<Entry>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<_> = places.iter().map(|(log, seq)| key![*log, int(bucket_of(*seq)), int(*seq)]).collect();
+        let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
+        let entries = places.iter().zip(rows).map(|((log, seq), row)| {
+            let row = row.ok_or_else(|| StoreError::Damaged(format!("log {log} has no entry {seq}")))?;
+            decode(payload(row)?)
+        });
+        entries.collect()
+    }
+
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
     /// retried. If the retry loses to the first try of the same append, the append is done. If it stays in doubt, that
     /// is an error.
