@@ -24,6 +24,7 @@
 //! and `derived` of `convert/entry.rs`, `EventScope::of`, `stream/message.rs`, or files not in Rust.
 
 mod portable;
+mod stored;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ use super::{
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Derives from what happened, so that it is written once; that of a derived event, from its place (`event_id.rs`).
-    /// `evt_…` and public for the four event types.
+    /// `evt_…` and public for the four event types. Never empty.
     #[prost(string, tag = "1")]
     pub id: String,
     /// Time of the append (for fixtures: time of the post); never before the previous event's time.

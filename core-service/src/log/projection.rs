@@ -14,7 +14,6 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use parking_lot::Mutex;
-use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
@@ -177,7 +176,7 @@ impl Projector {
         mark: Option<&ImportMark>,
         after: impl AsyncFnOnce() -> StoreResult<()>,
     ) -> StoreResult<AppendOutcome> {
-        let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+        let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
             let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
             after().await?;
