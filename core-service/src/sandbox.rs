@@ -155,7 +155,7 @@ async fn is_importing(shared: &Shared, sandbox: &str) -> Result<bool> {
 
 /// Returns the time at which the fixtures were created, from the last of them.
 async fn laid_out_at(shared: &Shared, sandbox: &str, seq: u64, age_ms: i64) -> Result<i64> {
-    let entry = shared.log.get(sandbox, seq).await?.map(decode).transpose()?;
+    let entry = shared.log.get(sandbox, seq).await?.map(|body| decode(seq, body)).transpose()?;
     Ok(entry.map_or_else(|| shared.clock.now_ms(), |entry| entry.created_at + age_ms))
 }
 

@@ -97,7 +97,8 @@ async fn write(mut client: Client, dataset: &str, to: impl Write) -> Result<(u64
     let mut next = 1;
     while let Some(part) = parts.message().await? {
         for body in &part.entries {
-            let entry = Entry::read_whole(body).map_err(|why| refused(format!("entry {next} of {dataset} {why}")))?;
+            let entry = Entry::read_whole(next, body);
+            let entry = entry.map_err(|why| refused(format!("entry {next} of {dataset} {why}")))?;
             file.entry(&Line { seq: next, entry }).map_err(unwritten)?;
             next += 1;
         }
@@ -154,7 +155,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
         lines.next_line().map_err(refused)?;
     }
     for seq in there + 1..=checked.entries {
-        let stored = lines.entry().map_err(refused)?.entry.stored();
+        let stored = lines.entry().map_err(refused)?.entry.stored(seq);
         bytes += stored.len();
         entries.push(stored);
         if entries.len() == MAX_PART_ENTRIES || bytes >= MAX_PART_BYTES || seq == checked.entries {

@@ -277,9 +277,9 @@ async fn a_broken_off_import_goes_on(to: Store) {
     target.kill_and_start(0).await;
     target.is_ready().await;
     let mut changed = entries.clone();
-    let mut first = Entry::read_whole(&changed[0]).unwrap();
+    let mut first = Entry::read_whole(1, &changed[0]).unwrap();
     first.created_at += 1;
-    changed[0] = first.stored().into();
+    changed[0] = first.stored(1).into();
     let other = eventually("an answer", SOON, async || {
         let refused = target.admin().import_dataset(part(0, &changed)).await.unwrap_err();
         (refused.code() == tonic::Code::InvalidArgument).then_some(refused)

@@ -24,6 +24,7 @@
 //! and `derived` of `convert/entry.rs`, `EventScope::of`, `stream/message.rs`, or files not in Rust.
 
 mod portable;
+mod stored;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ use super::{
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Derives from what happened, so that it is written once; that of a derived event, from its place (`event_id.rs`).
-    /// `evt_…` and public for the four event types.
+    /// `evt_…` and public for the four event types. Never empty.
     #[prost(string, tag = "1")]
     pub id: String,
     /// Time of the append (for fixtures: time of the post); never before the previous event's time.
@@ -115,6 +116,22 @@ pub enum Kind {
     /// Engagement or deletion of a thesis that was not observed yet.
     #[prost(message, tag = "13")]
     ThesisAwaited(ThesisChanged),
+}
+
+impl Kind {
+    /// The thesis that an entry of this kind writes, if it writes one.
+    #[must_use]
+    pub fn into_thesis(self) -> Option<Thesis> {
+        match self {
+            Self::ThesisCreated(ThesisCreated { thesis, .. })
+            | Self::ThesisEdited(ThesisEdited { thesis, .. })
+            | Self::ThesisDeleted(ThesisDeleted { thesis, .. })
+            | Self::Engagement(ThesisChanged { thesis })
+            | Self::ThesisAwaited(ThesisChanged { thesis }) => Some(thesis),
+            Self::TokenActivity(_) | Self::ThesisVelocity(_) | Self::TokenObserved(_) => None,
+            Self::ProfileUpdated(_) | Self::ProfileObserved(_) => None,
+        }
+    }
 }
 
 /// A thesis, with its author and token as they were.

@@ -3,8 +3,9 @@
 //!
 //! # Recipe: a field of a thesis
 //!
-//! The example is `likes`. Both stores keep a row as these bytes, so tables and migrations stay as they are. A field
-//! that an older core must not lose when it writes the row again takes two versions (`CONTRIBUTING.md`).
+//! The example is `likes`. Both stores keep a row as these bytes (the embedded one keeps a thesis in the log alone), so
+//! tables and migrations stay as they are. A field that an older core must not lose when it writes the row again takes
+//! two versions (`CONTRIBUTING.md`).
 //!
 //! 1. Here: the field of [`Thesis`] with the next tag; `#[serde(default)]`, for older exports, unless it is optional.
 //! 2. `domain/observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. One

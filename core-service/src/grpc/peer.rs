@@ -27,7 +27,7 @@ async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answ
     Ok(match command {
         Written::Thesis(new) => {
             let appended = core.datasets.create_here(dataset, *new).await?;
-            Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.encode_to_vec().into() })
+            Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.stored(appended.seq).into() })
         }
         Written::Observations(request) => Answer::Observations(ingest(core, request).await?),
     })

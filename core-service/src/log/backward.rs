@@ -135,7 +135,7 @@ impl LogCursor {
     /// Decodes the entry behind the next one, and returns the next one.
     fn advance(&mut self) -> StoreResult<Option<SequencedEntry>> {
         let mut behind = match self.buffered.next() {
-            Some((seq, body)) => Some(SequencedEntry { seq, entry: decode(body)? }),
+            Some((seq, body)) => Some(SequencedEntry { seq, entry: decode(seq, body)? }),
             None => None,
         };
         if behind.as_ref().is_some_and(|behind| behind.entry.created_at < self.slice.from) {

@@ -188,7 +188,7 @@ impl FanOut {
         let (mut last, mut has_deliveries) = (self.done, false);
         let (mut deliveries, mut outcome) = (Vec::new(), Ok(()));
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
-            match decode(body) {
+            match decode(seq, body) {
                 Ok(entry) => self.add_deliveries(seq, &entry, &mut deliveries),
                 // A newer core can deliver it.
                 Err(error @ StoreError::Unknown(_)) => {

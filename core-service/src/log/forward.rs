@@ -47,7 +47,7 @@ pub async fn read_forward(
         }
         bytes += body.len();
         position = seq;
-        let event = convert::entry::event(dataset, &decode(body)?);
+        let event = convert::entry::event(dataset, &decode(seq, body)?);
         let event = event.filter(|event| filter.matches(event));
         events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }

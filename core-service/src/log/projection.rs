@@ -14,13 +14,13 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use parking_lot::Mutex;
-use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
         entry::{Kind, SequencedEntry, ThesisChanged, ThesisEdited},
         event_id::EventIdCipher,
+        row::Thesis,
     },
     store::{Change, SharedBackend, StoreResult},
     tables::{
@@ -29,8 +29,8 @@ use crate::{
         log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, author_change, bucket_removal, creation_changes, deletion_changes, handle_release,
-            profile_changes, prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes,
-            totals_changes,
+            logged_thesis_change, profile_changes, prolific_changes, prolific_deletion_changes, symbol_release,
+            thesis_change, token_changes, totals_changes,
         },
     },
 };
@@ -79,6 +79,13 @@ impl Projector {
         is_new
     }
 
+    /// The change of a thesis' row. Where only this process writes, reading the log is cheap. So the row has no body
+    /// there, and the thesis is stored once, in its entry.
+    fn thesis_change(&self, thesis: &Thesis, version: i64) -> Change {
+        let change = if self.backend.is_exclusive() { logged_thesis_change } else { thesis_change };
+        change(&self.dataset, thesis, version)
+    }
+
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
@@ -92,6 +99,7 @@ impl Projector {
                 if created.introduces_token {
                     token_changes(dataset, &created.token, version, changes);
                 }
+                changes.push(self.thesis_change(&created.thesis, version));
                 creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
                 if created.totals.is_prolific() {
                     prolific_changes(dataset, &created.thesis, version, is_new_bucket, changes);
@@ -103,9 +111,10 @@ impl Projector {
                 Kind::ThesisEdited(ThesisEdited { thesis, .. })
                 | Kind::Engagement(ThesisChanged { thesis })
                 | Kind::ThesisAwaited(ThesisChanged { thesis }),
-            ) => changes.push(thesis_change(dataset, thesis, version)),
+            ) => changes.push(self.thesis_change(thesis, version)),
             Some(Kind::ThesisDeleted(deleted)) => {
                 self.forget_buckets(sequenced);
+                changes.push(self.thesis_change(&deleted.thesis, version));
                 deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
                 if deleted.totals.is_prolific() {
                     changes.extend(prolific_deletion_changes(dataset, &deleted.thesis, version));
@@ -167,7 +176,7 @@ impl Projector {
         mark: Option<&ImportMark>,
         after: impl AsyncFnOnce() -> StoreResult<()>,
     ) -> StoreResult<AppendOutcome> {
-        let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+        let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
             let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
             after().await?;

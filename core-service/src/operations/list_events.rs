@@ -26,7 +26,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
         let middle = low + (high - low) / 2;
         let body = core.shared.log.get(dataset, middle).await?;
         let older = match body {
-            Some(body) => decode(body)?.created_at <= at,
+            Some(body) => decode(middle, body)?.created_at <= at,
             None => false,
         };
         if older { low = middle + 1 } else { high = middle }

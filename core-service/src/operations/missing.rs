@@ -25,6 +25,7 @@ use crate::{
         run::{wait_until_complete, with_index},
     },
     service::Core,
+    tables::theses::RowReader,
 };
 
 /// Near names in one error.
@@ -63,7 +64,10 @@ pub(super) async fn missing_profile(core: &Core, call: &Call, reference: &Profil
     let Some(text) = handle else { return missing(code, id.or(upstream_id).unwrap_or_default()) };
     let handle = text.strip_prefix('@').unwrap_or(text);
     let found = find_near(core, call, handle, SearchIndex::near_profiles).await;
-    let rows = core.shared.theses.profiles(&keys(&found)).await.unwrap_or_default();
+    let rows = match reader_of(core, call, &found).await {
+        Some(reader) => reader.profiles(&keys(&found)).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
     let handles = rows.iter().flatten().map(|profile| profile.handle.clone());
     let near = nearest(handle, '@', handles.collect());
     if near.is_empty() { missing(code, text) } else { with_near(code, &format!("profile @{handle}"), &near) }
@@ -88,7 +92,10 @@ pub(super) async fn missing_token(core: &Core, call: &Call, reference: &TokenRef
     }
     let symbol = text.strip_prefix('$').unwrap_or(text);
     let found = find_near(core, call, symbol, SearchIndex::near_tokens).await;
-    let rows = core.shared.theses.tokens(&keys(&found)).await.unwrap_or_default();
+    let rows = match reader_of(core, call, &found).await {
+        Some(reader) => reader.tokens(&keys(&found)).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
     let tokens = rows.iter().flatten().filter(|token| reference.allows(&token.chain));
     let near = nearest(symbol, '$', tokens.map(|token| token.symbol.clone()).collect());
     if near.is_empty() { missing(code, text) } else { with_near(code, &format!("token ${symbol}"), &near) }
@@ -125,6 +132,14 @@ async fn find_near(
         with_index(&core.search, search).await
     };
     timeout_at(until, searching).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Creates a reader of found rows. None if nothing is found, or if the store fails: the error then has no suggestions.
+async fn reader_of<'a>(core: &'a Core, call: &Call, found: &[(Dataset, String)]) -> Option<RowReader<'a>> {
+    if found.is_empty() {
+        return None;
+    }
+    core.shared.theses.reader(&call.caller.view).await.ok()
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {

@@ -237,9 +237,13 @@ async fn newest_theses(
     // Rows come newest first, so the first match is the newest.
     while found.matching.is_none() {
         let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
-        after = rows.last().map(|last| (last.created_at, last.id.clone()));
+        let Some(last) = rows.last() else { break };
+        after = Some((last.created_at, last.id.clone()));
         let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
-        for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
+        // The reader begins after the index rows, so no thesis is older than the projection was then.
+        let reader = core.shared.theses.reader(&call.caller.view).await?;
+        let theses = reader.theses(&keys).await?.into_iter().flatten();
+        for thesis in theses.filter(|thesis| !thesis.is_awaited()) {
             if wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted)) {
                 found.matching.get_or_insert_with(|| Arc::clone(&thesis));
             }

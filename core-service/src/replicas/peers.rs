@@ -190,7 +190,7 @@ impl Peers {
         let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
         let appended = result.and_then(|result| match result {
             AppendResult::Thesis(v1::LogEntry { seq, body }) => {
-                let entry = Entry::decode(body).map_err(|error| Status::internal(error.to_string()))?;
+                let entry = Entry::from_stored(seq, body).map_err(|error| Status::internal(error.to_string()))?;
                 Ok(SequencedEntry { seq, entry })
             }
             AppendResult::Observations(_) => Err(broken()),

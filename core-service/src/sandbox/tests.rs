@@ -112,7 +112,7 @@ async fn a_start_leaves_a_sandbox_alone_that_is_being_imported() {
     let source = core(shared_memory(&clock), &clock, 1).await;
     let head = source.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
     let entries: Vec<_> = source.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
-    let entries: Vec<_> = entries.into_iter().map(|(_, body)| decode(body).unwrap()).collect();
+    let entries: Vec<_> = entries.into_iter().map(|(seq, body)| decode(seq, body).unwrap()).collect();
     let mark = ImportMark { entries: head, sha256: [1; 32] };
     let import = |upto: usize| Import { mark, after: 0, entries: entries[..upto].to_vec() };
 

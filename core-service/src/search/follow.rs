@@ -183,7 +183,7 @@ async fn index_entries(
         let Some((last, _)) = rows.last() else { break };
         after = *last;
         let dataset = dataset.clone();
-        let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? }));
+        let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? }));
         let entries = entries.collect::<Result<Vec<_>>>()?;
         with_index(&follower.index, move |index| index.apply(&dataset, &entries)).await?;
     }
@@ -196,7 +196,8 @@ async fn index_entries(
 /// Forgets the dataset if the index holds another log: the store may have been deleted or replaced.
 async fn check(follower: &Follower, dataset: &Dataset) -> Result<()> {
     let Some(mark) = follower.index.mark(dataset) else { return Ok(()) };
-    let found = follower.shared.log.get(&dataset.to_string(), mark.seq).await?.map(decode).transpose()?;
+    let found = follower.shared.log.get(&dataset.to_string(), mark.seq).await?;
+    let found = found.map(|body| decode(mark.seq, body)).transpose()?;
     if found.is_some_and(|entry| entry.id == mark.id) {
         return Ok(());
     }

@@ -66,7 +66,7 @@ tables! {
     TOKEN_ADDRESS "token_address" (text("dataset"), text("address"); text("chain")) asc Versioned;
     /// Token ids by upper-case symbol.
     TOKEN_SYMBOL "token_symbol" (text("dataset"), text("symbol"); text("chain"), text("address")) asc Versioned;
-    /// Theses.
+    /// Theses. A row without a body is a reference: the thesis is in the log entry whose number is the version.
     THESIS "thesis" (text("dataset"), text("id")) asc Versioned;
     /// Theses by scope and time.
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;

@@ -6,7 +6,6 @@
 use std::{collections::HashMap, ops::Bound};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use prost::Message as _;
 
 use crate::{
     domain::entry::{Entry, SequencedEntry},
@@ -26,12 +25,17 @@ const HEAD_ROW: i64 = -1;
 /// Sequence number of the row that describes an import, in the first bucket.
 const IMPORT_ROW: i64 = -2;
 const BATCH_ID_BYTES: usize = 16;
+/// First byte of an entry's row if the id of the append follows: in the first row of each append.
+const WITH_BATCH_ID: u8 = 1;
+/// First byte of an entry's row if the entry follows.
+const WITHOUT_BATCH_ID: u8 = 0;
 /// Maximum number of rows per wanted entry for which entries are read as one slice.
 const MAX_ROWS_PER_ENTRY: usize = 4;
 /// Maximum number of retries of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
 
-/// The id of one append. With it, the writer can find out whether the append happened.
+/// The id of one append, stored with the first of its entries. With it, the writer can find out whether the append
+/// happened.
 pub type BatchId = [u8; BATCH_ID_BYTES];
 
 /// Outcome of an append.
@@ -76,17 +80,20 @@ fn seq_of(row: &Row) -> u64 {
     row.clustering.first().and_then(|value| u64::try_from(value.int()).ok()).unwrap_or_default()
 }
 
-fn payload(mut row: Row) -> StoreResult<Bytes> {
-    if row.body.len() < BATCH_ID_BYTES {
-        return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(&row))));
-    }
-    row.body.advance(BATCH_ID_BYTES);
+/// The entry in its stored form, from its row.
+pub(crate) fn payload(mut row: Row) -> StoreResult<Bytes> {
+    let prefix = match row.body.first() {
+        Some(&WITHOUT_BATCH_ID) => 1,
+        Some(&WITH_BATCH_ID) if row.body.len() > BATCH_ID_BYTES => 1 + BATCH_ID_BYTES,
+        _ => return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(&row)))),
+    };
+    row.body.advance(prefix);
     Ok(row.body)
 }
 
-/// Reads an entry's stored form. One of a kind that only a newer version knows is an error.
-pub fn decode(body: Bytes) -> StoreResult<Entry> {
-    let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
+/// Reads an entry's stored form at its place. One of a kind that only a newer version knows is an error.
+pub fn decode(seq: u64, body: Bytes) -> StoreResult<Entry> {
+    let entry = Entry::from_stored(seq, body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
     if !entry.is_known() {
         return Err(StoreError::Unknown(format!("the kind of log entry {}", entry.id)));
     }
@@ -173,14 +180,14 @@ impl LogStore {
     /// Reads every entry after `after` up to `upto`, which the log is known to have reached.
     pub async fn entries(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<SequencedEntry>> {
         let rows = self.read_all(log, after, upto).await?;
-        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? })).collect()
     }
 
     /// Reads entries like [`Self::entries`], without those of a kind that only a newer version knows.
     pub async fn known_entries(&self, log: &str, after: u64, upto: u64) -> StoreResult<Vec<SequencedEntry>> {
         let mut entries = Vec::new();
         for (seq, body) in self.read_all(log, after, upto).await? {
-            match decode(body) {
+            match decode(seq, body) {
                 Ok(entry) => entries.push(SequencedEntry { seq, entry }),
                 Err(StoreError::Unknown(_)) => {}
                 Err(error) => return Err(error),
@@ -236,6 +243,20 @@ impl LogStore {
         found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
     }
 
+    /// Reads entries by log and sequence number, in the same order. A missing one is an error.
+    pub async fn entries_at(&self, places: &[(&str, u64)]) -> StoreResult<Vec<Entry>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<_> = places.iter().map(|(log, seq)| key![*log, int(bucket_of(*seq)), int(*seq)]).collect();
+        let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
+        let entries = places.iter().zip(rows).map(|((log, seq), row)| {
+            let row = row.ok_or_else(|| StoreError::Damaged(format!("log {log} has no entry {seq}")))?;
+            decode(*seq, payload(row)?)
+        });
+        entries.collect()
+    }
+
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
     /// retried. If the retry loses to the first try of the same append, the append is done. If it stays in doubt, that
     /// is an error.
@@ -275,7 +296,7 @@ impl LogStore {
                     // A serial read slows down running appends, and only doubt needs it.
                     let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
                     let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
-                    let own = row.is_some_and(|row| row.body.starts_with(&batch));
+                    let own = row.is_some_and(|row| row.body.starts_with(&first_prefix(batch)));
                     if !own {
                         return Ok(AppendOutcome::Lost);
                     }
@@ -310,6 +331,13 @@ impl LogStore {
     }
 }
 
+/// The bytes before the first entry of an append.
+fn first_prefix(batch: BatchId) -> [u8; 1 + BATCH_ID_BYTES] {
+    let mut prefix = [WITH_BATCH_ID; 1 + BATCH_ID_BYTES];
+    prefix[1..].copy_from_slice(&batch);
+    prefix
+}
+
 /// The writes of one append: the head from its expected value, and the entries. `opens` is true for a new bucket.
 fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<ConditionalWrite> {
     let head_row = ConditionalWrite {
@@ -318,9 +346,11 @@ fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<Cond
         version: int(head + entries.len() as u64),
         body: Some(Bytes::copy_from_slice(&batch)),
     };
-    let rows = entries.iter().zip(head + 1..).map(|(entry, seq)| {
-        let mut body = BytesMut::with_capacity(BATCH_ID_BYTES + entry.len());
-        body.extend_from_slice(&batch);
+    let (first, others) = (first_prefix(batch), [WITHOUT_BATCH_ID]);
+    let prefixes = std::iter::once(&first[..]).chain(std::iter::repeat(&others[..]));
+    let rows = entries.iter().zip(prefixes).zip(head + 1..).map(|((entry, prefix), seq)| {
+        let mut body = BytesMut::with_capacity(prefix.len() + entry.len());
+        body.extend_from_slice(prefix);
         body.extend_from_slice(entry);
         let (clustering, version) = (key![int(seq)], int(seq));
         ConditionalWrite { clustering, expect: Expect::Any, version, body: Some(body.freeze()) }

@@ -13,7 +13,10 @@ use std::sync::{
 use quick_cache::{Weighter, sync::Cache};
 
 use crate::{
-    domain::row::{Profile, Thesis, Token},
+    domain::{
+        entry::Kind,
+        row::{Profile, Thesis, Token},
+    },
     store::{Change, Table, schema},
 };
 
@@ -72,12 +75,21 @@ pub(super) struct RowCache {
 pub(super) trait CachedRow: prost::Message + Default + Clone + Sized + 'static {
     const TABLE: &'static Table;
     fn rows(cache: &RowCache) -> &Rows<Self>;
+
+    /// The row that a log entry of this kind writes, if such rows are also stored without their bodies.
+    fn written_by(_: Kind) -> Option<Self> {
+        None
+    }
 }
 
 impl CachedRow for Thesis {
     const TABLE: &'static Table = &schema::THESIS;
     fn rows(cache: &RowCache) -> &Rows<Self> {
         &cache.theses
+    }
+
+    fn written_by(kind: Kind) -> Option<Self> {
+        kind.into_thesis()
     }
 }
 

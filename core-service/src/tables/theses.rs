@@ -30,8 +30,9 @@ use crate::{
 
 pub use self::{
     changes::{
-        author_change, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
-        prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes, totals_changes,
+        author_change, bucket_removal, creation_changes, deletion_changes, handle_release, logged_thesis_change,
+        profile_changes, prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes,
+        totals_changes,
     },
     reader::RowReader,
 };
@@ -86,6 +87,8 @@ pub struct IndexSlice {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
+    /// Has the theses whose rows have no body.
+    log: LogStore,
     rows: Arc<RowCache>,
     /// Keeps the cached rows right where other processes write too.
     followed: Option<Arc<FollowedLogs>>,
@@ -106,11 +109,13 @@ fn count(row: &Row) -> i64 {
 impl ThesisStore {
     pub fn new(backend: SharedBackend) -> Self {
         let (is_exclusive, rows) = (backend.is_exclusive(), Arc::<RowCache>::default());
-        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), LogStore::new(Arc::clone(&backend))));
+        let log = LogStore::new(Arc::clone(&backend));
+        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), log.clone()));
         Self {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
+            log,
             rows,
             backend,
         }

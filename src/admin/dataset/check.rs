@@ -65,7 +65,7 @@ fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     if line.seq != next {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
     }
-    Entry::read_whole(&line.entry.stored()).map_err(|why| format!("the entry {why}"))?;
+    Entry::read_whole(next, &line.entry.stored(next)).map_err(|why| format!("the entry {why}"))?;
     line.entry.must_suit(dataset, line.seq).map_err(|why| format!("the entry {why}"))
 }
 

@@ -26,7 +26,9 @@ use crate::{
     tables::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
-        queue::{MarkSelection, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of, minute_of, parts, shard_of, start_of},
+        queue::{
+            MarkSelection, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of, minute_of, parts, shard_of, start_of,
+        },
     },
 };
 

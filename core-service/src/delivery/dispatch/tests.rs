@@ -19,7 +19,6 @@ use crate::{
         delivery::{Attempt, EventRef, Status, delivery_id},
         row::{NewThesis, Profile, Thesis, Token},
     },
-    key,
     keys::key_ring::SealPurpose,
     service::Core,
     store::{Change, SharedBackend, schema},

@@ -42,7 +42,7 @@ impl Dispatcher {
         let unreadable = |why: String| Ok(Err(Unsendable::Event(why)));
         let seq = delivery.seq;
         let entry = match self.shared.log.read(&delivery.dataset, seq.saturating_sub(1), seq, 1).await {
-            Ok(mut read) => read.pop().map(|(_, body)| decode(body)).transpose(),
+            Ok(mut read) => read.pop().map(|(seq, body)| decode(seq, body)).transpose(),
             Err(error) => Err(error),
         };
         let entry = match entry {

@@ -1,6 +1,5 @@
 //! Conditions for copying an entry from one log to another.
 
-use prost::Message as _;
 use thesis_proto::reference::address_form;
 
 use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited};
@@ -14,21 +13,6 @@ use crate::domain::{
 const TEST_ADDRESS: &str = "test";
 
 impl Entry {
-    /// The bytes that the store holds.
-    #[must_use]
-    pub fn stored(&self) -> Vec<u8> {
-        self.encode_to_vec()
-    }
-
-    /// Decodes a stored entry completely: unknown content is an error.
-    pub fn read_whole(stored: &[u8]) -> Result<Self, String> {
-        let entry = Self::decode(stored).map_err(|error| format!("is damaged: {error}"))?;
-        if !entry.is_known() || entry.encode_to_vec() != stored {
-            return Err("has something that this version does not know; use the version that wrote it".to_owned());
-        }
-        Ok(entry)
-    }
-
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
     /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
     /// that it gets, and that a change names an earlier one: the writer and readers find the creation by that.

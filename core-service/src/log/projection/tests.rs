@@ -140,7 +140,7 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) 
 }
 
 async fn append(backend: &SharedBackend, entries: &[SequencedEntry]) {
-    let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+    let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
     let appended = LogStore::new(backend.clone()).append(NAME, 0, [0; 16], &bodies).await.unwrap();
     assert_eq!(appended, AppendOutcome::Done);
 }

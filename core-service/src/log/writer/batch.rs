@@ -15,8 +15,8 @@ const MAX_CLUSTER_BYTES: usize = 90 * 1024;
 /// The same on the embedded store, where an append is one transaction: its sync to the disk takes as long for a few
 /// bytes.
 const MAX_EMBEDDED_BYTES: usize = 16 * MAX_CLUSTER_BYTES;
-/// Approximate size of a log row without its entry, but with its salt: the key, the version and the id of the append.
-const ROW_BYTES: usize = 118;
+/// Approximate size of a log row without its entry, but with its salt: the key and the version.
+const ROW_BYTES: usize = 103;
 
 /// The space that one append still has.
 pub(super) struct Space {

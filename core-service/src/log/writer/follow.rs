@@ -19,7 +19,7 @@ impl Writer {
         let projected = log.checkpoint(&self.name, ROWS).await?;
         if self.head == 0 {
             // The head is set last: a writer with a head never loads the pending derivations below it again.
-            let newest = log.get(&self.name, projected).await?.map(decode).transpose()?;
+            let newest = log.get(&self.name, projected).await?.map(|body| decode(projected, body)).transpose()?;
             self.pending.load(projected).await?;
             self.last_created_at = newest.map_or(0, |entry| entry.created_at);
             self.head = projected;
@@ -52,7 +52,7 @@ impl Writer {
 
     pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<SequencedEntry>> {
         let rows = self.shared.log.read(&self.name, after, head, CATCH_UP_PAGE).await?;
-        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? })).collect()
     }
 
     /// Applies the log's entries up to `head`, and writes the rows beyond `projected`. `entries` holds the first of
@@ -113,6 +113,6 @@ impl Writer {
     pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<SequencedEntry> {
         let body = self.shared.log.get(&self.name, seq).await?;
         let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
-        Ok(SequencedEntry { seq, entry: decode(body)? })
+        Ok(SequencedEntry { seq, entry: decode(seq, body)? })
     }
 }

@@ -8,8 +8,6 @@
 
 use std::slice;
 
-use prost::Message as _;
-
 use super::{CommandOutcome, Writer, command::Import};
 use crate::{
     domain::entry::Entry,
@@ -93,7 +91,7 @@ impl Writer {
         if rows.len() < wanted.len() {
             return Err(StoreError::Unavailable(format!("log {} could not be read up to its head", self.name)));
         }
-        Ok(rows.iter().zip(wanted).all(|((_, body), entry)| *body == entry.encode_to_vec()))
+        Ok(rows.iter().zip(wanted).all(|((seq, body), entry)| *body == entry.stored(*seq)))
     }
 }
 

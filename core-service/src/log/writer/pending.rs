@@ -128,7 +128,7 @@ impl PendingDerivations {
 
     async fn read(&self, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<SequencedEntry>> {
         let rows = self.shared.log.read(&self.name, after, upto, limit).await?;
-        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? })).collect()
     }
 
     /// Schedules a store of the checkpoint if it moves with this head.

@@ -39,7 +39,7 @@ async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
     let head = core.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
     let rows = core.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
     assert_eq!(rows.len() as u64, head, "the log has a gap");
-    rows.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() }).collect()
+    rows.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(seq, body).unwrap() }).collect()
 }
 
 fn entry(core: &Core, id: String, kind: Kind) -> Entry {

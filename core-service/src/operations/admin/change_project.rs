@@ -58,7 +58,8 @@ pub async fn approve_project(
     let projected = core.datasets.refresh(&Dataset::Live).await?;
     let head = core.shared.log.head(&live, projected, Consistency::Serial).await?;
     // No event in the log is younger.
-    let newest = core.shared.log.get(&live, head).await?.map(decode).transpose()?.map_or(0, |entry| entry.created_at);
+    let newest = core.shared.log.get(&live, head).await?.map(|body| decode(head, body)).transpose()?;
+    let newest = newest.map_or(0, |entry| entry.created_at);
     let approve = |project: &mut Project| {
         rights::demand_in_use(project)?;
         if !project.live_approved && project.live_cancelled_until > 0 {

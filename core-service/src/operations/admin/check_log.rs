@@ -56,7 +56,7 @@ pub async fn check_log(core: &Core, _: &Actor, message: &v1::CheckLogRequest) ->
 async fn duplicates(core: &Core, dataset: &str, entries: Vec<(u64, Bytes)>) -> StoreResult<u64> {
     let mut events = Vec::with_capacity(entries.len());
     for (seq, body) in entries {
-        let entry = decode(body)?;
+        let entry = decode(seq, body)?;
         if event_type(&entry).is_some() {
             events.push((seq, entry.id));
         }

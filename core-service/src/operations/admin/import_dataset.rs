@@ -21,7 +21,7 @@ pub async fn import_dataset(
     let sha256 = request.sha256.as_ref().try_into().map_err(|_| invalid("sha256", "must have 32 bytes"))?;
     let mut entries = Vec::with_capacity(request.entries.len());
     for (seq, body) in (request.after.saturating_add(1)..).zip(&request.entries) {
-        let entry = Entry::read_whole(body).and_then(|entry| {
+        let entry = Entry::read_whole(seq, body).and_then(|entry| {
             entry.must_suit(&dataset, seq)?;
             Ok(entry)
         });

@@ -74,7 +74,7 @@ impl MissedEvents<'_> {
             };
             if let Some(oldest) = oldest
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
-                && decode(body)?.created_at < self.floor.bound_for(dataset)
+                && decode(oldest, body)?.created_at < self.floor.bound_for(dataset)
             {
                 return Ok(false);
             }
@@ -172,8 +172,10 @@ impl MissedEvents<'_> {
     async fn first_unseen(&self) -> Result<i64> {
         let mut oldest = self.call.now_ms;
         for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
-            let body = self.core.shared.log.get(&dataset.to_string(), *after + 1).await?;
-            oldest = oldest.min(body.map(decode).transpose()?.map_or(i64::MAX, |entry| entry.created_at));
+            let next = *after + 1;
+            let body = self.core.shared.log.get(&dataset.to_string(), next).await?;
+            let entry = body.map(|body| decode(next, body)).transpose()?;
+            oldest = oldest.min(entry.map_or(i64::MAX, |entry| entry.created_at));
         }
         Ok(oldest)
     }

@@ -218,10 +218,10 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
     // The index takes in one whole log, and a part of the sandbox.
     let read = second.shared.log.read("live", 0, u64::MAX, 100).await.unwrap();
-    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() });
+    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(seq, body).unwrap() });
     second.search.apply(&Dataset::Live, &entries.collect::<Vec<_>>()).unwrap();
     let read = second.shared.log.read("sandbox", 0, 5, 100).await.unwrap();
-    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(body).unwrap() });
+    let entries = read.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(seq, body).unwrap() });
     second.search.apply(&Dataset::Sandbox, &entries.collect::<Vec<_>>()).unwrap();
     second.search.commit().unwrap();
     assert_eq!(result(&second, &live, query("moon")).await.unwrap().theses.len(), 2);

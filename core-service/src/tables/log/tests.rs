@@ -85,6 +85,7 @@ async fn an_append_repeated_after_doubt_has_been_done_once() {
     assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), AppendOutcome::Done);
     assert_eq!(log.append("live", 0, batch(1), &entries).await.unwrap(), AppendOutcome::Done, "its own batch");
     assert_eq!(log.append("live", 0, batch(2), &entries).await.unwrap(), AppendOutcome::Lost, "another's batch");
+    assert_eq!(log.append("live", 1, batch(1), &entries).await.unwrap(), AppendOutcome::Lost, "no append began there");
     assert_eq!(log.head("live", 0, Consistency::Serial).await.unwrap(), 3);
 }
 

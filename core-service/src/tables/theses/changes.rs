@@ -67,6 +67,11 @@ pub fn thesis_change(dataset: &str, thesis: &Thesis, version: i64) -> Change {
     put(&schema::THESIS, key![dataset, &thesis.id], version, thesis.encode_to_vec().into())
 }
 
+/// The change that stores a thesis without its body: `version` is the number of a log entry that has it.
+pub fn logged_thesis_change(dataset: &str, thesis: &Thesis, version: i64) -> Change {
+    put(&schema::THESIS, key![dataset, &thesis.id], version, Bytes::new())
+}
+
 fn index_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -88,7 +93,7 @@ fn index_deletion(dataset: &str, thesis: &Thesis, scope: &IndexScope, version: i
     delete(&schema::THESIS_INDEX, key, version)
 }
 
-/// Changes that store a thesis and the index rows that every thesis has. `is_new_bucket` returns whether a bucket is not
+/// Changes that list a thesis: the index rows that every thesis has. `is_new_bucket` returns whether a bucket is not
 /// yet known as listed.
 pub fn creation_changes(
     dataset: &str,
@@ -97,7 +102,6 @@ pub fn creation_changes(
     mut is_new_bucket: impl FnMut(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
-    changes.push(thesis_change(dataset, thesis, version));
     for scope in IndexScope::of(thesis) {
         index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
     }
@@ -121,7 +125,7 @@ pub fn prolific_deletion_changes(dataset: &str, thesis: &Thesis, version: i64) -
     IndexScope::of_prolific(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version))
 }
 
-/// Changes that move a deleted thesis from the lists of every author into those of deleted ones. Its body stays.
+/// Changes that move a deleted thesis from the lists of every author into those of deleted ones. Its row stays.
 pub fn deletion_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -129,7 +133,6 @@ pub fn deletion_changes(
     mut is_new_bucket: impl FnMut(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
-    changes.push(thesis_change(dataset, thesis, version));
     changes.extend(IndexScope::of(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version)));
     for scope in IndexScope::of_deleted(thesis) {
         index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);

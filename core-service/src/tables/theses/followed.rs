@@ -262,7 +262,7 @@ impl FollowedLog {
         }
         let mut changes = Vec::with_capacity(wanted);
         for (seq, body) in entries {
-            let Ok(entry) = decode(body) else { return Ok(None) };
+            let Ok(entry) = decode(seq, body) else { return Ok(None) };
             row_changes(&self.dataset, seq, &entry, &mut changes);
         }
         Ok(Some(changes))

@@ -1,4 +1,7 @@
 //! Reads of profiles, tokens and theses by their ids.
+//!
+//! A thesis row without a body is a reference: its version is the number of the log entry that has the thesis. The
+//! embedded store has only such rows. A list reads the rows of its theses together, and then the entries together.
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use crate::{
         row::{Profile, Thesis, Token},
     },
     key,
-    store::StoreResult,
+    store::{Row, StoreError, StoreResult},
     tables::row_cache::CachedRow,
 };
 
@@ -87,12 +90,14 @@ impl RowReader<'_> {
         }
         let steps = self.store.rows.write_steps();
         let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
-        for (index, stored) in missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?) {
-            let Some(stored) = stored else { continue };
-            let (dataset, id) = &keys[index];
-            let row = Arc::new(decode::<M>(&stored)?);
+        let stored = missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
+        let stored = stored.filter_map(|(index, row)| Some((index, (keys[index].0.as_str(), row?))));
+        let (places, stored): (Vec<usize>, Vec<(&str, Row)>) = stored.unzip();
+        let rows = self.decode_rows::<M>(&stored).await?;
+        for ((index, (dataset, stored)), row) in places.into_iter().zip(stored).zip(rows) {
+            let (id, row) = (keys[index].1, Arc::new(row));
             match &self.store.followed {
-                None => self.store.rows.put_read(steps, &dataset.as_str().into(), id, stored.version, &row),
+                None => self.store.rows.put_read(steps, &dataset.into(), id, stored.version, &row),
                 Some(followed) => {
                     if let Some(position) = self.position_of(dataset) {
                         followed.put_read(position, id, stored.version, &row);
@@ -102,6 +107,21 @@ impl RowReader<'_> {
             found[index] = Some(row);
         }
         Ok(found)
+    }
+
+    /// Decodes rows, each with its dataset.
+    async fn decode_rows<M: CachedRow>(&self, rows: &[(&str, Row)]) -> StoreResult<Vec<M>> {
+        let logged = rows.iter().filter(|(_, row)| row.body.is_empty());
+        let places: Vec<(&str, u64)> = logged.map(|(dataset, row)| (*dataset, row.version.unsigned_abs())).collect();
+        let mut entries = self.store.log.entries_at(&places).await?.into_iter();
+        let rows = rows.iter().map(|(dataset, row)| {
+            if !row.body.is_empty() {
+                return decode(row);
+            }
+            let found = entries.next().and_then(|entry| entry.kind).and_then(M::written_by);
+            found.ok_or_else(|| StoreError::Damaged(format!("entry {} of log {dataset} has no such row", row.version)))
+        });
+        rows.collect()
     }
 
     async fn find_first<M: CachedRow>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
@@ -138,3 +158,6 @@ impl RowReader<'_> {
         self.read_many(keys).await
     }
 }
+
+#[cfg(test)]
+mod tests;

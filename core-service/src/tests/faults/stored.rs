@@ -22,7 +22,7 @@ use crate::{
         control,
         delivery_rows::{self, QUEUED},
         generation::event_id_key,
-        log::{LogStore, decode},
+        log::{LogStore, decode, payload},
         theses::ThesisStore,
     },
     tests::{faulty::MemoryStore, harness::ids},
@@ -39,7 +39,7 @@ pub(super) fn logs(store: &MemoryStore) -> Logs {
         if key[2].int() < 0 {
             heads.insert(name, row.version.unsigned_abs());
         } else {
-            logs.entry(name).or_default().push((key[2].int().unsigned_abs(), row.body.slice(16..)));
+            logs.entry(name).or_default().push((key[2].int().unsigned_abs(), payload(row).unwrap()));
         }
     }
     assert_eq!(logs.keys().collect::<Vec<_>>(), heads.keys().collect::<Vec<_>>());
@@ -51,7 +51,7 @@ pub(super) fn logs(store: &MemoryStore) -> Logs {
 }
 
 pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
-    bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
+    bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(*seq, body.clone()).unwrap() }).collect()
 }
 
 /// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.

@@ -6,6 +6,7 @@ use crate::domain::{
         DatasetTotals, NamedProfile, NamedToken, ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated,
         ThesisDeleted, ThesisEdited, ThesisVelocity, TokenActivity, TokenObserved, Totals,
     },
+    event_id::thesis_event_id,
     row::{Age, Wallet},
 };
 
@@ -123,12 +124,21 @@ fn names() -> impl Strategy<Value = (NamedProfile, NamedToken)> {
     })
 }
 
+fn created() -> BoxedStrategy<ThesisCreated> {
+    (thesis(), profile(), token(), any::<[bool; 2]>(), totals())
+        .prop_map(|(thesis, profile, token, [introduces_profile, introduces_token], totals)| ThesisCreated {
+            thesis,
+            profile,
+            token,
+            introduces_profile,
+            introduces_token,
+            totals,
+        })
+        .boxed()
+}
+
 fn kind() -> BoxedStrategy<Kind> {
     let changed = || thesis().prop_map(|thesis| ThesisChanged { thesis });
-    let created = (thesis(), profile(), token(), any::<[bool; 2]>(), totals());
-    let created = created.prop_map(|(thesis, profile, token, [introduces_profile, introduces_token], totals)| {
-        ThesisCreated { thesis, profile, token, introduces_profile, introduces_token, totals }
-    });
     let activity = (token(), [int(), int(), int()], of(any::<String>()), of(int()));
     let activity = activity.prop_map(|(token, counts, latest_thesis_id, last_activity_at)| {
         let [thesis_count_1h, thesis_count_24h, unique_authors_24h] = counts;
@@ -154,7 +164,7 @@ fn kind() -> BoxedStrategy<Kind> {
     let on = (token(), of(any::<String>()));
     let on = on.prop_map(|(token, previous_symbol)| TokenObserved { token, previous_symbol });
     prop_oneof![
-        created.prop_map(Kind::ThesisCreated).boxed(),
+        created().prop_map(Kind::ThesisCreated).boxed(),
         activity.prop_map(Kind::TokenActivity).boxed(),
         velocity.prop_map(Kind::ThesisVelocity).boxed(),
         updated.prop_map(Kind::ProfileUpdated).boxed(),
@@ -170,7 +180,7 @@ fn kind() -> BoxedStrategy<Kind> {
 
 fn entry() -> impl Strategy<Value = Entry> {
     let bytes = || vec(any::<u8>(), 0..3);
-    let parts = (any::<String>(), int(), any::<bool>(), kind(), bytes(), bytes());
+    let parts = (".+", int(), any::<bool>(), kind(), bytes(), bytes());
     let known = parts.prop_map(|(id, created_at, test, kind, trace, salt)| {
         let kind = Some(kind);
         Entry { id, created_at, test, kind, trace, salt }
@@ -178,7 +188,35 @@ fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![20 => known, 1 => (any::<u64>(), int()).prop_map(|(seq, at)| Entry::filler(seq, at))]
 }
 
+/// The creation of a thesis at its place, as the writer drafts it; its times may be the usual ones.
+fn drafted() -> BoxedStrategy<(u64, Entry)> {
+    (any::<u64>(), entry(), created(), any::<[bool; 2]>())
+        .prop_map(|(seq, entry, mut created, [at_once, unchanged])| {
+            let thesis = &mut created.thesis;
+            thesis.sequence = Some(seq);
+            if at_once {
+                thesis.recorded_at = entry.created_at;
+            }
+            if unchanged {
+                thesis.updated_at = thesis.created_at;
+            }
+            let id = thesis_event_id(&thesis.id);
+            (seq, Entry { id, kind: Some(Kind::ThesisCreated(created)), ..entry })
+        })
+        .boxed()
+}
+
 proptest! {
+    #[test]
+    fn the_log_gives_each_entry_back(entry in entry(), drafted in drafted(), other in any::<u64>()) {
+        let (seq, creation) = drafted;
+        for (seq, entry) in [(seq, entry), (seq, creation.clone()), (other, creation)] {
+            let stored = entry.stored(seq);
+            prop_assert_eq!(Entry::from_stored(seq, &*stored), Ok(entry.clone()));
+            prop_assert_eq!(Entry::read_whole(seq, &stored), Ok(entry));
+        }
+    }
+
     #[test]
     fn nothing_gets_lost_on_the_way_through_json(entry in entry()) {
         let text = serde_json::to_string(&entry).unwrap();
@@ -186,21 +224,40 @@ proptest! {
         let read: Entry = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(&read, &entry);
         prop_assert_eq!(serde_json::to_string(&read).unwrap(), text);
-        prop_assert_eq!(Entry::read_whole(&read.stored()), Ok(entry));
     }
+}
+
+#[test]
+fn what_follows_from_the_rest_of_a_creation_takes_no_bytes() {
+    let thesis = Thesis {
+        id: "th_1".to_owned(),
+        created_at: 1_700_000_000_000,
+        updated_at: 1_700_000_000_000,
+        sequence: Some(7),
+        recorded_at: 1_700_000_000_005,
+        ..Thesis::default()
+    };
+    let kind = |thesis| Some(Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }));
+    let created_at = thesis.recorded_at;
+    let entry = Entry { id: "evt_1".to_owned(), created_at, kind: kind(thesis.clone()), ..Entry::default() };
+    let rest = Thesis { updated_at: 0, sequence: None, recorded_at: 0, ..thesis };
+    let short = Entry { id: String::new(), kind: kind(rest), ..entry.clone() };
+    assert_eq!(entry.stored(7), prost::Message::encode_to_vec(&short));
+    // Its id leads to another place.
+    assert_eq!(entry.stored(8), prost::Message::encode_to_vec(&entry));
 }
 
 #[test]
 fn what_this_version_does_not_know_is_refused() {
     let filler = Entry::filler(7, 5);
-    assert_eq!(Entry::read_whole(&filler.stored()), Ok(filler.clone()));
+    assert_eq!(Entry::read_whole(7, &filler.stored(7)), Ok(filler.clone()));
     // A field and a kind of a later version.
-    let with_field = [filler.stored(), vec![0x98, 0x06, 0x01]].concat();
-    let with_kind = Entry { id: "ent_1".to_owned(), ..filler }.stored();
+    let with_field = [filler.stored(7), vec![0x98, 0x06, 0x01]].concat();
+    let with_kind = Entry { id: "ent_1".to_owned(), ..filler }.stored(7);
     for stored in [with_field, with_kind] {
-        assert!(Entry::read_whole(&stored).unwrap_err().contains("does not know"));
+        assert!(Entry::read_whole(7, &stored).unwrap_err().contains("does not know"));
     }
-    assert!(Entry::read_whole(&[0xff]).unwrap_err().contains("damaged"));
+    assert!(Entry::read_whole(7, &[0xff]).unwrap_err().contains("damaged"));
 }
 
 #[test]

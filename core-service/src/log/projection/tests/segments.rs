@@ -62,8 +62,9 @@ fn start(backend: &SharedBackend) -> Projector {
 fn store_with_log(exclusive: bool, entries: &[SequencedEntry]) -> Arc<MemoryStore> {
     let rows = entries.iter().map(|SequencedEntry { seq, entry }| {
         let (bucket, seq) = (i64::try_from((*seq - 1) / 10_000).unwrap(), i64::try_from(*seq).unwrap());
-        let mut body = vec![0_u8; 16];
-        body.extend(entry.encode_to_vec());
+        // No id of an append.
+        let mut body = vec![0_u8];
+        body.extend(entry.stored(seq.unsigned_abs()));
         (key![NAME, bucket, seq], Row { clustering: Vec::new(), body: body.into(), version: seq })
     });
     let store = MemoryStore::new(exclusive);

@@ -19,12 +19,12 @@ fn like(number: usize) -> Observation {
     Observation { observed_at: 2, revision: Some(2), seen: ObservedThing::Engagement(seen) }
 }
 
-/// Entries and bytes of each append, in order. The rows of an append begin with its id.
+/// Entries and bytes of each append, in order. Only the first row of an append has its id.
 async fn appends(core: &Core, dataset: &Dataset) -> Vec<(usize, usize)> {
     let mut scan = Scan::all(&schema::EVENT_LOG, key![dataset.to_string(), 0], 10_000);
     scan.from = Bound::Included(key![1]);
     let rows = core.shared.backend.scan(&scan).await.unwrap();
-    let appends = rows.chunk_by(|one, next| one.body[..16] == next.body[..16]);
+    let appends = rows.chunk_by(|_, next| next.body[0] == 0);
     appends.map(|append| (append.len(), append.iter().map(|row| row.body.len()).sum())).collect()
 }
 

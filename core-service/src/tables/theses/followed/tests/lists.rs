@@ -1,6 +1,11 @@
-//! Lists at one core while another one writes.
+//! Lists and verifications at one core while another one writes.
 
-use thesis_proto::v1;
+use std::sync::Arc;
+
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, VerificationReason as Reason},
+};
 
 use crate::{
     access::gate::{Call, RequestMeta},
@@ -10,7 +15,7 @@ use crate::{
         operation::Operation,
         window::HOUR_MS,
     },
-    operations::list_theses::list_theses,
+    operations::{list_theses::list_theses, verify_thesis::verify_thesis},
     service::Core,
     store::schema,
     tests::harness::{LIVE_KEY, ManualClock, NOON, SharedMemory, core},
@@ -51,18 +56,29 @@ async fn list(core: &Core, call: &Call) -> Vec<v1::Thesis> {
     list_theses(core, call, request).await.unwrap().data
 }
 
-#[tokio::test]
-async fn a_warm_list_is_three_requests_and_shows_what_another_core_wrote() {
+/// A core that has written 30 theses, and another one with its connection to the store.
+async fn writer_and_reader() -> (Arc<Core>, Arc<Core>, Arc<SharedMemory>) {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);
     let beside = store.beside();
     let writer = core(store, &clock, 1).await;
     let reader = core(beside.clone(), &clock, 2).await;
-    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
-    let Ok(call) = reader.gate.admit(meta, Operation::ListTheses) else { panic!("a key that works") };
     for number in 0..30 {
         observe(&writer, NOON, thesis(number, &format!("number {number}"))).await;
     }
+    (writer, reader, beside)
+}
+
+fn admitted(core: &Core, operation: Operation) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
+    let Ok(call) = core.gate.admit(meta, operation) else { panic!("a key that works") };
+    call
+}
+
+#[tokio::test]
+async fn a_warm_list_is_three_requests_and_shows_what_another_core_wrote() {
+    let (writer, reader, beside) = writer_and_reader().await;
+    let call = admitted(&reader, Operation::ListTheses);
     let requests = || {
         let indexes = [&schema::INDEX_BUCKET, &schema::THESIS_INDEX, &schema::LOG_CHECKPOINT];
         let bodies = [&schema::THESIS, &schema::PROFILE, &schema::TOKEN];
@@ -92,4 +108,31 @@ async fn a_warm_list_is_three_requests_and_shows_what_another_core_wrote() {
     assert_eq!(texts, ["new", "edited", "number 27"]);
     assert!(shown.iter().all(|thesis| thesis.profile.as_ref().unwrap().handle == "@renamed"));
     assert_eq!(requests()[1], before[1], "the log brings the rows that changed");
+}
+
+#[tokio::test]
+async fn a_verification_reads_cached_theses_and_sees_what_another_core_wrote() {
+    let (writer, reader, beside) = writer_and_reader().await;
+    let call = admitted(&reader, Operation::VerifyThesis);
+    let verify = async |contains: &str| {
+        let request = v1::VerifyThesisRequest {
+            handle: Some("writer".to_owned()),
+            token: Some("moon".to_owned()),
+            created_after: Some(from_millis(NOON - 2 * HOUR_MS)),
+            // Old enough to answer without the upstream.
+            created_before: Some(from_millis(NOON - HOUR_MS / 2)),
+            contains: Some(contains.to_owned()),
+            ..v1::VerifyThesisRequest::default()
+        };
+        verify_thesis(&reader, &call, request).await.unwrap().verification.unwrap().reason()
+    };
+    assert_eq!(verify("number 29").await, Reason::Verified);
+    let before = beside.calls(&schema::THESIS);
+    assert_eq!(verify("number 3").await, Reason::Verified);
+    observe(&writer, NOON + 1, thesis(29, "edited")).await;
+    assert_eq!(verify("number 29").await, Reason::TextNotFound);
+    assert_eq!(verify("edited").await, Reason::Verified);
+    observe(&writer, NOON + 2, thesis(30, "new")).await;
+    assert_eq!(verify("new").await, Reason::Verified);
+    assert_eq!(beside.calls(&schema::THESIS), before, "the log brings the rows that changed");
 }

@@ -1,0 +1,103 @@
+//! Theses are stored once where this process alone writes: their rows refer to the log.
+
+use super::*;
+use crate::{
+    domain::{
+        entry::{Entry, Kind, SequencedEntry, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisEdited},
+        event_id::thesis_event_id,
+    },
+    log::projection::Projector,
+    store::{Consistency, SharedBackend, schema},
+    tables::theses::logged_thesis_change,
+    tests::{
+        faulty::Process,
+        harness::{ManualClock, event_id_cipher, memory, shared_memory},
+    },
+};
+
+const DATASETS: [&str; 2] = ["sandbox", "live"];
+
+/// A thesis as an entry has it. Its text names the entry.
+fn thesis(id: &str, sequence: Option<u64>, text: &str) -> Thesis {
+    Thesis { id: id.to_owned(), profile_id: "fp_1".to_owned(), text: text.to_owned(), sequence, ..Thesis::default() }
+}
+
+/// A log that writes each thesis in another kind of entry last.
+fn log(dataset: &str) -> Vec<SequencedEntry> {
+    let text = |seq: u64| format!("{seq} of {dataset}");
+    let created = |seq| {
+        let thesis = thesis(&format!("th_{seq}"), Some(seq), &text(seq));
+        (thesis_event_id(&thesis.id), Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }))
+    };
+    let changed = |seq: u64, of: u64| (format!("ent_{seq}"), thesis(&format!("th_{of}"), Some(of), &text(seq)));
+    let (edited, liked, deleted) = (changed(5, 2), changed(6, 3), changed(7, 4));
+    let awaited = ThesisChanged { thesis: Thesis { profile_id: String::new(), ..thesis("th_8", None, &text(8)) } };
+    let kinds = [
+        created(1),
+        created(2),
+        created(3),
+        created(4),
+        (edited.0, Kind::ThesisEdited(ThesisEdited { thesis: edited.1, ..ThesisEdited::default() })),
+        (liked.0, Kind::Engagement(ThesisChanged { thesis: liked.1 })),
+        (deleted.0, Kind::ThesisDeleted(ThesisDeleted { thesis: deleted.1, ..ThesisDeleted::default() })),
+        ("ent_8".to_owned(), Kind::ThesisAwaited(awaited)),
+    ];
+    let entries = (1..).zip(kinds).map(|(seq, (id, kind))| {
+        let entry = Entry { id, kind: Some(kind), ..Entry::default() };
+        SequencedEntry { seq, entry }
+    });
+    entries.collect()
+}
+
+async fn write(backend: &SharedBackend) {
+    for dataset in DATASETS {
+        let theses = ThesisStore::new(Arc::clone(backend));
+        let projector = Projector::new(Arc::clone(backend), theses, dataset.to_owned(), event_id_cipher());
+        let entries = log(dataset);
+        let (first, rest) = entries.split_at(6);
+        projector.append(0, [1; 16], first, None, async || Ok(())).await.unwrap();
+        projector.append(6, [2; 16], rest, None, async || Ok(())).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_list_reads_its_rows_and_then_their_entries() {
+    let clock = ManualClock::new();
+    for backend in [memory(&clock), shared_memory(&clock)] {
+        write(&backend).await;
+        let ids: Vec<String> = [8, 4, 3, 2, 1, 9].map(|number| format!("th_{number}")).to_vec();
+        let keys: Vec<(String, &str)> =
+            DATASETS.iter().flat_map(|of| ids.iter().map(move |id| ((*of).to_owned(), id.as_str()))).collect();
+        let process = Process::new(Arc::clone(&backend));
+        process.count(true);
+        let found = ThesisStore::new(process.clone()).theses(&keys).await.unwrap();
+        let texts = found.iter().map(|thesis| thesis.as_ref().map(|thesis| thesis.text.clone()));
+        let expected = DATASETS.iter().flat_map(|dataset| {
+            let seqs = [Some(8), Some(7), Some(6), Some(5), Some(1), None];
+            seqs.map(|seq| seq.map(|seq: u64| format!("{seq} of {dataset}")))
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        let sequences: Vec<_> = found[..5].iter().flatten().map(|thesis| thesis.sequence).collect();
+        assert_eq!(sequences, [None, Some(4), Some(3), Some(2), Some(1)]);
+        assert_eq!(process.calls().len(), if backend.is_exclusive() { 2 } else { 1 });
+        for (dataset, id) in &keys {
+            let row = backend.get(&schema::THESIS, &key![dataset, *id], Consistency::Quorum).await.unwrap();
+            assert!(row.is_none_or(|row| row.body.is_empty() == backend.is_exclusive()), "{dataset} {id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_whose_entry_has_no_thesis_is_damage() {
+    let backend = memory(&ManualClock::new());
+    write(&backend).await;
+    let filler = SequencedEntry { seq: 9, entry: Entry::filler(9, 0) };
+    let theses = ThesisStore::new(Arc::clone(&backend));
+    let projector = Projector::new(Arc::clone(&backend), theses.clone(), "live".to_owned(), event_id_cipher());
+    projector.append(8, [3; 16], &[filler], None, async || Ok(())).await.unwrap();
+    for version in [9, 10] {
+        theses.apply(vec![logged_thesis_change("live", &thesis("th_1", None, ""), version)]).await.unwrap();
+        let found = theses.theses(&[("live".to_owned(), "th_1")]).await;
+        assert!(matches!(found, Err(StoreError::Damaged(_))), "{found:?}");
+    }
+}
