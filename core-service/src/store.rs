@@ -12,6 +12,7 @@ use std::{ops::Bound, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::try_join_all;
 use tokio::sync::{mpsc, watch};
 
 /// A column of a key.
@@ -283,6 +284,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reads a slice of one partition.
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>>;
+
+    /// Reads slices as [`Backend::scan`] does, in their order. The embedded store reads them from one snapshot.
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        try_join_all(scans.iter().map(|scan| self.scan(scan))).await
+    }
 
     /// Applies changes to versioned tables. Each row is atomic, and the order is not promised; the embedded store
     /// applies them in one transaction. The embedded store does not wait for the disk: a crash may undo the changes,

@@ -36,7 +36,6 @@ pub struct LogSlice {
 
 struct LogCursor {
     slice: LogSlice,
-    name: String,
     /// The next entry of this log; none if a page must be read first.
     next: Option<SequencedEntry>,
     /// The entries behind it, not decoded: perhaps nobody takes them.
@@ -58,7 +57,6 @@ impl<'a> Backward<'a> {
     /// Reads the selected entries of these slices, one page of each at a time. `page` is the size of the first.
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
         let cursor = |slice: LogSlice| LogCursor {
-            name: slice.dataset.to_string(),
             slice,
             next: None,
             buffered: Vec::new().into_iter(),
@@ -104,17 +102,18 @@ impl<'a> Backward<'a> {
 impl LogCursor {
     async fn fill(&mut self, shared: &Shared, selection: &Selection) -> Result<()> {
         let LogSlice { before, after, projected, .. } = self.slice;
+        let name = self.slice.dataset.name();
         let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(self.page);
         let store = &shared.log;
         let (found, rows) = match selection {
             Selection::All => {
-                let rows = store.read_back(&self.name, before, wanted).await?;
+                let rows = store.read_back(name, before, wanted).await?;
                 (rows.len(), rows)
             }
             Selection::Scopes(scopes) => {
                 let between = SeqRange { after, before, projected };
-                let seqs = shared.events.positions(&self.name, scopes, between, true, wanted).await?;
-                (seqs.len(), store.get_many(&self.name, &seqs).await?)
+                let seqs = shared.events.positions(name, scopes, between, true, wanted).await?;
+                (seqs.len(), store.get_many(name, &seqs).await?)
             }
         };
         self.done = found < self.page;

@@ -58,7 +58,7 @@ async fn tokens(shared: &Shared, view: &View, reference: &TokenReadings) -> Resu
         ids.extend(shared.theses.token_ids_by_address(view, address, None, limit).await?);
     }
     for dataset in view.datasets() {
-        ids.extend(shared.events.tokens_named(&dataset.to_string(), symbol, limit).await?);
+        ids.extend(shared.events.tokens_named(dataset.name(), symbol, limit).await?);
     }
     Ok(ids)
 }

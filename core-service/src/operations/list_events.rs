@@ -103,7 +103,7 @@ async fn first_positions(core: &Core, call: &Call, before: Option<i64>) -> Resul
     for dataset in call.caller.view.datasets() {
         let projected = core.datasets.refresh(dataset).await?;
         let below = match before {
-            Some(at) if at < call.now_ms => first_after(core, &dataset.to_string(), projected, at).await?,
+            Some(at) if at < call.now_ms => first_after(core, dataset.name(), projected, at).await?,
             _ => projected + 1,
         };
         positions.push((below, projected));

@@ -82,7 +82,7 @@ fn name(message: &v1::ListThesesRequest, window: (Option<i64>, Option<i64>), vie
     } = message;
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.as_ref().map(|text| format!("={text}")).unwrap_or_default();
-    let view: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
+    let view: Vec<&str> = view.datasets().iter().map(Dataset::name).collect();
     list_name(&[
         "theses",
         &view.join(","),

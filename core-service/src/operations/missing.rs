@@ -127,8 +127,8 @@ async fn find_near(
     timeout_at(until, searching).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
-    found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
+fn keys(found: &[(Dataset, String)]) -> Vec<(&str, &str)> {
+    found.iter().map(|(dataset, id)| (dataset.name(), id.as_str())).collect()
 }
 
 /// Returns the names that are nearest to a given one. The given name has no sigil.

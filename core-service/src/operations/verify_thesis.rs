@@ -238,7 +238,7 @@ async fn newest_theses(
     while found.matching.is_none() {
         let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
         after = rows.last().map(|last| (last.created_at, last.id.clone()));
-        let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
+        let keys: Vec<(&str, &str)> = rows.iter().map(|row| (row.dataset.name(), row.id.as_str())).collect();
         for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
             if wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted)) {
                 found.matching.get_or_insert_with(|| Arc::clone(&thesis));
