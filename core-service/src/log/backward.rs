@@ -3,19 +3,15 @@
 use std::{mem::replace, vec};
 
 use bytes::Bytes;
-use thesis_proto::v1;
+use thesis_proto::{filter::CompiledFilter, v1};
 
 use crate::{
-    convert,
-    domain::{
-        dataset::Dataset,
-        entry::{Entry, SequencedEntry},
-    },
+    domain::{dataset::Dataset, entry::EntryOutline},
     error::Result,
-    log::selection::Selection,
+    log::selection::{Selection, matching_event},
     shared::Shared,
     store::StoreResult,
-    tables::{events::SeqRange, log::decode},
+    tables::{events::SeqRange, log::outline},
 };
 
 /// Maximum number of entries in a page.
@@ -34,11 +30,18 @@ pub struct LogSlice {
     pub from: i64,
 }
 
+/// An entry that is read but not decoded: perhaps no filter matches its type.
+pub struct StoredEntry {
+    pub seq: u64,
+    pub outline: EntryOutline,
+    body: Bytes,
+}
+
 struct LogCursor {
     slice: LogSlice,
     /// The next entry of this log; none if a page must be read first.
-    next: Option<SequencedEntry>,
-    /// The entries behind it, not decoded: perhaps nobody takes them.
+    next: Option<StoredEntry>,
+    /// The entries behind it.
     buffered: vec::IntoIter<(u64, Bytes)>,
     /// Number of entries in the next page. Each page is twice as long as the one before, so that a read that takes few
     /// entries is short, and one that takes many needs few pages.
@@ -67,7 +70,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Takes the next entry, with the index of its dataset in the view.
-    pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
+    pub async fn next(&mut self) -> Result<Option<(usize, StoredEntry)>> {
         for log in &mut self.logs {
             if log.next.is_none() && !log.done {
                 log.fill(self.shared, &self.selection).await?;
@@ -77,7 +80,7 @@ impl<'a> Backward<'a> {
             .logs
             .iter()
             .enumerate()
-            .filter_map(|(index, log)| Some((log.next.as_ref()?.entry.created_at, &log.slice.dataset, index)))
+            .filter_map(|(index, log)| Some((log.next.as_ref()?.outline.created_at, &log.slice.dataset, index)))
             .max()
             .map(|(_, _, index)| index);
         let Some(index) = newest else { return Ok(None) };
@@ -94,8 +97,9 @@ impl<'a> Backward<'a> {
         self.logs.iter().any(|log| !log.done || log.next.is_some())
     }
 
-    pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
-        convert::entry::event(&self.logs[index].slice.dataset, entry)
+    /// Returns the event of a taken entry if a filter matches it.
+    pub fn event(&self, index: usize, taken: StoredEntry, filter: &CompiledFilter) -> StoreResult<Option<v1::Event>> {
+        matching_event(&self.logs[index].slice.dataset, &taken.outline, taken.body, filter)
     }
 }
 
@@ -123,7 +127,7 @@ impl LogCursor {
         Ok(())
     }
 
-    fn take(&mut self) -> StoreResult<Option<SequencedEntry>> {
+    fn take(&mut self) -> StoreResult<Option<StoredEntry>> {
         let taken = self.advance()?;
         if let Some(taken) = &taken {
             self.slice.before = taken.seq;
@@ -131,13 +135,13 @@ impl LogCursor {
         Ok(taken)
     }
 
-    /// Decodes the entry behind the next one, and returns the next one.
-    fn advance(&mut self) -> StoreResult<Option<SequencedEntry>> {
+    /// Moves to the entry behind the next one, and returns the next one.
+    fn advance(&mut self) -> StoreResult<Option<StoredEntry>> {
         let mut behind = match self.buffered.next() {
-            Some((seq, body)) => Some(SequencedEntry { seq, entry: decode(body)? }),
+            Some((seq, body)) => Some(StoredEntry { seq, outline: outline(&body)?, body }),
             None => None,
         };
-        if behind.as_ref().is_some_and(|behind| behind.entry.created_at < self.slice.from) {
+        if behind.as_ref().is_some_and(|behind| behind.outline.created_at < self.slice.from) {
             // All further ones are older still.
             (behind, self.buffered, self.done) = (None, Vec::new().into_iter(), true);
         }

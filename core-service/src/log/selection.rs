@@ -1,8 +1,19 @@
 //! Selects the entries of a view's logs that can match an event filter, by the index of one dimension.
 
-use thesis_proto::{filter::CompiledFilter, reference::TokenReadings};
+use bytes::Bytes;
+use thesis_proto::{filter::CompiledFilter, reference::TokenReadings, v1};
 
-use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
+use crate::{
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        entry::EntryOutline,
+    },
+    error::Result,
+    shared::Shared,
+    store::StoreResult,
+    tables::{events::EventScope, log::decode},
+};
 
 /// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
 const MAX_SCOPES: usize = 200;
@@ -38,6 +49,20 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     } else {
         Selection::All
     })
+}
+
+/// Returns the event of a stored entry if a filter matches it. Most entries of other types are not decoded.
+pub fn matching_event(
+    dataset: &Dataset,
+    outline: &EntryOutline,
+    body: Bytes,
+    filter: &CompiledFilter,
+) -> StoreResult<Option<v1::Event>> {
+    if !convert::entry::may_be_event(outline, filter.types()) {
+        return Ok(None);
+    }
+    let event = convert::entry::event(dataset, &decode(body)?);
+    Ok(event.filter(|event| filter.matches(event)))
 }
 
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {

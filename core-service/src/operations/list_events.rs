@@ -13,7 +13,7 @@ use crate::{
         selection::select,
     },
     service::Core,
-    tables::log::decode,
+    tables::log::outline,
 };
 
 /// Entries that one page scans. If no index serves its filter, a page is short instead of slow.
@@ -26,7 +26,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
         let middle = low + (high - low) / 2;
         let body = core.shared.log.get(dataset, middle).await?;
         let older = match body {
-            Some(body) => decode(body)?.created_at <= at,
+            Some(body) => outline(&body)?.created_at <= at,
             None => false,
         };
         if older { low = middle + 1 } else { high = middle }
@@ -74,8 +74,7 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
         // A read that never waits must still yield to other requests.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
-        let event = reader.event(index, &taken.entry).filter(|event| filter.matches(event));
-        data.extend(event);
+        data.extend(reader.event(index, taken, &filter)?);
     }
     let next_cursor = reader.has_more().then(|| {
         let from = after.map_or(0, |_| floor.carried());
