@@ -1,7 +1,7 @@
 //! Lists past events, newest first. Fails with `INVALID_CURSOR` or `HISTORY_LIMIT`.
 
 use prost::Message as _;
-use thesis_proto::v1;
+use thesis_proto::{filter::CompiledFilter, json::RenderedRows, v1};
 
 use super::fields::Fields;
 use crate::{
@@ -66,16 +66,26 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     });
     let selection = select(&core.shared, view, &filter).await?;
     let mut reader = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
-    let mut data = Vec::new();
+    // Filters match messages, so the rows of a filtered list are messages.
+    let renders = call.meta.renders && filter == CompiledFilter::default();
+    if renders {
+        reader = reader.rendering();
+    }
+    let (mut data, mut rows) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LOOKED_AT {
-        if data.len() == limit {
+        if data.len() + rows.len() == limit {
             break;
         }
         // A read that never waits must still yield to other requests.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
-        data.extend(reader.event(index, taken, &filter)?);
+        if renders {
+            rows.extend(reader.rendered(index, taken)?);
+        } else {
+            data.extend(reader.event(index, taken, &filter)?);
+        }
     }
+    *call.rendered.lock() = renders.then_some(RenderedRows(rows));
     let next_cursor = reader.has_more().then(|| {
         let from = after.map_or(0, |_| floor.carried());
         let position = HistoryPosition { before: reader.positions(), projected, from };

@@ -5,7 +5,7 @@ use thesis_proto::v1::{self, ThesisSort};
 use super::{
     fields::Fields,
     resolve,
-    theses::{Slices, by_time, still_there, with_references},
+    theses::{Slices, by_time, rendered, still_there, with_references},
 };
 use crate::{
     access::gate::Call,
@@ -62,7 +62,14 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
     });
     let rows = rows.into_iter().map(|row| (row.dataset, row.id));
     let found = still_there(&reader, rows).await?;
-    Ok(v1::ListThesesResponse { data: with_references(&reader, &found).await?, next_cursor, has_more })
+    let data = if call.meta.renders {
+        let rows = rendered(core, &reader, &found).await?;
+        *call.rendered.lock() = Some(rows);
+        Vec::new()
+    } else {
+        with_references(&reader, &found).await?
+    };
+    Ok(v1::ListThesesResponse { data, next_cursor, has_more })
 }
 
 /// Names a list, the same for all its pages and page sizes.

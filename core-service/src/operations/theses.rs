@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::try_join_all;
-use thesis_proto::v1;
+use thesis_proto::{json::RenderedRows, v1};
 
 use crate::{
     convert,
@@ -100,6 +100,16 @@ async fn joined<'a>(
         Some(JoinedThesis { dataset, thesis, author: author?, token: token? })
     });
     Ok(rows.collect())
+}
+
+/// The JSON of each thesis with its author and token.
+pub(super) async fn rendered(
+    core: &Core,
+    reader: &RowReader<'_>,
+    theses: &[(Dataset, Arc<Thesis>)],
+) -> StoreResult<RenderedRows> {
+    let render = |row: JoinedThesis<'_>| core.shared.rendered.thesis(row.dataset, row.thesis, &row.author, &row.token);
+    Ok(RenderedRows(joined(reader, theses).await?.into_iter().map(render).collect()))
 }
 
 /// Gives each thesis its author and token.

@@ -98,7 +98,7 @@ impl MissedEvents<'_> {
             }
             tokio::task::coop::consume_budget().await;
             let Some((index, taken)) = reader.next().await? else { break };
-            let (seq, at) = (taken.seq, taken.outline.created_at);
+            let (seq, at) = (taken.seq, taken.created_at);
             if reader.event(index, taken, self.filter)?.is_none() {
                 continue;
             }
