@@ -201,8 +201,7 @@ async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(
     let old = IndexSlice { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
     let rows = shared.theses.slice(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
     let Some(last) = rows.last() else { return Ok(()) };
-    let sandbox = Dataset::Sandbox.to_string();
-    let keys: Vec<(String, &str)> = rows.iter().map(|row| (sandbox.clone(), row.id.as_str())).collect();
+    let keys: Vec<(&str, &str)> = rows.iter().map(|row| (Dataset::SANDBOX_NAME, row.id.as_str())).collect();
     let theses = shared.theses.theses(&keys).await?;
     let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
     let deleted = ticked.map(|thesis| {

@@ -20,6 +20,7 @@ use crate::{
         generation::{Generation, event_id_key},
         log::LogStore,
         queue::shard_of,
+        rendered::RenderedLists,
         theses::ThesisStore,
     },
 };
@@ -37,6 +38,7 @@ pub struct Shared {
     pub generation: Generation,
     pub theses: ThesisStore,
     pub events: EventIndex,
+    pub rendered: RenderedLists,
     pub event_positions: EventPositions,
     pub deliveries: DeliveryStore,
     pub control: Arc<Control>,
@@ -64,6 +66,7 @@ impl Shared {
             generation,
             theses,
             events: EventIndex::new(Arc::clone(&backend)),
+            rendered: RenderedLists::default(),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),
             notifications: Arc::clone(&control.notifications),
             control,

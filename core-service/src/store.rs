@@ -12,6 +12,7 @@ use std::{ops::Bound, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::try_join_all;
 use tokio::sync::{mpsc, watch};
 
 /// A column of a key.
@@ -286,6 +287,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reads a slice of one partition.
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>>;
+
+    /// Reads slices as [`Backend::scan`] does, in their order. The embedded store reads them from one snapshot.
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        try_join_all(scans.iter().map(|scan| self.scan(scan))).await
+    }
 
     /// Applies changes to versioned tables. Each row is atomic, and so are the changes of one partition together if
     /// their bodies and 64 bytes for each are at most [`MAX_ATOMIC_BYTES`]. The order is not promised. The embedded

@@ -20,6 +20,7 @@ pub mod log;
 pub mod members;
 pub mod queue;
 pub mod recent_theses;
+pub mod rendered;
 mod row_cache;
 pub mod stream_slots;
 pub mod stream_tickets;

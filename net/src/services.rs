@@ -89,6 +89,9 @@ pub struct Trusted {
     pub malformed: bool,
     /// The session of the caller, if it is a person.
     pub member: Option<MemberSession>,
+    /// True if the caller takes the rows of a list as JSON, in the extension [`thesis_proto::json::RenderedRows`]. It
+    /// never travels between processes.
+    pub renders: bool,
 }
 
 impl Trusted {

@@ -8,6 +8,7 @@ mod discovery;
 mod error;
 mod list;
 mod names;
+mod rendered;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use self::{
         DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
         VerificationReason, WebhookStatus,
     },
+    rendered::{RenderedRow, RenderedRows, render},
     stream::StreamCursor,
     time::Time,
     webhook::{DeletedWebhook, WebhookWithSecret},

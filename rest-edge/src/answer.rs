@@ -6,13 +6,15 @@ use std::{convert::Infallible, sync::LazyLock};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
+    Extensions, HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS},
 };
 use http_body_util::{BodyExt as _, Either, Full, combinators::UnsyncBoxBody};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
+    json::{List, RenderedRows},
     metadata, v1,
 };
 use tonic::{Status, metadata::MetadataMap};
@@ -35,6 +37,9 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 pub(crate) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// Size in bytes of a list without its rows; a cursor has at most 512.
+const ENVELOPE_BYTES: usize = 640;
 
 /// The failure of a request.
 #[derive(Debug)]
@@ -106,7 +111,26 @@ pub(crate) fn protect_answer(headers: &mut HeaderMap) {
 /// Writes core's response as JSON.
 pub(crate) fn json<T: Serialize>(status: StatusCode, metadata: &MetadataMap, body: &T) -> Answer {
     // A page of a list needs more than this, a single resource less.
-    let mut text = Vec::with_capacity(4096);
+    json_of_size(4096, status, metadata, body)
+}
+
+/// Writes a page of a list: the rows that core in this process has rendered, or else the page's messages.
+pub(crate) fn list_page<T: Serialize>(
+    metadata: &MetadataMap,
+    extensions: &Extensions,
+    (next_cursor, has_more): (Option<&str>, bool),
+    messages: impl FnOnce() -> T,
+) -> Answer {
+    let Some(RenderedRows(rows)) = extensions.get::<RenderedRows>() else {
+        return json(StatusCode::OK, metadata, &messages());
+    };
+    let rows: Vec<&RawValue> = rows.iter().map(|row| &**row).collect();
+    let size = ENVELOPE_BYTES + rows.iter().map(|row| row.get().len() + 1).sum::<usize>();
+    json_of_size(size, StatusCode::OK, metadata, &List::new(rows, next_cursor, has_more))
+}
+
+fn json_of_size<T: Serialize>(size: usize, status: StatusCode, metadata: &MetadataMap, body: &T) -> Answer {
+    let mut text = Vec::with_capacity(size);
     serde_json::to_writer(&mut text, body).map_err(|_| Failure::incomplete())?;
     let mut response = bytes(status, text.into());
     copy_headers(metadata, response.headers_mut());

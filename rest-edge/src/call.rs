@@ -64,6 +64,7 @@ impl Call {
             trace: Some(self.origin.trace),
             malformed: !self.unread.lock().is_empty(),
             member: None,
+            renders: true,
         });
         Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }

@@ -36,6 +36,10 @@ impl Backend for Counting {
         self.store.scan(scan).await
     }
 
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        self.store.scan_many(scans).await
+    }
+
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         self.entries.fetch_add(changes.len() as u64, Relaxed);
         self.store.apply(changes).await

@@ -101,7 +101,7 @@ pub(crate) fn project(core: &Core) -> Result<Arc<Project>, Failure> {
 
 /// Its dataset.
 pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
-    Ok(Dataset::Project(project(core)?.id.clone()))
+    Ok(Dataset::of_project(&project(core)?.id))
 }
 
 /// Loads a place.

@@ -63,6 +63,8 @@ pub struct RequestMeta {
     pub idempotency_key: Option<String>,
     /// True if the edge could read only a part of the request. The edge then reports the faults.
     pub malformed: bool,
+    /// True if the edge takes the rows of a list as JSON.
+    pub renders: bool,
 }
 
 impl RequestMeta {
@@ -321,7 +323,16 @@ impl Gate {
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
             return Err(RefusedCall { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
-        Ok(Call { caller, operation, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
+        Ok(Call {
+            caller,
+            operation,
+            rate,
+            meta,
+            now_ms,
+            replayed: Mutex::new(false),
+            rendered: Mutex::new(None),
+            gate: Arc::clone(self),
+        })
     }
 }
 

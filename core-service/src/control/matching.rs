@@ -37,7 +37,7 @@ fn datasets(webhook: &Webhook) -> Vec<Dataset> {
     if webhook.live {
         vec![Dataset::Live]
     } else {
-        vec![Dataset::Sandbox, Dataset::Project(webhook.project_id.clone())]
+        vec![Dataset::Sandbox, Dataset::of_project(&webhook.project_id)]
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
                     plain.insert(webhook.id.clone(), webhook);
                 }
             }
-            for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::Project("a".to_owned())] {
+            for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::of_project("a")] {
                 let mut found = matching.matching(&dataset, &keys);
                 found.sort_by(|a, b| a.id.cmp(&b.id));
                 let mut expected: Vec<Arc<Webhook>> = plain.values().filter(|webhook| {

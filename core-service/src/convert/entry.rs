@@ -11,7 +11,7 @@ use super::{
 };
 use crate::domain::{
     dataset::Dataset,
-    entry::{Entry, Kind},
+    entry::{Entry, EntryOutline, Kind},
 };
 
 /// The type of an entry's event; none for entries that never leave core.
@@ -28,6 +28,22 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         | Kind::TokenObserved(_)
         | Kind::ThesisAwaited(_) => return None,
     })
+}
+
+/// Returns false if an entry with this outline is no event of these types; no types means all. If it returns true, the
+/// whole entry decides.
+pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
+    // The tags of `Kind`.
+    let event_type = match outline.kind {
+        4 => v1::EventType::ThesisCreated,
+        5 => v1::EventType::TokenActivity,
+        6 => v1::EventType::TokenThesisVelocity,
+        7 => v1::EventType::ProfileUpdated,
+        8..=13 => return false,
+        // It may be of a kind that only a newer version knows, which no reader may pass over.
+        _ => return true,
+    };
+    types.is_empty() || types.contains(&event_type)
 }
 
 /// The event of a dataset's entry; none for entries that never leave core.
@@ -84,4 +100,57 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
         test: entry.test.then_some(true),
         data: Some(data),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::names::EVENT_TYPES;
+
+    use super::*;
+    use crate::domain::{entry::ThesisCreated, row::Thesis};
+
+    fn outline(stored: &[u8]) -> EntryOutline {
+        EntryOutline::read(stored).unwrap()
+    }
+
+    #[test]
+    fn an_outline_says_the_time_and_type_of_the_whole_entry() {
+        // The log stores a creation at its place without its id.
+        let thesis = Thesis { id: "th_1".to_owned(), sequence: Some(3), ..Thesis::default() };
+        let kinds = [
+            Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }),
+            Kind::ThesisCreated(Default::default()),
+            Kind::TokenActivity(Default::default()),
+            Kind::ThesisVelocity(Default::default()),
+            Kind::ProfileUpdated(Default::default()),
+            Kind::ThesisEdited(Default::default()),
+            Kind::Engagement(Default::default()),
+            Kind::ThesisDeleted(Default::default()),
+            Kind::ProfileObserved(Default::default()),
+            Kind::TokenObserved(Default::default()),
+            Kind::ThesisAwaited(Default::default()),
+        ];
+        for kind in kinds {
+            let (id, kind, trace, salt) = ("evt_1".to_owned(), Some(kind), vec![1], vec![2]);
+            let entry = Entry { id, created_at: 7, test: true, kind, trace, salt };
+            let (outline, whole) = (outline(&entry.stored(3)), event_type(&entry));
+            assert_eq!(outline.created_at, 7);
+            assert_eq!(may_be_event(&outline, &[]), whole.is_some(), "{entry:?}");
+            for (wanted, _) in EVENT_TYPES {
+                assert_eq!(may_be_event(&outline, &[*wanted]), whole == Some(*wanted), "{entry:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_without_a_known_kind_is_not_passed_over() {
+        let filler = Entry::filler(3, 7).stored(3);
+        // Field 99 with a message of no bytes: a kind of a newer version.
+        let unknown = [filler.as_slice(), &[0x9a, 0x06, 0x00]].concat();
+        for stored in [&filler, &unknown] {
+            assert_eq!(outline(stored), EntryOutline { created_at: 7, kind: 0 });
+            assert!(may_be_event(&outline(stored), &[v1::EventType::ThesisCreated]));
+        }
+        assert!(EntryOutline::read(&filler[..filler.len() - 1]).is_err(), "it is cut off");
+    }
 }

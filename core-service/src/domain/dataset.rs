@@ -1,6 +1,6 @@
 //! Datasets and views decide which rows a key sees. Nothing else decides visibility.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// A dataset; each row belongs to exactly one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,21 +10,52 @@ pub enum Dataset {
     /// Fixtures that every test key sees.
     Sandbox,
     /// A project's own test data.
-    Project(String),
+    Project(ProjectDataset),
 }
 
+/// The dataset of a project, by its name. Copies share the text, because each request names its datasets many times.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProjectDataset(Arc<str>);
+
 impl Dataset {
+    /// Name of the dataset of fixtures.
+    pub const SANDBOX_NAME: &'static str = "sandbox";
+    const LIVE_NAME: &'static str = "live";
+    const PROJECT_PREFIX: &'static str = "project/";
+
+    /// The dataset of a project.
+    #[must_use]
+    pub fn of_project(id: &str) -> Self {
+        Self::Project(ProjectDataset([Self::PROJECT_PREFIX, id].concat().into()))
+    }
+
     /// Parses `live`, `sandbox` or `project/<id>`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
-            "live" => Some(Self::Live),
-            "sandbox" => Some(Self::Sandbox),
+            Self::LIVE_NAME => Some(Self::Live),
+            Self::SANDBOX_NAME => Some(Self::Sandbox),
             _ => {
-                let id = text.strip_prefix("project/")?;
-                (!id.is_empty()).then(|| Self::Project(id.to_owned()))
+                let id = text.strip_prefix(Self::PROJECT_PREFIX)?;
+                (!id.is_empty()).then(|| Self::of_project(id))
             }
         }
+    }
+
+    /// Returns the text that [`Self::parse`] reads.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Live => Self::LIVE_NAME,
+            Self::Sandbox => Self::SANDBOX_NAME,
+            Self::Project(ProjectDataset(name)) => name,
+        }
+    }
+
+    /// Returns the id of its project, if it has one.
+    #[must_use]
+    pub fn project_id(&self) -> Option<&str> {
+        self.name().strip_prefix(Self::PROJECT_PREFIX)
     }
 
     /// True if its rows are real data.
@@ -39,18 +70,14 @@ impl Dataset {
         match self {
             Self::Live => View::live(),
             Self::Sandbox => View(vec![Self::Sandbox]),
-            Self::Project(id) => View::test(id),
+            Self::Project(_) => View(vec![Self::Sandbox, self.clone()]),
         }
     }
 }
 
 impl fmt::Display for Dataset {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Live => formatter.write_str("live"),
-            Self::Sandbox => formatter.write_str("sandbox"),
-            Self::Project(id) => write!(formatter, "project/{id}"),
-        }
+        formatter.write_str(self.name())
     }
 }
 
@@ -68,7 +95,7 @@ impl View {
     /// The view of a project's test key.
     #[must_use]
     pub fn test(project: &str) -> Self {
-        Self(vec![Dataset::Sandbox, Dataset::Project(project.to_owned())])
+        Self(vec![Dataset::Sandbox, Dataset::of_project(project)])
     }
 
     /// The datasets, in the order of stream cursors.
@@ -90,9 +117,12 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::Project("prj_1".to_owned())] {
+        for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::of_project("prj_1")] {
             assert_eq!(Dataset::parse(&dataset.to_string()), Some(dataset));
         }
+        assert_eq!(Dataset::of_project("prj_1").name(), "project/prj_1");
+        assert_eq!(Dataset::of_project("prj_1").project_id(), Some("prj_1"));
+        assert_eq!((Dataset::Live.project_id(), Dataset::Sandbox.project_id()), (None, None));
         assert_eq!(Dataset::parse("project/"), None);
         assert_eq!(Dataset::parse("Live"), None);
     }

@@ -7,10 +7,11 @@
 //! 1. `proto/thesis/v1/events.proto`: a value of `EventType`, a message `TokenThesisVelocityData`, named after the
 //!    type, and a field of `Event`. `proto/src`: its name in `names.rs`, its handle and token in `filter.rs`. An entry
 //!    for the message in `proto/views.json`.
-//! 2. Here: a [`Kind`] with the next tag that no field of [`Entry`] has, also in the `tags` of [`Entry::kind`], and its
-//!    rows in `portable.rs`.
-//! 3. `convert/entry.rs`: type, data, and `derived` if nobody observed it. `tables/events.rs`: `EventScope::of`.
-//!    `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it changes.
+//! 2. Here: a [`Kind`] with the next tag that no field of [`Entry`] has, also in the `tags` of [`Entry::kind`] and
+//!    in `outline.rs`, and its rows in `portable.rs`.
+//! 3. `convert/entry.rs`: type, also by its tag, data, and `derived` if nobody observed it. `tables/events.rs`:
+//!    `EventScope::of`. `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it
+//!    changes.
 //! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
 //!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
 //!    `ingest/`, and the naive model in `tests/system/recount/observe.rs`.
@@ -23,11 +24,13 @@
 //! types in `tests/system/events.rs`, `examples.rs`, `wrong_forms/table.rs`. The compiler does not name `tags`, data
 //! and `derived` of `convert/entry.rs`, `EventScope::of`, `stream/message.rs`, or files not in Rust.
 
+mod outline;
 mod portable;
 mod stored;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::outline::EntryOutline;
 use super::{
     event_id::thesis_event_id,
     row::{Profile, Thesis, Token},

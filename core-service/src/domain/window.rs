@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_window_does_not_cut_off_the_sandbox() {
-        let project = Dataset::Project("prj_1".to_owned());
+        let project = Dataset::of_project("prj_1");
         let floor = Floor::first(None, 1_000_000).unwrap();
         assert_eq!(
             [&Dataset::Sandbox, &Dataset::Live, &project].map(|it| floor.bound_for(it)),

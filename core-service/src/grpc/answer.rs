@@ -67,6 +67,7 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
         trace: Trace::of(metadata.as_ref()),
         malformed: metadata.contains_key(MALFORMED),
         member: member(),
+        renders: false,
     }
 }
 
@@ -104,6 +105,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         idempotency_key: idempotency_key(metadata),
         malformed: trusted.malformed,
         member: trusted.member,
+        renders: trusted.renders,
     }
 }
 
@@ -252,6 +254,9 @@ where
             Ok(message) => {
                 let mut response = Response::new(message);
                 finish(&call, response.metadata_mut());
+                if let Some(rows) = call.rendered.lock().take() {
+                    response.extensions_mut().insert(rows);
+                }
                 Ok(response)
             }
             Err(error) => Err(failed(core, &call, &error, operation)),

@@ -3,19 +3,19 @@
 use std::{mem::replace, vec};
 
 use bytes::Bytes;
-use thesis_proto::v1;
+use thesis_proto::{filter::CompiledFilter, json::RenderedRow, v1};
 
 use crate::{
-    convert,
-    domain::{
-        dataset::Dataset,
-        entry::{Entry, SequencedEntry},
-    },
+    domain::{dataset::Dataset, entry::EntryOutline},
     error::Result,
-    log::selection::Selection,
+    log::selection::{Selection, matching_event},
     shared::Shared,
     store::StoreResult,
-    tables::{events::SeqRange, log::decode},
+    tables::{
+        events::SeqRange,
+        log::outline,
+        rendered::{RenderedEvent, RenderedLists},
+    },
 };
 
 /// Maximum number of entries in a page.
@@ -34,13 +34,37 @@ pub struct LogSlice {
     pub from: i64,
 }
 
+/// An entry that is read.
+pub struct ReadEntry {
+    pub seq: u64,
+    pub created_at: i64,
+    content: Content,
+}
+
+enum Content {
+    /// Its outline and stored form. It is not decoded: perhaps no filter matches its type.
+    Stored(EntryOutline, Bytes),
+    /// The JSON of its event, if it is one.
+    Rendered(Option<RenderedRow>),
+}
+
+impl ReadEntry {
+    fn stored(seq: u64, body: Bytes) -> StoreResult<Self> {
+        let outline = outline(&body)?;
+        Ok(Self { seq, created_at: outline.created_at, content: Content::Stored(outline, body) })
+    }
+
+    fn rendered(seq: u64, event: RenderedEvent) -> Self {
+        Self { seq, created_at: event.created_at, content: Content::Rendered(event.json) }
+    }
+}
+
 struct LogCursor {
     slice: LogSlice,
-    name: String,
     /// The next entry of this log; none if a page must be read first.
-    next: Option<SequencedEntry>,
-    /// The entries behind it, not decoded: perhaps nobody takes them.
-    buffered: vec::IntoIter<(u64, Bytes)>,
+    next: Option<ReadEntry>,
+    /// The entries behind it.
+    buffered: vec::IntoIter<ReadEntry>,
     /// Number of entries in the next page. Each page is twice as long as the one before, so that a read that takes few
     /// entries is short, and one that takes many needs few pages.
     page: usize,
@@ -51,6 +75,7 @@ struct LogCursor {
 pub struct Backward<'a> {
     shared: &'a Shared,
     selection: Selection,
+    renders: bool,
     logs: Vec<LogCursor>,
 }
 
@@ -58,32 +83,36 @@ impl<'a> Backward<'a> {
     /// Reads the selected entries of these slices, one page of each at a time. `page` is the size of the first.
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
         let cursor = |slice: LogSlice| LogCursor {
-            name: slice.dataset.to_string(),
             slice,
             next: None,
             buffered: Vec::new().into_iter(),
             page,
             done: false,
         };
-        Self { shared, selection, logs: slices.into_iter().map(cursor).collect() }
+        Self { shared, selection, renders: false, logs: slices.into_iter().map(cursor).collect() }
+    }
+
+    /// Reads the JSON of events in place of the entries. Use it if the reader takes every entry that it reads.
+    pub fn rendering(self) -> Self {
+        Self { renders: true, ..self }
     }
 
     /// Takes the next entry, with the index of its dataset in the view.
-    pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
+    pub async fn next(&mut self) -> Result<Option<(usize, ReadEntry)>> {
         for log in &mut self.logs {
             if log.next.is_none() && !log.done {
-                log.fill(self.shared, &self.selection).await?;
+                log.fill(self.shared, &self.selection, self.renders).await?;
             }
         }
         let newest = self
             .logs
             .iter()
             .enumerate()
-            .filter_map(|(index, log)| Some((log.next.as_ref()?.entry.created_at, &log.slice.dataset, index)))
+            .filter_map(|(index, log)| Some((log.next.as_ref()?.created_at, &log.slice.dataset, index)))
             .max()
             .map(|(_, _, index)| index);
         let Some(index) = newest else { return Ok(None) };
-        Ok(self.logs[index].take()?.map(|entry| (index, entry)))
+        Ok(self.logs[index].take().map(|entry| (index, entry)))
     }
 
     /// For each dataset, the exclusive upper bound of the sequence numbers that are still to be read. Entries at and
@@ -96,54 +125,90 @@ impl<'a> Backward<'a> {
         self.logs.iter().any(|log| !log.done || log.next.is_some())
     }
 
-    pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
-        convert::entry::event(&self.logs[index].slice.dataset, entry)
+    /// Returns the event of a taken entry if a filter matches it; none where entries are rendered.
+    pub fn event(&self, index: usize, taken: ReadEntry, filter: &CompiledFilter) -> StoreResult<Option<v1::Event>> {
+        match taken.content {
+            Content::Stored(outline, body) => {
+                matching_event(&self.logs[index].slice.dataset, taken.seq, &outline, body, filter)
+            }
+            Content::Rendered(_) => Ok(None),
+        }
+    }
+
+    /// Returns the JSON of a taken entry's event; none for an entry that is no event.
+    pub fn rendered(&self, index: usize, taken: ReadEntry) -> StoreResult<Option<RenderedRow>> {
+        match taken.content {
+            Content::Stored(_, body) => {
+                let dataset = &self.logs[index].slice.dataset;
+                Ok(self.shared.rendered.event(dataset, taken.seq, &body)?.json)
+            }
+            Content::Rendered(json) => Ok(json),
+        }
     }
 }
 
 impl LogCursor {
-    async fn fill(&mut self, shared: &Shared, selection: &Selection) -> Result<()> {
+    async fn fill(&mut self, shared: &Shared, selection: &Selection, renders: bool) -> Result<()> {
         let LogSlice { before, after, projected, .. } = self.slice;
+        let (dataset, store, lists) = (&self.slice.dataset, &shared.log, &shared.rendered);
+        let name = dataset.name();
         let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(self.page);
-        let store = &shared.log;
-        let (found, rows) = match selection {
-            Selection::All => {
-                let rows = store.read_back(&self.name, before, wanted).await?;
-                (rows.len(), rows)
+        let reads_all = *selection == Selection::All;
+        let known = if renders && reads_all { lists.known_events(dataset, before, wanted) } else { None };
+        let (found, entries) = match (known, selection) {
+            (Some(events), _) => {
+                let entries = events.into_iter().map(|(seq, event)| ReadEntry::rendered(seq, event)).collect();
+                (wanted, entries)
             }
-            Selection::Scopes(scopes) => {
+            (None, Selection::All) => {
+                let rows = store.read_back(name, before, wanted).await?;
+                (rows.len(), read_entries(lists, dataset, rows, renders)?)
+            }
+            (None, Selection::Scopes(scopes)) => {
                 let between = SeqRange { after, before, projected };
-                let seqs = shared.events.positions(&self.name, scopes, between, true, wanted).await?;
-                (seqs.len(), store.get_many(&self.name, &seqs).await?)
+                let seqs = shared.events.positions(name, scopes, between, true, wanted).await?;
+                let rows = store.get_many(name, &seqs).await?;
+                (seqs.len(), read_entries(lists, dataset, rows, renders)?)
             }
         };
         self.done = found < self.page;
         self.page = (2 * self.page).min(MAX_PAGE);
-        self.buffered = rows.into_iter();
-        self.advance()?;
+        self.buffered = entries.into_iter();
+        self.advance();
         Ok(())
     }
 
-    fn take(&mut self) -> StoreResult<Option<SequencedEntry>> {
-        let taken = self.advance()?;
+    fn take(&mut self) -> Option<ReadEntry> {
+        let taken = self.advance();
         if let Some(taken) = &taken {
             self.slice.before = taken.seq;
         }
-        Ok(taken)
+        taken
     }
 
-    /// Decodes the entry behind the next one, and returns the next one.
-    fn advance(&mut self) -> StoreResult<Option<SequencedEntry>> {
-        let mut behind = match self.buffered.next() {
-            Some((seq, body)) => Some(SequencedEntry { seq, entry: decode(seq, body)? }),
-            None => None,
-        };
-        if behind.as_ref().is_some_and(|behind| behind.entry.created_at < self.slice.from) {
+    /// Moves to the entry behind the next one, and returns the next one.
+    fn advance(&mut self) -> Option<ReadEntry> {
+        let mut behind = self.buffered.next();
+        if behind.as_ref().is_some_and(|behind| behind.created_at < self.slice.from) {
             // All further ones are older still.
             (behind, self.buffered, self.done) = (None, Vec::new().into_iter(), true);
         }
-        Ok(replace(&mut self.next, behind))
+        replace(&mut self.next, behind)
     }
+}
+
+/// The entries of rows, or their events. An entry that cannot be rendered fails once it is taken.
+fn read_entries(
+    lists: &RenderedLists,
+    dataset: &Dataset,
+    rows: Vec<(u64, Bytes)>,
+    renders: bool,
+) -> StoreResult<Vec<ReadEntry>> {
+    let read = |(seq, body): (u64, Bytes)| match renders.then(|| lists.event(dataset, seq, &body)) {
+        Some(Ok(event)) => Ok(ReadEntry::rendered(seq, event)),
+        Some(Err(_)) | None => ReadEntry::stored(seq, body),
+    };
+    rows.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

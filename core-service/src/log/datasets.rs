@@ -89,7 +89,7 @@ impl Datasets {
         if known > 0 && self.shared.backend.is_exclusive() {
             return Ok(known);
         }
-        let stored = self.shared.log.checkpoint(&dataset.to_string(), ROWS).await?;
+        let stored = self.shared.log.checkpoint(dataset.name(), ROWS).await?;
         self.with(dataset, |open| {
             open.position.send_if_modified(|position| advance(position, stored));
             Ok(*open.position.borrow())

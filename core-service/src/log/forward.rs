@@ -3,12 +3,11 @@
 use thesis_proto::{filter::CompiledFilter, v1};
 
 use crate::{
-    convert,
     domain::dataset::Dataset,
     error::Result,
-    log::selection::{Selection, select},
+    log::selection::{Selection, matching_event, select},
     shared::Shared,
-    tables::{events::SeqRange, log::decode},
+    tables::{events::SeqRange, log::outline},
 };
 
 /// Maximum number of entries in a page. A page of all entries ends at a multiple of it, so readers from different
@@ -47,8 +46,7 @@ pub async fn read_forward(
         }
         bytes += body.len();
         position = seq;
-        let event = convert::entry::event(dataset, &decode(seq, body)?);
-        let event = event.filter(|event| filter.matches(event));
+        let event = matching_event(dataset, seq, &outline(&body)?, body, filter)?;
         events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }
     Ok(v1::ReadResponse { events, position: position.max(whole) })

@@ -1,8 +1,19 @@
 //! Selects the entries of a view's logs that can match an event filter, by the index of one dimension.
 
-use thesis_proto::{filter::CompiledFilter, reference::TokenReadings};
+use bytes::Bytes;
+use thesis_proto::{filter::CompiledFilter, reference::TokenReadings, v1};
 
-use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
+use crate::{
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        entry::EntryOutline,
+    },
+    error::Result,
+    shared::Shared,
+    store::StoreResult,
+    tables::{events::EventScope, log::decode},
+};
 
 /// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
 const MAX_SCOPES: usize = 200;
@@ -40,6 +51,21 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     })
 }
 
+/// Returns the event of a stored entry if a filter matches it. Most entries of other types are not decoded.
+pub fn matching_event(
+    dataset: &Dataset,
+    seq: u64,
+    outline: &EntryOutline,
+    body: Bytes,
+    filter: &CompiledFilter,
+) -> StoreResult<Option<v1::Event>> {
+    if !convert::entry::may_be_event(outline, filter.types()) {
+        return Ok(None);
+    }
+    let event = convert::entry::event(dataset, &decode(seq, body)?);
+    Ok(event.filter(|event| filter.matches(event)))
+}
+
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {
     scopes.sort_unstable_by_key(|scope| format!("{scope:?}"));
     scopes.dedup();
@@ -58,7 +84,7 @@ async fn tokens(shared: &Shared, view: &View, reference: &TokenReadings) -> Resu
         ids.extend(shared.theses.token_ids_by_address(view, address, None, limit).await?);
     }
     for dataset in view.datasets() {
-        ids.extend(shared.events.tokens_named(&dataset.to_string(), symbol, limit).await?);
+        ids.extend(shared.events.tokens_named(dataset.name(), symbol, limit).await?);
     }
     Ok(ids)
 }

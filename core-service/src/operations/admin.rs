@@ -69,7 +69,7 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
     let Some(dataset) = Dataset::parse(name) else {
         return Err(invalid("dataset", "must be live, sandbox or project/<id>"));
     };
-    if let Dataset::Project(id) = &dataset {
+    if let Some(id) = dataset.project_id() {
         core.shared.control.refresh().await?;
         let state = core.shared.control.state();
         state.project(id).ok_or_else(|| unknown_to_operator(ErrorCode::ProjectNotFound, id))?;
@@ -80,10 +80,8 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
 /// Writes to the audit log that somebody starts an action on a whole dataset.
 async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
-    let organization_id = match dataset {
-        Dataset::Project(id) => shared.control.state().project(id).map(|project| project.organization_id.clone()),
-        Dataset::Live | Dataset::Sandbox => None,
-    };
+    let organization_of = |id: &str| Some(shared.control.state().project(id)?.organization_id.clone());
+    let organization_id = dataset.project_id().and_then(organization_of);
     let act = Act { organization_id, ..actor.does(action).to(&dataset.to_string()) };
     Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
 }

@@ -44,7 +44,7 @@ pub async fn create_test_thesis(
     fields.finish()?;
     call.charge().await?;
     let perform = async |seed: &str| {
-        let dataset = Dataset::Project(call.caller.project.id.clone());
+        let dataset = Dataset::of_project(&call.caller.project.id);
         let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
         let (token_home, token) = self::token(core, call, &dataset, token).await?;
         let id = id::derive("th_", &["test", seed]);

@@ -1,7 +1,7 @@
 //! Lists past events, newest first. Fails with `INVALID_CURSOR` or `HISTORY_LIMIT`.
 
 use prost::Message as _;
-use thesis_proto::v1;
+use thesis_proto::{filter::CompiledFilter, json::RenderedRows, v1};
 
 use super::fields::Fields;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         selection::select,
     },
     service::Core,
-    tables::log::decode,
+    tables::log::outline,
 };
 
 /// Entries that one page scans. If no index serves its filter, a page is short instead of slow.
@@ -26,7 +26,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
         let middle = low + (high - low) / 2;
         let body = core.shared.log.get(dataset, middle).await?;
         let older = match body {
-            Some(body) => decode(middle, body)?.created_at <= at,
+            Some(body) => outline(&body)?.created_at <= at,
             None => false,
         };
         if older { low = middle + 1 } else { high = middle }
@@ -66,17 +66,26 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     });
     let selection = select(&core.shared, view, &filter).await?;
     let mut reader = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
-    let mut data = Vec::new();
+    // Filters match messages, so the rows of a filtered list are messages.
+    let renders = call.meta.renders && filter == CompiledFilter::default();
+    if renders {
+        reader = reader.rendering();
+    }
+    let (mut data, mut rows) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LOOKED_AT {
-        if data.len() == limit {
+        if data.len() + rows.len() == limit {
             break;
         }
         // A read that never waits must still yield to other requests.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
-        let event = reader.event(index, &taken.entry).filter(|event| filter.matches(event));
-        data.extend(event);
+        if renders {
+            rows.extend(reader.rendered(index, taken)?);
+        } else {
+            data.extend(reader.event(index, taken, &filter)?);
+        }
     }
+    *call.rendered.lock() = renders.then_some(RenderedRows(rows));
     let next_cursor = reader.has_more().then(|| {
         let from = after.map_or(0, |_| floor.carried());
         let position = HistoryPosition { before: reader.positions(), projected, from };
@@ -103,7 +112,7 @@ async fn first_positions(core: &Core, call: &Call, before: Option<i64>) -> Resul
     for dataset in call.caller.view.datasets() {
         let projected = core.datasets.refresh(dataset).await?;
         let below = match before {
-            Some(at) if at < call.now_ms => first_after(core, &dataset.to_string(), projected, at).await?,
+            Some(at) if at < call.now_ms => first_after(core, dataset.name(), projected, at).await?,
             _ => projected + 1,
         };
         positions.push((below, projected));

@@ -5,7 +5,7 @@ use thesis_proto::v1::{self, ThesisSort};
 use super::{
     fields::Fields,
     resolve,
-    theses::{Slices, by_time, still_there, with_references},
+    theses::{Slices, by_time, rendered, still_there, with_references},
 };
 use crate::{
     access::gate::Call,
@@ -62,7 +62,14 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
     });
     let rows = rows.into_iter().map(|row| (row.dataset, row.id));
     let found = still_there(&reader, rows).await?;
-    Ok(v1::ListThesesResponse { data: with_references(&reader, &found).await?, next_cursor, has_more })
+    let data = if call.meta.renders {
+        let rows = rendered(core, &reader, &found).await?;
+        *call.rendered.lock() = Some(rows);
+        Vec::new()
+    } else {
+        with_references(&reader, &found).await?
+    };
+    Ok(v1::ListThesesResponse { data, next_cursor, has_more })
 }
 
 /// Names a list, the same for all its pages and page sizes.
@@ -82,7 +89,7 @@ fn name(message: &v1::ListThesesRequest, window: (Option<i64>, Option<i64>), vie
     } = message;
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.as_ref().map(|text| format!("={text}")).unwrap_or_default();
-    let view: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
+    let view: Vec<&str> = view.datasets().iter().map(Dataset::name).collect();
     list_name(&[
         "theses",
         &view.join(","),

@@ -142,8 +142,8 @@ async fn reader_of<'a>(core: &'a Core, call: &Call, found: &[(Dataset, String)])
     core.shared.theses.reader(&call.caller.view).await.ok()
 }
 
-fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
-    found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
+fn keys(found: &[(Dataset, String)]) -> Vec<(&str, &str)> {
+    found.iter().map(|(dataset, id)| (dataset.name(), id.as_str())).collect()
 }
 
 /// Returns the names that are nearest to a given one. The given name has no sigil.

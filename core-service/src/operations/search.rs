@@ -115,8 +115,8 @@ async fn narrow(
     Ok(SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() })
 }
 
-fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
-    found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
+fn keys(found: &[(Dataset, String)]) -> Vec<(&str, &str)> {
+    found.iter().map(|(dataset, id)| (dataset.name(), id.as_str())).collect()
 }
 
 async fn shown_theses(reader: &RowReader<'_>, found: Vec<(Dataset, String)>, limit: usize) -> Result<Vec<v1::Thesis>> {

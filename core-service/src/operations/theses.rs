@@ -1,9 +1,9 @@
 //! Theses of responses: index rows, joined with the present authors and tokens.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::try_join_all;
-use thesis_proto::v1;
+use thesis_proto::{json::RenderedRows, v1};
 
 use crate::{
     convert,
@@ -28,9 +28,9 @@ pub(super) async fn still_there(
     rows: impl IntoIterator<Item = (Dataset, String)>,
 ) -> StoreResult<Vec<(Dataset, Arc<Thesis>)>> {
     let rows: Vec<(Dataset, String)> = rows.into_iter().collect();
-    let keys: Vec<(String, &str)> = rows.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect();
+    let keys: Vec<(&str, &str)> = rows.iter().map(|(dataset, id)| (dataset.name(), id.as_str())).collect();
     let theses = reader.theses(&keys).await?;
-    let found = rows.iter().zip(theses).filter_map(|((dataset, _), thesis)| Some((dataset.clone(), thesis?)));
+    let found = rows.into_iter().zip(theses).filter_map(|((dataset, _), thesis)| Some((dataset, thesis?)));
     Ok(found.filter(|(_, thesis)| thesis.deleted_at.is_none() && !thesis.is_awaited()).collect())
 }
 
@@ -76,33 +76,47 @@ pub(super) async fn by_time(
     Ok(rows)
 }
 
+/// A thesis with its author and token as they are now.
+struct JoinedThesis<'a> {
+    dataset: &'a Dataset,
+    thesis: &'a Arc<Thesis>,
+    author: Arc<Profile>,
+    token: Arc<Token>,
+}
+
+/// Reads the authors and tokens of theses. A thesis whose author or token is missing is left out.
+async fn joined<'a>(
+    reader: &RowReader<'_>,
+    theses: &'a [(Dataset, Arc<Thesis>)],
+) -> StoreResult<Vec<JoinedThesis<'a>>> {
+    fn home(dataset: &Dataset, is_of_sandbox: bool) -> &str {
+        if is_of_sandbox { Dataset::SANDBOX_NAME } else { dataset.name() }
+    }
+    let authors = theses.iter().map(|(dataset, thesis)| (home(dataset, thesis.sandbox_profile), &*thesis.profile_id));
+    let tokens = theses.iter().map(|(dataset, thesis)| (home(dataset, thesis.sandbox_token), &*thesis.token_id));
+    let (author_keys, token_keys): (Vec<(&str, &str)>, Vec<(&str, &str)>) = (authors.collect(), tokens.collect());
+    let (authors, tokens) = tokio::try_join!(reader.profiles(&author_keys), reader.tokens(&token_keys))?;
+    let rows = theses.iter().zip(authors).zip(tokens).filter_map(|(((dataset, thesis), author), token)| {
+        Some(JoinedThesis { dataset, thesis, author: author?, token: token? })
+    });
+    Ok(rows.collect())
+}
+
+/// The JSON of each thesis with its author and token.
+pub(super) async fn rendered(
+    core: &Core,
+    reader: &RowReader<'_>,
+    theses: &[(Dataset, Arc<Thesis>)],
+) -> StoreResult<RenderedRows> {
+    let render = |row: JoinedThesis<'_>| core.shared.rendered.thesis(row.dataset, row.thesis, &row.author, &row.token);
+    Ok(RenderedRows(joined(reader, theses).await?.into_iter().map(render).collect()))
+}
+
 /// Gives each thesis its author and token.
 pub(super) async fn with_references(
     reader: &RowReader<'_>,
     theses: &[(Dataset, Arc<Thesis>)],
 ) -> StoreResult<Vec<v1::Thesis>> {
-    let home = |dataset: &Dataset, shared: bool| if shared { Dataset::Sandbox } else { dataset.clone() }.to_string();
-    let mut profiles: HashMap<&str, (String, Option<Arc<Profile>>)> = HashMap::new();
-    let mut tokens: HashMap<&str, (String, Option<Arc<Token>>)> = HashMap::new();
-    for (dataset, thesis) in theses {
-        profiles.entry(&thesis.profile_id).or_insert_with(|| (home(dataset, thesis.sandbox_profile), None));
-        tokens.entry(&thesis.token_id).or_insert_with(|| (home(dataset, thesis.sandbox_token), None));
-    }
-    let profile_keys: Vec<(String, &str)> = profiles.iter().map(|(id, (home, _))| (home.clone(), *id)).collect();
-    let token_keys: Vec<(String, &str)> = tokens.iter().map(|(id, (home, _))| (home.clone(), *id)).collect();
-    let (authors, of_tokens) = tokio::try_join!(reader.profiles(&profile_keys), reader.tokens(&token_keys))?;
-    for (slot, row) in profiles.values_mut().zip(authors) {
-        slot.1 = row;
-    }
-    for (slot, row) in tokens.values_mut().zip(of_tokens) {
-        slot.1 = row;
-    }
-    Ok(theses
-        .iter()
-        .filter_map(|(dataset, thesis)| {
-            let author = profiles.get(thesis.profile_id.as_str())?.1.as_ref()?;
-            let token = tokens.get(thesis.token_id.as_str())?.1.as_ref()?;
-            Some(convert::row::thesis(dataset, thesis, author, token))
-        })
-        .collect())
+    let joined = joined(reader, theses).await?;
+    Ok(joined.iter().map(|row| convert::row::thesis(row.dataset, row.thesis, &row.author, &row.token)).collect())
 }

@@ -239,7 +239,7 @@ async fn newest_theses(
         let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.created_at, last.id.clone()));
-        let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
+        let keys: Vec<(&str, &str)> = rows.iter().map(|row| (row.dataset.name(), row.id.as_str())).collect();
         // The reader begins after the index rows, so no thesis is older than the projection was then.
         let reader = core.shared.theses.reader(&call.caller.view).await?;
         let theses = reader.theses(&keys).await?.into_iter().flatten();

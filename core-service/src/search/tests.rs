@@ -23,7 +23,7 @@ struct Log {
 }
 
 fn project(name: &str) -> Dataset {
-    Dataset::Project(name.to_owned())
+    Dataset::of_project(name)
 }
 
 fn thesis(dataset: &Dataset, name: &str, text: &str, created_at: i64) -> Thesis {

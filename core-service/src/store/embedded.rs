@@ -124,6 +124,10 @@ impl Backend for EmbeddedStore {
         self.read(|tx| read::slice(tx, scan)).await
     }
 
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        self.read(|tx| scans.iter().map(|scan| read::slice(tx, scan)).collect()).await
+    }
+
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         self.write(Write::Apply(changes)).await.map(drop)
     }

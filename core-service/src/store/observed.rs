@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use thesis_net::trace::{Span, SpanKind};
 use tokio::{sync::watch, time::Instant};
 
@@ -104,6 +105,14 @@ impl Backend for ObservedStore {
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         self.call("scan", Some(scan.table), self.0.scan(scan), ok).await
+    }
+
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        if self.0.is_exclusive() {
+            return self.call("scan", scans.first().map(|scan| scan.table), self.0.scan_many(scans), ok).await;
+        }
+        // Elsewhere each scan is a request of its own.
+        try_join_all(scans.iter().map(|scan| self.scan(scan))).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {

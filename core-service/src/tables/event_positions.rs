@@ -52,7 +52,7 @@ impl EventPositions {
             return Ok(Some(seq));
         }
         if let Some(thesis_id) = thesis_of_event(id) {
-            let found = self.theses.theses(&[(dataset.to_owned(), thesis_id.as_str())]).await?;
+            let found = self.theses.theses(&[(dataset, thesis_id.as_str())]).await?;
             if let Some(seq) = found.into_iter().flatten().next().and_then(|thesis| thesis.sequence) {
                 return Ok(Some(seq));
             }

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn logs_are_found_by_the_names_of_their_own_generation_only() {
         let (one, other) = (Generation("gen_1".to_owned()), Generation("gen_2".to_owned()));
-        for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::Project("prj_1".to_owned())] {
+        for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::of_project("prj_1")] {
             let name = one.log_name(&dataset);
             assert_eq!(one.dataset_of(&name), Some(dataset.clone()));
             assert_eq!(other.dataset_of(&name), None);

@@ -8,7 +8,7 @@ use std::{collections::HashMap, ops::Bound};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::{
-    domain::entry::{Entry, SequencedEntry},
+    domain::entry::{Entry, EntryOutline, SequencedEntry},
     key,
     store::{
         Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
@@ -98,6 +98,11 @@ pub fn decode(seq: u64, body: Bytes) -> StoreResult<Entry> {
         return Err(StoreError::Unknown(format!("the kind of log entry {}", entry.id)));
     }
     Ok(entry)
+}
+
+/// Reads the outline of an entry's stored form.
+pub fn outline(body: &[u8]) -> StoreResult<EntryOutline> {
+    EntryOutline::read(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
 }
 
 impl LogStore {

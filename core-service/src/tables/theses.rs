@@ -99,7 +99,7 @@ pub struct ThesisStore {
 }
 
 fn decode<M: Message + Default>(row: &Row) -> StoreResult<M> {
-    M::decode(row.body.clone()).map_err(|error| StoreError::Damaged(error.to_string()))
+    M::decode(&row.body[..]).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
 fn count(row: &Row) -> i64 {

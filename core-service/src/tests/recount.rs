@@ -90,7 +90,8 @@ fn awaited() -> ModelThesis {
 type Model = BTreeMap<(usize, u8), ModelThesis>;
 
 fn datasets() -> [Dataset; 3] {
-    [Dataset::Sandbox, Dataset::Project(crate::domain::id::derive("prj_", &["default"])), Dataset::Live]
+    let project = crate::domain::id::derive("prj_", &["default"]);
+    [Dataset::Sandbox, Dataset::of_project(&project), Dataset::Live]
 }
 
 fn author(author: u8, handle: u8) -> ObservedProfile {

@@ -1,4 +1,4 @@
-//! The list envelope of rows that are no messages.
+//! The list envelope of rows that are no messages, or JSON already.
 
 use serde::Serialize;
 

@@ -229,6 +229,25 @@ fn an_event_has_one_form() {
 }
 
 #[test]
+fn rendered_rows_give_the_list_of_their_messages() {
+    fn bytes(list: &impl serde::Serialize) -> String {
+        serde_json::to_string(list).unwrap()
+    }
+    for (next_cursor, has_more) in [(text("next"), true), (None, false)] {
+        let theses = [thesis(), v1::Thesis { likes: None, text: "\"\n\u{1}é🚀".into(), ..thesis() }];
+        let rows = theses.each_ref().map(|thesis| render(&Thesis::from(thesis)));
+        let rendered = List::new(rows.iter().map(|row| &**row).collect(), next_cursor.as_deref(), has_more);
+        let page = v1::ListThesesResponse { data: theses.into(), next_cursor: next_cursor.clone(), has_more };
+        assert_eq!(bytes(&rendered), bytes(&ThesisList::from(&page)));
+
+        let rows = [render(&Event::from(&thesis_created()))];
+        let rendered = List::new(rows.iter().map(|row| &**row).collect(), next_cursor.as_deref(), has_more);
+        let page = v1::ListEventsResponse { data: vec![thesis_created()], next_cursor: next_cursor.clone(), has_more };
+        assert_eq!(bytes(&rendered), bytes(&EventList::from(&page)));
+    }
+}
+
+#[test]
 fn a_message_with_missing_parts_does_not_panic() {
     let text = String::from_utf8(event_json(&v1::Event::default())).unwrap();
     assert!(text.ends_with(r#""data":null}"#), "{text}");

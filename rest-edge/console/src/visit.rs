@@ -187,6 +187,7 @@ impl Visit {
             trace: Some(self.trace),
             malformed: false,
             member,
+            renders: false,
         });
         Request::from_parts(MetadataMap::new(), extensions, message)
     }

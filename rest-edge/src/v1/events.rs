@@ -6,7 +6,7 @@ use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
-    answer::{Answer, Failure, json},
+    answer::{Answer, Failure, json, list_page},
     call::Call,
     context::Context,
     input::{Kind, Param},
@@ -71,8 +71,9 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         cursor: query.text("cursor"),
     };
     call.add_unread(query.unread());
-    let (metadata, page, _) = edge.core.events.list_events(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &metadata, &json::EventList::from(&page))
+    let (metadata, page, extensions) = edge.core.events.list_events(call.request(request)).await?.into_parts();
+    let end = (page.next_cursor.as_deref(), page.has_more);
+    list_page(&metadata, &extensions, end, || json::EventList::from(&page))
 }
 
 async fn get(edge: &Context, call: &mut Call) -> Answer {

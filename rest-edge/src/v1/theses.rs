@@ -6,7 +6,7 @@ use http::StatusCode;
 use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use crate::{
-    answer::{Answer, Failure, json},
+    answer::{Answer, Failure, json, list_page},
     call::Call,
     context::Context,
     input::{Kind, Param, enum_texts},
@@ -83,8 +83,9 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         cursor: query.text("cursor"),
     };
     call.add_unread(query.unread());
-    let (metadata, page, _) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &metadata, &json::ThesisList::from(&page))
+    let (metadata, page, extensions) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
+    let end = (page.next_cursor.as_deref(), page.has_more);
+    list_page(&metadata, &extensions, end, || json::ThesisList::from(&page))
 }
 
 async fn get(edge: &Context, call: &mut Call) -> Answer {

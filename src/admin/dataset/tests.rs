@@ -74,7 +74,7 @@ fn every_fault_names_its_line() {
         let fault = fault(&text, &Dataset::Live);
         assert!(fault.contains(expected), "{fault} instead of {expected}");
     }
-    assert!(fault(&whole, &Dataset::Project("prj_1".to_owned())).contains("only into a dataset of the same kind"));
+    assert!(fault(&whole, &Dataset::of_project("prj_1")).contains("only into a dataset of the same kind"));
 }
 
 #[test]

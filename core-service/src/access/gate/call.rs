@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thesis_proto::error::{ApiError, ErrorCode};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    json::RenderedRows,
+};
 
 use super::{Caller, Gate, RequestMeta, seconds_left};
 use crate::{
@@ -34,6 +37,8 @@ pub struct Call {
     pub now_ms: i64,
     /// True if the response repeats an earlier one.
     pub replayed: Mutex<bool>,
+    /// The rows of the response, in place of its messages.
+    pub rendered: Mutex<Option<RenderedRows>>,
     pub(super) gate: Arc<Gate>,
 }
 

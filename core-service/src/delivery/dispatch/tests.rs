@@ -90,7 +90,7 @@ impl Bench {
     }
 
     async fn post(&mut self) -> String {
-        self.post_in(Dataset::Project(PROJECT.to_owned())).await
+        self.post_in(Dataset::of_project(PROJECT)).await
     }
 
     async fn post_in(&mut self, dataset: Dataset) -> String {

@@ -66,7 +66,7 @@ async fn a_public_change_goes_on_when_its_caller_gives_up() {
         while !all_done() {
             changes.changed().await.unwrap();
         }
-        let mut position = core.datasets.position(&Dataset::Project(project.clone())).await.unwrap();
+        let mut position = core.datasets.position(&Dataset::of_project(&project)).await.unwrap();
         drop(position.wait_for(|position| *position > 0).await.unwrap());
         while !claims.recv().await.unwrap().delivery.is_test {}
     };

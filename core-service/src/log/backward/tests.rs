@@ -21,7 +21,7 @@ async fn pages_of_any_size_give_the_same_entries_and_positions_to_continue_from(
     let clock = ManualClock::new();
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
-        let dataset = Dataset::Project("paged".to_owned());
+        let dataset = Dataset::of_project("paged");
         let token = new_thesis(&dataset, 0).token.id;
         for number in 0..150 {
             core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();

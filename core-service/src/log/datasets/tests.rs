@@ -43,7 +43,7 @@ fn has_writer(core: &Core, dataset: &Dataset) -> bool {
 async fn a_writer_says_what_it_begins_and_ends_when_all_is_done() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("rest".to_owned());
+    let dataset = Dataset::of_project("rest");
     core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     let of_it = async || {
         let rows = rows(&core).await.into_iter().filter(|row| row.dataset == dataset.to_string());
@@ -63,7 +63,7 @@ async fn what_a_dead_core_began_is_finished() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let first = core(Arc::clone(&backend), &clock, 1).await;
-    let dataset = Dataset::Project("left".to_owned());
+    let dataset = Dataset::of_project("left");
     let new = new_thesis(&dataset, 1);
     first.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
     first.stop.cancel();
@@ -79,7 +79,7 @@ async fn what_a_dead_core_began_is_finished() {
 async fn what_a_live_core_began_is_left_to_it() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("theirs".to_owned());
+    let dataset = Dataset::of_project("theirs");
     let begin = async |at: i64| {
         let row = UnfinishedLog { dataset: dataset.to_string(), replica: "rep_other".to_owned(), at };
         unfinished::write(&core.shared.backend, &row).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     for number in 0..LOGS {
         let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: format!("p{number}") };
         let created = create_project(&first, &Actor::operator(None), &request, None).await.unwrap();
-        let dataset = Dataset::Project(created.project.unwrap().id);
+        let dataset = Dataset::of_project(&created.project.unwrap().id);
         first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }
     until(&clock, async || rows(&first).await.iter().all(|row| !row.dataset.starts_with("project/"))).await;

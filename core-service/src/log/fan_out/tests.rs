@@ -31,14 +31,13 @@ impl Bench {
         let core = core(backend, &clock, 1).await;
         core.stop.cancel();
         let project = core.shared.control.state().projects().next().unwrap().id.clone();
-        Self { store, core, dataset: Dataset::Project(project) }
+        Self { store, core, dataset: Dataset::of_project(&project) }
     }
 
     async fn webhook(&self, id: &str, updated_at: i64) {
-        let Dataset::Project(project) = &self.dataset else { unreachable!() };
         let webhook = Webhook {
             id: id.to_owned(),
-            project_id: project.clone(),
+            project_id: self.dataset.project_id().unwrap().to_owned(),
             events: vec![EventType::ThesisCreated.into()],
             status: WebhookStatus::Enabled.into(),
             updated_at,

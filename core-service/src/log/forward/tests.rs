@@ -40,7 +40,7 @@ fn filter(token: &[&str], handle: &[&str]) -> CompiledFilter {
 async fn reading_on_comes_to_its_end_and_finds_what_matches() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("long".to_owned());
+    let dataset = Dataset::of_project("long");
     // Many large entries that the index names and that do not match.
     let large = "x".repeat(60_000);
     for number in 0..60 {

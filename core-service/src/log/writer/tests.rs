@@ -94,7 +94,7 @@ async fn two_cores_appending_the_same_at_once_write_each_once_and_leave_no_gap()
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let dataset = Dataset::Project("race".to_owned());
+    let dataset = Dataset::of_project("race");
     let writes = (0..200).flat_map(|number| cores.iter().map(move |core| (core, number))).map(|(core, number)| {
         let dataset = &dataset;
         async move { core.datasets.create_thesis(dataset, new_thesis(dataset, number)).await.unwrap() }
@@ -124,7 +124,7 @@ async fn two_cores_appending_the_same_at_once_write_each_once_and_leave_no_gap()
 async fn what_is_acknowledged_can_be_read_at_once() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("own".to_owned());
+    let dataset = Dataset::of_project("own");
     for number in 0..20 {
         let new = new_thesis(&dataset, number);
         let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
@@ -142,7 +142,7 @@ async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_w
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let first = core(Arc::clone(&backend), &clock, 1).await;
-    let dataset = Dataset::Project("orphan".to_owned());
+    let dataset = Dataset::of_project("orphan");
     let new = new_thesis(&dataset, 1);
     let entry = entry(&first, thesis_event_id(&new.thesis.id), created(&new));
     // The state after a core that died right after its append.
@@ -162,7 +162,7 @@ async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_a
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let cores = [core(backend.clone(), &clock, 1).await, core(backend.clone(), &clock, 2).await];
-    let dataset = Dataset::Project("both".to_owned());
+    let dataset = Dataset::of_project("both");
     let before = backend.applied(&schema::THESIS);
     // Each finds the other was faster. 0, 6 and 12 share author and token; 3 is the same author's on another token.
     for (turn, number) in [0, 6, 3, 1, 12].into_iter().enumerate() {
@@ -211,7 +211,7 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(backend.clone(), &clock, 1).await, core(backend, &clock, 2).await];
-    let dataset = Dataset::Project("filled".to_owned());
+    let dataset = Dataset::of_project("filled");
     let (log, name, now_ms) = (&cores[0].shared.log, dataset.to_string(), clock_now(&cores[0]));
     // With the thesis the bucket has room for one entry, and a thesis's pair of derived events is not split.
     let bucket = room(0) as u64;
@@ -253,7 +253,7 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
 async fn derived_events_follow_at_most_once_in_five_seconds_and_the_last_is_never_lost() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("derived".to_owned());
+    let dataset = Dataset::of_project("derived");
     let post = async |number: u32| {
         let mut new = new_thesis(&dataset, number * 6);
         new.thesis.created_at = clock_now(&core);
@@ -310,7 +310,7 @@ async fn a_writer_on_a_cluster_counts_a_busy_token_in_memory_until_another_core_
 async fn what_comes_while_a_writer_ends_is_still_taken() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("ending".to_owned());
+    let dataset = Dataset::of_project("ending");
     let fanned_out = watch::Sender::new(0);
     let (shared, peers) = (Arc::clone(&core.shared), Arc::clone(&core.peers));
     let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), fanned_out.subscribe());
@@ -332,7 +332,7 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
 async fn a_token_that_cannot_be_derived_waits_alone() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("damaged".to_owned());
+    let dataset = Dataset::of_project("damaged");
     // Two tokens take turns.
     let mut first = new_thesis(&dataset, 2);
     first.thesis.created_at = clock_now(&core);
@@ -361,7 +361,7 @@ async fn a_token_that_cannot_be_derived_waits_alone() {
 async fn what_another_core_derived_meanwhile_counts() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("meanwhile".to_owned());
+    let dataset = Dataset::of_project("meanwhile");
     let new = new_thesis(&dataset, 1);
     let thesis = |seq| SequencedEntry { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };

@@ -11,7 +11,7 @@ use crate::{
         selection::{Selection, select},
     },
     service::Core,
-    tables::{events::SeqRange, log::decode},
+    tables::{events::SeqRange, log::outline},
 };
 
 const PAGE: usize = 500;
@@ -74,7 +74,7 @@ impl MissedEvents<'_> {
             };
             if let Some(oldest) = oldest
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
-                && decode(oldest, body)?.created_at < self.floor.bound_for(dataset)
+                && outline(&body)?.created_at < self.floor.bound_for(dataset)
             {
                 return Ok(false);
             }
@@ -98,8 +98,8 @@ impl MissedEvents<'_> {
             }
             tokio::task::coop::consume_budget().await;
             let Some((index, taken)) = reader.next().await? else { break };
-            let at = taken.entry.created_at;
-            if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
+            let (seq, at) = (taken.seq, taken.created_at);
+            if reader.event(index, taken, self.filter)?.is_none() {
                 continue;
             }
             if replayed < MAX_REPLAYED && at >= self.floor.bound_for(&view.datasets()[index]) {
@@ -107,7 +107,7 @@ impl MissedEvents<'_> {
                 continue;
             }
             skipped += 1;
-            begin[index].get_or_insert(taken.seq);
+            begin[index].get_or_insert(seq);
             newest = newest.or(Some(at));
             oldest = Some(at);
         }
@@ -137,7 +137,7 @@ impl MissedEvents<'_> {
         for _ in 0..MAX_LOOKED_AT {
             let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
-            replayed += i64::from(reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)));
+            replayed += i64::from(reader.event(index, taken, self.filter)?.is_some());
         }
         Ok(replayed)
     }
@@ -172,10 +172,9 @@ impl MissedEvents<'_> {
     async fn first_unseen(&self) -> Result<i64> {
         let mut oldest = self.call.now_ms;
         for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
-            let next = *after + 1;
-            let body = self.core.shared.log.get(&dataset.to_string(), next).await?;
-            let entry = body.map(|body| decode(next, body)).transpose()?;
-            oldest = oldest.min(entry.map_or(i64::MAX, |entry| entry.created_at));
+            let body = self.core.shared.log.get(&dataset.to_string(), *after + 1).await?;
+            let created_at = body.map(|body| outline(&body)).transpose()?.map(|outline| outline.created_at);
+            oldest = oldest.min(created_at.unwrap_or(i64::MAX));
         }
         Ok(oldest)
     }

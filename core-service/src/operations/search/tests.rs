@@ -254,7 +254,7 @@ async fn a_growing_log_is_followed_while_somebody_asks_for_it() {
     let index = Arc::new(SearchIndex::open(None).unwrap());
     let core = Core::start_beside(Arc::clone(&index), None, memory(&clock), settings(), clock.clone(), ids(1));
     let core = core.await.unwrap();
-    let dataset = Dataset::Project("prj_one".to_owned());
+    let dataset = Dataset::of_project("prj_one");
     let write = async |number| {
         core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
     };

@@ -85,7 +85,7 @@ async fn linked(servers: &[&Server]) {
 
 /// A dataset that this core owns.
 fn owned_by(server: &Server) -> Dataset {
-    let named = (0..).map(|number| Dataset::Project(format!("p{number}")));
+    let named = (0..).map(|number| Dataset::of_project(&format!("p{number}")));
     named.into_iter().find(|dataset| server.core.datasets.owns(dataset)).expect("one of the names")
 }
 
@@ -256,7 +256,7 @@ async fn a_busy_tokens_counts_come_from_its_owners_memory() {
 async fn two_that_each_believe_to_own_a_log_lose_and_double_nothing() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
-    let dataset = Dataset::Project("both".to_owned());
+    let dataset = Dataset::of_project("both");
     let writes = (0..60).map(|number| {
         // Each thesis at both at once, some again.
         let core = if number % 2 == 0 { &one.core } else { &other.core };
@@ -310,7 +310,7 @@ async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
     }
     // This core writes to every log, even if another core owns it.
     for number in 0..8 {
-        let dataset = Dataset::Project(format!("own{number}"));
+        let dataset = Dataset::of_project(&format!("own{number}"));
         assert!(one.core.datasets.owns(&dataset));
         one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }

@@ -56,15 +56,15 @@ impl ThesisStore {
 
     /// Reads theses by dataset and id, in the same order, including awaited ones. They are the rows at the head for a
     /// writer that has projected its log.
-    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+    pub async fn theses(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
         self.direct_reader().theses(keys).await
     }
 
-    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+    pub async fn profiles(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
         self.direct_reader().profiles(keys).await
     }
 
-    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+    pub async fn tokens(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.direct_reader().tokens(keys).await
     }
 }
@@ -82,16 +82,24 @@ impl RowReader<'_> {
         self.store.rows.get(dataset, epoch, id)
     }
 
-    async fn read_many<M: CachedRow>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
-        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(|(dataset, id)| self.cached(dataset, id)).collect();
-        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+    async fn read_many<M: CachedRow>(
+        &self,
+        keys: &[(impl AsRef<str> + Sync, &str)],
+    ) -> StoreResult<Vec<Option<Arc<M>>>> {
+        let key_at = |index: usize| (keys[index].0.as_ref(), keys[index].1);
+        let mut found: Vec<Option<Arc<M>>> =
+            keys.iter().map(|(dataset, id)| self.cached(dataset.as_ref(), id)).collect();
+        let mut missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found);
         }
+        // Many theses of a list can have the same author or token.
+        missing.sort_unstable_by_key(|index| key_at(*index));
+        missing.dedup_by_key(|index| key_at(*index));
         let steps = self.store.rows.write_steps();
-        let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
-        let stored = missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
-        let stored = stored.filter_map(|(index, row)| Some((index, (keys[index].0.as_str(), row?))));
+        let wanted: Vec<_> = missing.iter().map(|index| key![key_at(*index).0, key_at(*index).1]).collect();
+        let stored = missing.iter().copied().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
+        let stored = stored.filter_map(|(index, row)| Some((index, (key_at(index).0, row?))));
         let (places, stored): (Vec<usize>, Vec<(&str, Row)>) = stored.unzip();
         let rows = self.decode_rows::<M>(&stored).await?;
         for ((index, (dataset, stored)), row) in places.into_iter().zip(stored).zip(rows) {
@@ -105,6 +113,13 @@ impl RowReader<'_> {
                 }
             }
             found[index] = Some(row);
+        }
+        for index in 0..keys.len() {
+            if found[index].is_none()
+                && let Ok(place) = missing.binary_search_by_key(&key_at(index), |first| key_at(*first))
+            {
+                found[index] = found[missing[place]].clone();
+            }
         }
         Ok(found)
     }
@@ -125,7 +140,7 @@ impl RowReader<'_> {
     }
 
     async fn find_first<M: CachedRow>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
-        let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
+        let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.name(), id)).collect();
         // A row is in one dataset only, so a cached row ends the search.
         let cached = keys.iter().map(|(dataset, id)| self.cached::<M>(dataset, id));
         if let Some((dataset, row)) = view.datasets().iter().zip(cached).find_map(|(of, row)| Some((of, row?))) {
@@ -146,15 +161,15 @@ impl RowReader<'_> {
     }
 
     /// Reads theses by dataset and id, in the same order, including awaited ones.
-    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+    pub async fn theses(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
         self.read_many(keys).await
     }
 
-    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+    pub async fn profiles(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
         self.read_many(keys).await
     }
 
-    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+    pub async fn tokens(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.read_many(keys).await
     }
 }

@@ -1,8 +1,9 @@
 //! Slices of the indexes of theses, and the counts of a token's last day.
 
+mod range;
+
 use std::{
     hash::{Hash as _, Hasher as _},
-    ops::Bound,
     pin::pin,
 };
 
@@ -12,6 +13,7 @@ use futures::{
     stream,
 };
 
+use self::range::{SliceRange, bucket_numbers};
 use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
 use crate::{
     domain::{
@@ -22,7 +24,7 @@ use crate::{
         window::DAY_MS,
     },
     key,
-    store::{Consistency, Scan, StoreResult, Value, schema},
+    store::{Row, Scan, StoreResult, Value, schema},
     tables::{
         index_scope::IndexScope,
         recent_theses::{SharedWindow, TokenDay, Window},
@@ -31,6 +33,10 @@ use crate::{
 
 /// Number of indexes that are read concurrently.
 const CONCURRENT_READS: usize = 8;
+/// Number of buckets that a read lists at first. Most pages need one or two.
+const FIRST_BUCKETS: usize = 8;
+/// Maximum number of buckets that it lists after them.
+const MAX_BUCKETS: usize = 5_000;
 /// All rows of an index.
 const EVERYTHING: IndexSlice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
 
@@ -85,7 +91,7 @@ impl ThesisStore {
     pub fn day_in_memory(&self, dataset: &Dataset, token: &str, at: i64) -> Option<TokenDay> {
         let recent = self.recent.as_ref()?;
         let view = dataset.counted_with();
-        let windows = view.datasets().iter().map(|of| recent.get(&of.to_string(), token, at));
+        let windows = view.datasets().iter().map(|of| recent.get(of.name(), token, at));
         Some(TokenDay::new(windows.collect::<Option<_>>()?, index_in(&view, dataset)))
     }
 
@@ -120,12 +126,12 @@ impl ThesisStore {
             let rows = self.slice(dataset, &scope, &slice, limit).await?;
             Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.indexed.profile_id)).collect())
         };
-        let name = dataset.to_string();
-        if let Some(recent) = self.recent.as_ref().filter(|recent| recent.covers(&name)) {
-            if let Some(window) = recent.get(&name, token, at) {
+        let name = dataset.name();
+        if let Some(recent) = self.recent.as_ref().filter(|recent| recent.covers(name)) {
+            if let Some(window) = recent.get(name, token, at) {
                 return Ok(window);
             }
-            if let Some(fill) = recent.start_fill(&name, token, at) {
+            if let Some(fill) = recent.start_fill(name, token, at) {
                 let rows = read(fill.from, i64::MAX / 2, usize::MAX).await?;
                 return Ok(fill.complete(rows));
             }
@@ -161,12 +167,12 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
-        let dataset = dataset.to_string();
+        let dataset = dataset.name();
         if let Some(author) = scopes.first().and_then(IndexScope::prolific_author) {
             let by_author = IndexScope::Profile(author.to_owned());
             // Both reads begin together, and the second ends as soon as the first shows a prolific author.
-            let is_prolific = pin!(self.is_prolific(&dataset, author));
-            let filtered = pin!(self.rows(&dataset, &by_author, slice, limit, RowFilter::In(scopes)));
+            let is_prolific = pin!(self.is_prolific(dataset, author));
+            let filtered = pin!(self.rows(dataset, &by_author, slice, limit, RowFilter::In(scopes)));
             match select(is_prolific, filtered).await {
                 Either::Left((is_prolific, filtered)) => {
                     if !is_prolific? {
@@ -180,7 +186,7 @@ impl ThesisStore {
                 }
             }
         }
-        let reads = scopes.iter().map(|scope| self.rows(&dataset, scope, slice, limit, RowFilter::All));
+        let reads = scopes.iter().map(|scope| self.rows(dataset, scope, slice, limit, RowFilter::All));
         let found: Vec<Vec<IndexedRow>> =
             stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
@@ -195,7 +201,7 @@ impl ThesisStore {
         slice: &IndexSlice,
         limit: usize,
     ) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(&dataset.to_string(), scope, slice, limit, RowFilter::All).await
+        self.rows(dataset.name(), scope, slice, limit, RowFilter::All).await
     }
 
     /// Reads the first rows of a slice that a filter has, bucket by bucket.
@@ -213,31 +219,39 @@ impl ThesisStore {
             RowFilter::All => limit - found,
             RowFilter::In(_) | RowFilter::Before(_) => usize::from(PROLIFIC_AFTER) + 1,
         };
-        let (buckets, mut first_page) = self.buckets(dataset, &text, slice, &range, page_size(0)).await?;
+        let (mut buckets, mut first_page) = self.first_buckets(dataset, &text, slice, &range, page_size(0)).await?;
         let mut found = Vec::new();
-        for bucket in buckets {
-            let mut has_more = true;
-            while has_more && found.len() < limit {
-                let size = page_size(found.len());
-                let scan = range.scan(key![dataset, &text, bucket], slice.descending, size);
-                let page = match first_page.take() {
-                    Some(page) => page,
-                    None => self.indexed_rows(&scan).await?,
-                };
-                has_more = page.len() >= size;
-                if let Some(last) = page.last() {
-                    range.continue_after(last, slice.descending);
+        loop {
+            let last_bucket = buckets.last().copied().filter(|_| buckets.len() >= FIRST_BUCKETS);
+            for bucket in buckets {
+                let mut has_more = true;
+                while has_more && found.len() < limit {
+                    let size = page_size(found.len());
+                    let page = match first_page.take() {
+                        Some(page) => page,
+                        None => {
+                            let scan = range.scan(key![dataset, &text, bucket], slice.descending, size);
+                            indexed_rows(self.backend.scan(&scan).await?)?
+                        }
+                    };
+                    has_more = page.len() >= size;
+                    if let Some(last) = page.last() {
+                        range.continue_after(last, slice.descending);
+                    }
+                    found.extend(page.into_iter().filter(|row| filter.has(row)));
                 }
-                found.extend(page.into_iter().filter(|row| filter.has(row)));
             }
+            let Some(last_bucket) = last_bucket.filter(|_| found.len() < limit) else { break };
+            let rest = range.scan_buckets(key![dataset, &text], slice.descending, Some(last_bucket), MAX_BUCKETS);
+            buckets = bucket_numbers(&self.backend.scan(&rest).await?);
         }
         found.truncate(limit);
         Ok(found)
     }
 
-    /// Lists the buckets of a slice, in its order. The first rows of the first bucket come with the list if it was
-    /// guessed.
-    async fn buckets(
+    /// Lists the first buckets of a slice, in its order. The first rows of the first bucket come with the list if it
+    /// was guessed.
+    async fn first_buckets(
         &self,
         dataset: &str,
         scope: &str,
@@ -245,47 +259,22 @@ impl ThesisStore {
         range: &SliceRange,
         page_size: usize,
     ) -> StoreResult<(Vec<i64>, Option<Vec<IndexedRow>>)> {
-        let buckets = Scan {
-            table: &schema::INDEX_BUCKET,
-            partition: key![dataset, scope],
-            from: Bound::Included(key![range.lowest]),
-            to: Bound::Included(key![range.highest]),
-            reverse: slice.descending,
-            limit: usize::try_from(range.highest - range.lowest + 1).unwrap_or(usize::MAX).min(5_000),
-            consistency: Consistency::Quorum,
-        };
-        let scope_hash = self.followed.as_ref().map(|_| hash_of(dataset, scope));
+        let scope_hash = hash_of(dataset, scope);
         let guess = self.guess_bucket(scope_hash, slice, range);
-        let guessed = async {
-            let Some(bucket) = guess else { return Ok(None) };
-            let scan = range.scan(key![dataset, scope, bucket], slice.descending, page_size);
-            self.indexed_rows(&scan).await.map(Some)
-        };
-        let (buckets, guessed) = tokio::try_join!(self.backend.scan(&buckets), guessed)?;
-        let buckets: Vec<i64> = buckets.iter().filter_map(|row| Some(row.clustering.first()?.int())).collect();
+        let mut scans = vec![range.scan_buckets(key![dataset, scope], slice.descending, None, FIRST_BUCKETS)];
+        scans.extend(guess.map(|bucket| range.scan(key![dataset, scope, bucket], slice.descending, page_size)));
+        let mut read = self.backend.scan_many(&scans).await?.into_iter();
+        let buckets = bucket_numbers(&read.next().unwrap_or_default());
         if guess.is_some() && buckets.first().copied() == guess {
-            return Ok((buckets, guessed));
+            return Ok((buckets, read.next().map(indexed_rows).transpose()?));
         }
         self.remember_bucket(scope_hash, slice, buckets.first());
         Ok((buckets, None))
     }
 
-    async fn indexed_rows(&self, scan: &Scan) -> StoreResult<Vec<IndexedRow>> {
-        let mut found = Vec::new();
-        for row in self.backend.scan(scan).await? {
-            let indexed: IndexedThesis = decode(&row)?;
-            if let [created_at, id] = row.clustering.as_slice() {
-                let (created_at, id) = (created_at.int(), id.text().to_owned());
-                found.push(IndexedRow { created_at, id, indexed, version: row.version });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Guesses the first bucket of a slice: that of its cursor, or the newest that another read found. On a cluster its
-    /// rows are read together with the list of buckets, which saves a wait. There is no hash where nothing is guessed.
-    fn guess_bucket(&self, scope_hash: Option<u64>, slice: &IndexSlice, range: &SliceRange) -> Option<i64> {
-        let scope_hash = scope_hash?;
+    /// Guesses the first bucket of a slice: that of its cursor, or the newest that another read found. Its rows are
+    /// read together with the list of buckets, which saves a wait on a cluster, and a snapshot elsewhere.
+    fn guess_bucket(&self, scope_hash: u64, slice: &IndexSlice, range: &SliceRange) -> Option<i64> {
         let guess = match (&slice.after, slice.descending) {
             (Some(_), true) => range.highest,
             (Some(_), false) => range.lowest,
@@ -296,12 +285,23 @@ impl ThesisStore {
     }
 
     /// Remembers the newest bucket of a scope, if the slice began with it.
-    fn remember_bucket(&self, scope_hash: Option<u64>, slice: &IndexSlice, first: Option<&i64>) {
+    fn remember_bucket(&self, scope_hash: u64, slice: &IndexSlice, first: Option<&i64>) {
         let begins_newest = slice.descending && slice.after.is_none() && slice.to >= i64::MAX / 2;
-        if let (Some(scope_hash), Some(first), true) = (scope_hash, first, begins_newest) {
+        if let (Some(first), true) = (first, begins_newest) {
             self.newest_buckets.insert(scope_hash, *first);
         }
     }
+}
+
+fn indexed_rows(rows: Vec<Row>) -> StoreResult<Vec<IndexedRow>> {
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        let indexed: IndexedThesis = decode(&row)?;
+        if let Ok([created_at, Value::Text(id)]) = <[Value; 2]>::try_from(row.clustering) {
+            found.push(IndexedRow { created_at: created_at.int(), id, indexed, version: row.version });
+        }
+    }
+    Ok(found)
 }
 
 fn hash_of(dataset: &str, scope: &str) -> u64 {
@@ -326,57 +326,6 @@ impl RowFilter<'_> {
             Self::All => true,
             Self::In(scopes) => scopes.iter().any(|scope| scope.has(&row.indexed)),
             Self::Before(version) => row.version < version,
-        }
-    }
-}
-
-/// The rows and buckets that a slice spans.
-struct SliceRange {
-    from: Bound<Vec<Value>>,
-    to: Bound<Vec<Value>>,
-    /// Lowest bucket, inclusive.
-    lowest: i64,
-    /// Highest bucket, inclusive.
-    highest: i64,
-}
-
-impl SliceRange {
-    /// The range of a slice; none if it is empty.
-    fn of(scope: &IndexScope, slice: &IndexSlice) -> Option<Self> {
-        let (mut from, mut to) = (Bound::Included(key![slice.from]), Bound::Included(key![slice.to]));
-        let (mut lowest, mut highest) = (scope.bucket(slice.from), scope.bucket(slice.to));
-        if let Some((created_at, id)) = &slice.after {
-            let after = Bound::Excluded(key![*created_at, id]);
-            if slice.descending {
-                (to, highest) = (after, highest.min(scope.bucket(*created_at)));
-            } else if *created_at >= slice.from {
-                // A row before the lower bound comes from a dataset that reaches further back.
-                (from, lowest) = (after, scope.bucket(*created_at));
-            }
-        }
-        (slice.from <= slice.to && lowest <= highest).then_some(Self { from, to, lowest, highest })
-    }
-
-    /// Reads the first rows of a bucket within the range.
-    fn scan(&self, bucket: Vec<Value>, descending: bool, limit: usize) -> Scan {
-        Scan {
-            table: &schema::THESIS_INDEX,
-            partition: bucket,
-            from: self.from.clone(),
-            to: self.to.clone(),
-            reverse: descending,
-            limit,
-            consistency: Consistency::Quorum,
-        }
-    }
-
-    /// Leaves the rows up to this one out.
-    fn continue_after(&mut self, last: &IndexedRow, descending: bool) {
-        let after = Bound::Excluded(key![last.created_at, &last.id]);
-        if descending {
-            self.to = after;
-        } else {
-            self.from = after;
         }
     }
 }

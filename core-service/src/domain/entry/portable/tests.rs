@@ -262,7 +262,7 @@ fn what_this_version_does_not_know_is_refused() {
 
 #[test]
 fn rows_suit_the_dataset_that_named_them() {
-    let (live, one, two) = (Dataset::Live, Dataset::Project("prj_1".to_owned()), Dataset::Project("prj_2".to_owned()));
+    let (live, one, two) = (Dataset::Live, Dataset::of_project("prj_1"), Dataset::of_project("prj_2"));
     let observed = |dataset: &str| {
         let thesis = Thesis { id: id::of_thesis(dataset, "7"), upstream_id: "7".to_owned(), ..Thesis::default() };
         Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(1, 1) }

@@ -16,7 +16,7 @@ async fn an_entry_that_a_core_appends_late_and_does_not_finish_is_finished() {
     let process = Process::new(Arc::clone(&store));
     let frozen = core(process.clone(), &clock, 1).await;
     let other = core(Arc::clone(&store), &clock, 2).await;
-    let dataset = Dataset::Project("frozen".to_owned());
+    let dataset = Dataset::of_project("frozen");
     let name = dataset.to_string();
     let has_entries = async |count: u64| other.shared.log.head(&name, 0, Consistency::Quorum).await.unwrap() == count;
     frozen.datasets.create_here(&dataset, new_thesis(&dataset, 1)).await.unwrap();

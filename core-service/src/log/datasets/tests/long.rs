@@ -14,7 +14,7 @@ const BUCKETS: u64 = 1_000;
 async fn a_core_that_starts_its_writer_for_a_count_does_not_read_the_log_from_its_beginning() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
-    let dataset = Dataset::Project("long".to_owned());
+    let dataset = Dataset::of_project("long");
     let name = dataset.to_string();
     let head = LogStore::new(backend.clone()).fill_buckets(&name, BUCKETS).await;
     let checkpoints = [ROWS, DERIVED, FAN_OUT].map(|projection| checkpoint_change(&name, projection, head));

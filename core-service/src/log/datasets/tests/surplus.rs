@@ -26,7 +26,7 @@ async fn two_cores_delete_the_oldest_beyond_a_limit_and_not_one_more() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let dataset = Dataset::Project("limited".to_owned());
+    let dataset = Dataset::of_project("limited");
     let mut theses = Vec::new();
     for number in 0..20 {
         theses.push(create(&cores[number as usize % 2], &dataset, number, Some(5)).await);
@@ -49,7 +49,7 @@ async fn two_cores_delete_the_oldest_beyond_a_limit_and_not_one_more() {
 async fn a_lower_limit_is_reached_over_several_theses() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("lowered".to_owned());
+    let dataset = Dataset::of_project("lowered");
     for number in 0..70 {
         create(&core, &dataset, number, None).await;
     }
@@ -65,7 +65,7 @@ async fn a_lower_limit_is_reached_over_several_theses() {
 async fn the_thesis_that_was_just_created_stays() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("one".to_owned());
+    let dataset = Dataset::of_project("one");
     create(&core, &dataset, 5, Some(1)).await;
     // It is the older one, by the clock of another core.
     create(&core, &dataset, 3, Some(1)).await;

@@ -45,7 +45,7 @@ async fn observe(
 async fn many_small_observations_go_into_one_append() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("small".to_owned());
+    let dataset = Dataset::of_project("small");
     observe(&core, &dataset, (0..150).map(|number| thesis(number, "short"))).await;
     let likes = observe(&core, &dataset, (0..150).map(like)).await;
     assert!(likes.iter().any(|(entries, _)| *entries == 150), "{likes:?}");
@@ -56,7 +56,7 @@ async fn a_batch_of_deletions_reads_its_rows_together() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let first = core(backend.clone(), &clock, 1).await;
-    let dataset = Dataset::Project("gone".to_owned());
+    let dataset = Dataset::of_project("gone");
     let theses = (0..30).map(|number| {
         let mut observation = thesis(number, "short");
         if let ObservedThing::Thesis(seen) = &mut observation.seen {
@@ -86,7 +86,7 @@ async fn a_batch_of_deletions_reads_its_rows_together() {
 async fn long_texts_do_not_make_a_large_append() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("long".to_owned());
+    let dataset = Dataset::of_project("long");
     // The longest text that ingestion takes, in the longest letters.
     let text = "\u{1f680}".repeat(10_000);
     let theses = observe(&core, &dataset, (0..20).map(|number| thesis(number, &text))).await;
@@ -100,7 +100,7 @@ async fn long_texts_do_not_make_a_large_append() {
 async fn an_entry_larger_than_an_append_may_be_is_appended_alone() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("huge".to_owned());
+    let dataset = Dataset::of_project("huge");
     let texts = [5, 200_000, 5, 5];
     let theses = texts.into_iter().enumerate().map(|(number, length)| thesis(number, &"x".repeat(length)));
     let theses = observe(&core, &dataset, theses).await;

@@ -25,7 +25,7 @@ fn observation(number: i64, observed_at: i64, revision: Option<i64>) -> Observat
 async fn they_count_by_their_own_revision_where_they_have_one() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("beside".to_owned());
+    let dataset = Dataset::of_project("beside");
     let (name, view) = (dataset.to_string(), View::test("beside"));
     let (author, on) = (id::of_profile(&name, "u"), id::of_token(&name, "base", "0xa"));
     for (number, observed_at, revision, shown) in [

@@ -60,14 +60,14 @@ async fn only_an_id_that_does_not_say_where_its_event_is_has_a_row() {
     let clock = ManualClock::new();
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
-        let dataset = Dataset::Project("found".to_owned());
+        let dataset = Dataset::of_project("found");
         let log = log_of_all_types(&core, &dataset).await;
         are_found(&core, &dataset, &log, &[EventType::ProfileUpdated]).await;
 
         // Another store, and another project of the same store, get rows for what they cannot read.
         let other = self::core(memory(&clock), &clock, 2).await;
         let with_row = [EventType::ProfileUpdated, EventType::TokenActivity, EventType::TokenThesisVelocity];
-        for (core, dataset) in [(&other, dataset), (&core, Dataset::Project("copy".to_owned()))] {
+        for (core, dataset) in [(&other, dataset), (&core, Dataset::of_project("copy"))] {
             let mark = ImportMark { entries: log.len() as u64, sha256: [3; 32] };
             let entries = log.iter().map(|sequenced| sequenced.entry.clone()).collect();
             let imported = core.datasets.import_here(&dataset, Import { mark, after: 0, entries }).await.unwrap();
@@ -82,7 +82,7 @@ async fn events_are_found_after_the_secret_key_was_replaced() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let first = core(Arc::clone(&backend), &clock, 1).await;
-    let dataset = Dataset::Project("replaced".to_owned());
+    let dataset = Dataset::of_project("replaced");
     let log = log_of_all_types(&first, &dataset).await;
     let mut settings = settings();
     settings.secret_key = SecretBox::new(Box::new([8; 32]));
@@ -95,7 +95,7 @@ async fn a_thesis_keeps_the_place_of_its_creation() {
     let clock = ManualClock::new();
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
-        let dataset = Dataset::Project("kept".to_owned());
+        let dataset = Dataset::of_project("kept");
         let name = dataset.to_string();
         let row = async |upstream_id: &str| {
             let id = id::of_thesis(&name, upstream_id);
@@ -128,7 +128,7 @@ async fn another_core_finds_the_creation_of_a_deleted_thesis() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let dataset = Dataset::Project("again".to_owned());
+    let dataset = Dataset::of_project("again");
     let mut new = new_thesis(&dataset, 1);
     new.thesis.upstream_id = "post".to_owned();
     new.thesis.id = id::of_thesis(&dataset.to_string(), "post");

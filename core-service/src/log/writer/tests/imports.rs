@@ -21,12 +21,12 @@ impl Copied {
         let clock = ManualClock::new();
         let store = shared_memory(&clock);
         let cores = [core(Arc::clone(&store), &clock, 1).await, core(Arc::clone(&store), &clock, 2).await];
-        let source = Dataset::Project("source".to_owned());
+        let source = Dataset::of_project("source");
         for number in 0..10 {
             cores[0].datasets.create_here(&source, new_thesis(&source, number)).await.unwrap();
         }
         let log = entries(&cores[0], &source).await.into_iter().map(|sequenced| sequenced.entry).collect();
-        Self { clock, store, cores, dataset: Dataset::Project("copy".to_owned()), log }
+        Self { clock, store, cores, dataset: Dataset::of_project("copy"), log }
     }
 
     /// A part of the import, as far as an entry.
@@ -77,7 +77,7 @@ async fn other_cores_write_nothing_before_its_end_and_at_once_after_it() {
 async fn of_a_write_and_an_import_at_once_one_wins() {
     for turn in 0..20 {
         let mut copied = Copied::new().await;
-        copied.dataset = Dataset::Project(format!("copy {turn}"));
+        copied.dataset = Dataset::of_project(&format!("copy {turn}"));
         let end = copied.log.len();
         let (imported, written) = tokio::join!(copied.import(0, end), copied.write(1, 20));
         let log = entries(&copied.cores[0], &copied.dataset).await;

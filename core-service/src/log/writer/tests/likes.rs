@@ -11,7 +11,7 @@ async fn a_like_writes_no_position_and_is_still_applied_once() {
     let clock = ManualClock::new();
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(backend, &clock, 1).await;
-        let dataset = Dataset::Project("liked".to_owned());
+        let dataset = Dataset::of_project("liked");
         let observe = async |revision, seen| {
             let observation = Observation { observed_at: 1, revision: Some(revision), seen };
             core.datasets.observe_here(&dataset, observation).await.unwrap().applied

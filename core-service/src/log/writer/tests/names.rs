@@ -53,7 +53,7 @@ async fn a_change_of_case_alone_leaves_one_row_in_each_index() {
     for (at_once, shared) in [(false, false), (true, false), (false, true), (true, true)] {
         let clock = ManualClock::new();
         let core = core(if shared { shared_memory(&clock) } else { memory(&clock) }, &clock, 1).await;
-        let dataset = Dataset::Project("names".to_owned());
+        let dataset = Dataset::of_project("names");
         let symbols = [told(1, "PEPE", "0xAB"), told(2, "pepe", "0xAB"), told(3, " $Pepe", "0xAb")];
         bring(&core, &dataset, symbols.into(), at_once).await;
         assert_eq!(shown(&core, "$PEPE").await, Some(("$Pepe".to_owned(), "0xAb".to_owned())));
@@ -73,7 +73,7 @@ async fn a_token_is_found_by_its_newest_symbol_alone_and_its_events_by_each() {
     for (at_once, shared) in [(false, false), (true, false), (false, true), (true, true)] {
         let clock = ManualClock::new();
         let core = core(if shared { shared_memory(&clock) } else { memory(&clock) }, &clock, 1).await;
-        let dataset = Dataset::Project("names".to_owned());
+        let dataset = Dataset::of_project("names");
         // It goes back to a symbol that it had, in another case.
         let symbols = ["First", "second", "FIRST", "third", "fiRst"];
         let symbols = symbols.iter().zip(1..).map(|(symbol, at)| told(at, symbol, "0xAB"));

@@ -198,7 +198,7 @@ fn any_order_and_any_repetition_lead_to_the_same_rows() {
     });
     let test = async |steps: Vec<Step>, again: Vec<Step>| {
         cases.set(cases.get() + 1);
-        let [one, other] = ["one", "other"].map(|order| Dataset::Project(format!("{order}{}", cases.get())));
+        let [one, other] = ["one", "other"].map(|order| Dataset::of_project(&format!("{order}{}", cases.get())));
         for step in steps {
             core.datasets.observe_here(&one, observation(step)).await.unwrap();
         }

@@ -21,7 +21,7 @@ async fn the_rare_token_of_an_author_with_many_theses_costs_few_reads() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let core = core(backend.clone(), &clock, 1).await;
-    let dataset = Dataset::Project("many".to_owned());
+    let dataset = Dataset::of_project("many");
     let thesis = |number: u32| {
         let mut new = new_thesis(&dataset, number);
         new.thesis.created_at = NOON - i64::from(number) * DAY_MS;
@@ -57,7 +57,7 @@ async fn the_rare_token_of_an_author_with_many_theses_costs_few_reads() {
 async fn deleted_theses_make_an_author_prolific_too_and_other_cores_know_it() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
-    let dataset = Dataset::Project("good".to_owned());
+    let dataset = Dataset::of_project("good");
     let observe = async |core: &Arc<Core>, seen| {
         let observation = Observation { observed_at: 1, revision: Some(1), seen };
         core.datasets.observe_here(&dataset, observation).await.unwrap()
@@ -86,7 +86,7 @@ async fn deleted_theses_make_an_author_prolific_too_and_other_cores_know_it() {
 #[tokio::test]
 async fn many_theses_of_an_author_do_not_prove_that_the_author_is_prolific() {
     let backend = shared_memory(&ManualClock::new());
-    let dataset = Dataset::Project("seen".to_owned());
+    let dataset = Dataset::of_project("seen");
     // A read that takes longer than these writes sees them before it sees the other rows of their entries.
     let theses: Vec<NewThesis> = (1..=4).map(|number| new_thesis(&dataset, number * 6)).collect();
     for (version, new) in (1..).zip(&theses) {

@@ -35,7 +35,7 @@ async fn indexed(core: &Core, dataset: &Dataset, thesis: &Thesis, prefix: &str) 
 async fn a_thesis_says_when_it_was_recorded_and_removed() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("times".to_owned());
+    let dataset = Dataset::of_project("times");
     let (name, view) = (dataset.to_string(), View::test("times"));
     let id = id::of_thesis(&name, "post");
     let steps = [
@@ -82,7 +82,7 @@ async fn a_thesis_says_when_it_was_recorded_and_removed() {
 async fn a_deletion_names_the_author_and_token_of_the_sandbox() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("shared".to_owned());
+    let dataset = Dataset::of_project("shared");
     let (profile, token) = crate::sandbox::a_profile_and_token();
     let mut new = new_thesis(&dataset, 1);
     (new.thesis.sandbox_profile, new.thesis.sandbox_token) = (true, true);

@@ -7,7 +7,7 @@ use crate::tables::log::checkpoint_change;
 async fn a_young_writer_knows_from_the_log_when_a_token_last_got_derived_events() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let dataset = Dataset::Project("young".to_owned());
+    let dataset = Dataset::of_project("young");
     let new = new_thesis(&dataset, 1);
     core.datasets.create_here(&dataset, new.clone()).await.unwrap();
     let head = until_derived(&core, &dataset, 1).await.len() as u64;
@@ -27,7 +27,7 @@ async fn a_young_writer_knows_from_the_log_when_a_token_last_got_derived_events(
 async fn entries_of_a_fast_clock_delay_the_events_of_no_other_token() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let (dataset, ahead) = (Dataset::Project("ahead".to_owned()), 3_600_000);
+    let (dataset, ahead) = (Dataset::of_project("ahead"), 3_600_000);
     let name = dataset.to_string();
     // More entries than a young writer reads.
     let created_at = clock_now(&core) + ahead;

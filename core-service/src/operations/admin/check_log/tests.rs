@@ -15,7 +15,7 @@ async fn an_event_that_is_in_a_log_twice_is_counted_once() {
     let clock = ManualClock::new();
     for backend in [memory(&clock), shared_memory(&clock)] {
         let core = core(Arc::clone(&backend), &clock, 1).await;
-        let dataset = Dataset::Project("checked".to_owned());
+        let dataset = Dataset::of_project("checked");
         let name = dataset.to_string();
         let new = new_thesis(&dataset, 1);
         let created = || {

@@ -116,7 +116,7 @@ async fn a_core_follows_a_bounded_number_of_logs() {
     let theses = ThesisStore::new(SharedMemory::new(&ManualClock::new()));
     let followed = theses.followed.as_ref().unwrap();
     for number in 0..4 * MAX_LOGS {
-        followed.catch_up(&Dataset::Project(number.to_string())).await.unwrap();
+        followed.catch_up(&Dataset::of_project(&number.to_string())).await.unwrap();
     }
     assert!(followed.logs.len() < 2 * MAX_LOGS, "{}", followed.logs.len());
 }

@@ -1,0 +1,146 @@
+//! The JSON of rows that lists show, for an edge in this process, which writes it into its responses as it is.
+//!
+//! The JSON of a thesis is made of three rows: the thesis, its author and its token. It is right while all three are
+//! the objects in memory that it was made of, since a changed row is another object. So it is exactly as new as these
+//! rows, also on a cluster. An entry of a log never changes, and so neither does the JSON of its event. The JSON is the
+//! same for all callers who see the dataset.
+
+use std::{
+    ptr,
+    sync::{Arc, Weak},
+};
+
+use bytes::Bytes;
+use quick_cache::{Weighter, sync::Cache};
+use thesis_proto::json::{self, RenderedRow, render};
+
+use super::log::{decode, outline};
+use crate::{
+    convert,
+    domain::{
+        dataset::Dataset,
+        row::{Profile, Thesis, Token},
+    },
+    store::StoreResult,
+};
+
+/// Maximum size in bytes of the JSON of each kind.
+const MAX_THESES_BYTES: u64 = 16 << 20;
+const MAX_EVENTS_BYTES: u64 = 8 << 20;
+/// Typical size in bytes of a cached JSON.
+const TYPICAL_BYTES: u64 = 1_024;
+/// Approximate size in bytes of a cache entry without its JSON: its key, its place in the cache, and allocations.
+const ENTRY_BYTES: usize = 160;
+/// Size in bytes of the memory that the JSON of a thesis keeps of its rows.
+const ROWS_BYTES: usize = size_of::<Thesis>() + size_of::<Profile>() + size_of::<Token>();
+
+/// The JSON of a thesis, and the rows that it was made of. While these references exist, no other row gets their
+/// addresses.
+struct RenderedThesis {
+    thesis: Weak<Thesis>,
+    author: Weak<Profile>,
+    token: Weak<Token>,
+    json: RenderedRow,
+}
+
+impl RenderedThesis {
+    fn is_of(&self, thesis: &Arc<Thesis>, author: &Arc<Profile>, token: &Arc<Token>) -> bool {
+        ptr::eq(self.thesis.as_ptr(), Arc::as_ptr(thesis))
+            && ptr::eq(self.author.as_ptr(), Arc::as_ptr(author))
+            && ptr::eq(self.token.as_ptr(), Arc::as_ptr(token))
+    }
+}
+
+/// The JSON of an entry's event.
+#[derive(Clone)]
+pub struct RenderedEvent {
+    /// The entry's `created_at`.
+    pub created_at: i64,
+    /// None for an entry that is no event.
+    pub json: Option<RenderedRow>,
+}
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<String, Arc<RenderedThesis>> for BySize {
+    fn weight(&self, id: &String, rendered: &Arc<RenderedThesis>) -> u64 {
+        (ENTRY_BYTES + ROWS_BYTES + id.len() + rendered.json.get().len()) as u64
+    }
+}
+
+impl Weighter<(Dataset, u64), RenderedEvent> for BySize {
+    fn weight(&self, _place: &(Dataset, u64), rendered: &RenderedEvent) -> u64 {
+        (ENTRY_BYTES + rendered.json.as_ref().map_or(0, |json| json.get().len())) as u64
+    }
+}
+
+/// The JSON of theses and events that lists have shown lately.
+pub struct RenderedLists {
+    theses: Cache<String, Arc<RenderedThesis>, BySize>,
+    /// By dataset and sequence number.
+    events: Cache<(Dataset, u64), RenderedEvent, BySize>,
+}
+
+impl Default for RenderedLists {
+    fn default() -> Self {
+        let expected = |max_bytes: u64| usize::try_from(max_bytes / TYPICAL_BYTES).unwrap_or_default();
+        Self {
+            theses: Cache::with_weighter(expected(MAX_THESES_BYTES), MAX_THESES_BYTES, BySize),
+            events: Cache::with_weighter(expected(MAX_EVENTS_BYTES), MAX_EVENTS_BYTES, BySize),
+        }
+    }
+}
+
+impl RenderedLists {
+    /// The JSON of a thesis with its author and token.
+    pub fn thesis(
+        &self,
+        dataset: &Dataset,
+        thesis: &Arc<Thesis>,
+        author: &Arc<Profile>,
+        token: &Arc<Token>,
+    ) -> RenderedRow {
+        if let Some(known) = self.theses.get(thesis.id.as_str())
+            && known.is_of(thesis, author, token)
+        {
+            return Arc::clone(&known.json);
+        }
+        let json = render(&json::Thesis::from(&convert::row::thesis(dataset, thesis, author, token)));
+        let rendered = RenderedThesis {
+            thesis: Arc::downgrade(thesis),
+            author: Arc::downgrade(author),
+            token: Arc::downgrade(token),
+            json: Arc::clone(&json),
+        };
+        self.theses.insert(thesis.id.clone(), Arc::new(rendered));
+        json
+    }
+
+    /// The events of the entries before a sequence number, newest first, if all of them are known.
+    pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Option<Vec<(u64, RenderedEvent)>> {
+        let newest_first = (1..before).rev().take(entries);
+        newest_first.map(|seq| Some((seq, self.events.get(&(dataset.clone(), seq))?))).collect()
+    }
+
+    /// The event of an entry that the projection of its log has reached.
+    pub fn event(&self, dataset: &Dataset, seq: u64, body: &Bytes) -> StoreResult<RenderedEvent> {
+        let place = (dataset.clone(), seq);
+        if let Some(known) = self.events.get(&place) {
+            return Ok(known);
+        }
+        let outline = outline(body)?;
+        let event = if convert::entry::may_be_event(&outline, &[]) {
+            convert::entry::event(dataset, &decode(seq, body.clone())?)
+        } else {
+            None
+        };
+        let json = event.map(|event| render(&json::Event::from(&event)));
+        let rendered = RenderedEvent { created_at: outline.created_at, json };
+        self.events.insert(place, rendered.clone());
+        Ok(rendered)
+    }
+}
+
+#[cfg(test)]
+mod tests;

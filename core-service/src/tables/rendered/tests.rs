@@ -1,0 +1,167 @@
+//! The pages of an edge in this process have the bytes that any other edge would write.
+
+use serde::Serialize;
+use thesis_net::services::Trusted;
+use thesis_proto::{
+    json::{EventList, List, RenderedRows, ThesisList},
+    v1::{self, event_service_server::EventService as _, thesis_service_server::ThesisService as _},
+};
+use tonic::{Extensions, Request};
+
+use super::*;
+use crate::{
+    domain::{
+        observation::{
+            Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
+        },
+        window::HOUR_MS,
+    },
+    grpc::local,
+    service::Core,
+    tests::harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory, new_thesis, shared_memory},
+};
+
+fn author(handle: &str) -> ObservedProfile {
+    ObservedProfile { upstream_id: "u".to_owned(), handle: handle.to_owned(), ..ObservedProfile::default() }
+}
+
+fn token(symbol: &str) -> ObservedToken {
+    let (chain, address, symbol) = ("base".to_owned(), "0xA1".to_owned(), symbol.to_owned());
+    ObservedToken { chain, address, symbol, ..ObservedToken::default() }
+}
+
+fn thesis(number: i64, text: &str) -> ObservedThing {
+    let created_at = NOON - HOUR_MS + number;
+    ObservedThing::Thesis(Box::new(ObservedThesis {
+        upstream_id: number.to_string(),
+        profile: author("writer"),
+        token: token("moon"),
+        text: text.to_owned(),
+        likes: None,
+        replies: None,
+        created_at,
+        updated_at: created_at,
+    }))
+}
+
+async fn observe(core: &Arc<Core>, observed_at: i64, seen: ObservedThing) {
+    let observation = Observation { observed_at, revision: None, seen };
+    core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
+}
+
+/// A request of an edge in this process.
+fn request<M>(message: M, key: &str, renders: bool) -> Request<M> {
+    let mut request = Request::new(message);
+    request.extensions_mut().insert(Trusted { renders, ..Trusted::default() });
+    request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    request
+}
+
+/// Writes a page as an edge does: its rendered rows, or else its messages.
+fn written(extensions: &Extensions, next_cursor: Option<&str>, has_more: bool, messages: &impl Serialize) -> String {
+    let text = match extensions.get::<RenderedRows>() {
+        Some(RenderedRows(rows)) => {
+            serde_json::to_string(&List::new(rows.iter().map(|row| &**row).collect(), next_cursor, has_more))
+        }
+        None => serde_json::to_string(messages),
+    };
+    text.unwrap()
+}
+
+/// A page as text, with its cursor.
+type Page = (String, Option<String>);
+
+async fn theses(core: &Arc<Core>, key: &str, message: &v1::ListThesesRequest, renders: bool) -> Page {
+    let listed = local(core).theses.list_theses(request(message.clone(), key, renders)).await.unwrap();
+    let (_, page, extensions) = listed.into_parts();
+    assert_eq!(extensions.get::<RenderedRows>().is_some(), renders, "{message:?}");
+    let text = written(&extensions, page.next_cursor.as_deref(), page.has_more, &ThesisList::from(&page));
+    (text, page.next_cursor)
+}
+
+async fn events(core: &Arc<Core>, key: &str, message: &v1::ListEventsRequest, renders: bool) -> Page {
+    let listed = local(core).events.list_events(request(message.clone(), key, renders)).await.unwrap();
+    let (_, page, extensions) = listed.into_parts();
+    assert_eq!(extensions.get::<RenderedRows>().is_some(), renders && message.types.is_empty(), "{message:?}");
+    let text = written(&extensions, page.next_cursor.as_deref(), page.has_more, &EventList::from(&page));
+    (text, page.next_cursor)
+}
+
+/// Reads a rendered page twice, the second time from the cache, and compares it with the page of messages.
+async fn same_page(core: &Arc<Core>, read: impl AsyncFn(bool) -> Page) -> Page {
+    let positions = || {
+        let mut positions = core.datasets.positions();
+        positions.sort_unstable();
+        positions
+    };
+    loop {
+        let before = positions();
+        let [first, messages, again] = [read(true).await, read(false).await, read(true).await];
+        // Derived events and fixtures may come at any time.
+        if positions() == before {
+            assert_eq!(first, messages);
+            assert_eq!(again, messages);
+            return messages;
+        }
+    }
+}
+
+/// Compares pages of a key. Returns the first page of theses and the first one of events.
+async fn same_pages(core: &Arc<Core>, key: &str) -> [String; 2] {
+    let mut pages = Vec::new();
+    let newest = v1::ListThesesRequest::default();
+    let sort = v1::ThesisSort::CreatedAtAsc.into();
+    let oldest = v1::ListThesesRequest { sort, limit: Some(7), ..newest.clone() };
+    for message in [newest, oldest] {
+        let (page, cursor) = same_page(core, async |renders| theses(core, key, &message, renders).await).await;
+        let next = v1::ListThesesRequest { cursor, ..message };
+        same_page(core, async |renders| theses(core, key, &next, renders).await).await;
+        pages.push(page);
+    }
+    let all = v1::ListEventsRequest { limit: Some(9), ..v1::ListEventsRequest::default() };
+    let created = v1::ListEventsRequest { types: vec![v1::EventType::ThesisCreated.into()], ..all.clone() };
+    for message in [all, created] {
+        let (page, cursor) = same_page(core, async |renders| events(core, key, &message, renders).await).await;
+        let next = v1::ListEventsRequest { cursor, ..message };
+        same_page(core, async |renders| events(core, key, &next, renders).await).await;
+        pages.push(page);
+    }
+    [pages.swap_remove(0), pages.swap_remove(2)]
+}
+
+#[tokio::test]
+async fn rendered_pages_are_those_of_messages_and_follow_each_change() {
+    let clock = ManualClock::new();
+    for backend in [memory(&clock), shared_memory(&clock)] {
+        let core = core(backend, &clock, 1).await;
+        let project = core.shared.control.state().projects().next().unwrap().id.clone();
+        let own = Dataset::of_project(&project);
+        for number in 0..20 {
+            let mut new = new_thesis(&own, number);
+            new.thesis.created_at += NOON;
+            core.datasets.create_thesis(&own, new).await.unwrap();
+        }
+        for number in 0..40 {
+            observe(&core, NOON, thesis(number, &format!("number {number}"))).await;
+        }
+        let liked = ObservedEngagement { upstream_id: "37".to_owned(), likes: Some(5), replies: None };
+        let changes = [
+            (thesis(39, "edited"), "\"edited\"", "number 39"),
+            (ObservedThing::Deletion("38".to_owned()), "number 37", "number 38"),
+            (ObservedThing::Engagement(liked), "\"likes\":5", "number 38"),
+            (ObservedThing::Profile(Box::new(author("renamed"))), "@renamed", "@writer"),
+            (ObservedThing::Token(Box::new(token("sun"))), "$sun", "$moon"),
+            (thesis(40, "new"), "\"new\"", "number 38"),
+        ];
+        for (later, (seen, has, lacks)) in (1..).zip(changes) {
+            same_pages(&core, LIVE_KEY).await;
+            observe(&core, NOON + later, seen).await;
+            let [theses, events] = same_pages(&core, LIVE_KEY).await;
+            assert!(theses.contains(has) && !theses.contains(lacks), "{has}: {theses}");
+            assert!(events.contains("\"livemode\":true") && !events.contains("\"livemode\":false"), "{events}");
+        }
+        for page in same_pages(&core, TEST_KEY).await {
+            assert!(page.contains("\"livemode\":false") && !page.contains("\"livemode\":true"), "{page}");
+        }
+    }
+}
