@@ -66,7 +66,7 @@ pub struct Projector {
 impl Projector {
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String, event_ids: EventIdCipher) -> Self {
         let theses = theses.of_writer(&dataset);
-        let log = LogStore::new(SharedBackend::clone(&backend));
+        let log = theses.log().clone();
         let known_buckets = Cache::new(MAX_KNOWN_BUCKETS);
         Self { backend, log, theses, dataset, event_ids, known_buckets, segment: Mutex::default() }
     }

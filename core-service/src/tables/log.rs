@@ -3,11 +3,14 @@
 //! An append is one conditional batch in one partition: the head moves only from the expected value, together with the
 //! entries. A bucket's head row has sequence number -1; a new bucket opens if it has no head row.
 
-use std::{collections::HashMap, ops::Bound};
+mod recent_entries;
+
+use std::{collections::HashMap, ops::Bound, sync::Arc};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use prost::Message as _;
 
+use self::recent_entries::RecentEntries;
 use crate::{
     domain::entry::{Entry, SequencedEntry},
     key,
@@ -53,10 +56,11 @@ pub struct ImportMark {
     pub sha256: [u8; 32],
 }
 
-/// Reads and appends to logs, each named by its dataset (or `control`).
+/// Reads and appends to logs, each named by its dataset (or `control`). Clones share the newest entries in memory.
 #[derive(Clone)]
 pub struct LogStore {
     backend: SharedBackend,
+    recent: Arc<RecentEntries>,
 }
 
 /// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
@@ -96,7 +100,16 @@ pub fn decode(body: Bytes) -> StoreResult<Entry> {
 impl LogStore {
     /// Logs of this backend.
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend }
+        Self { backend, recent: Arc::default() }
+    }
+
+    pub fn backend(&self) -> &SharedBackend {
+        &self.backend
+    }
+
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
+    pub fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
+        self.recent.has_appended(log, after, upto)
     }
 
     async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {
@@ -143,7 +156,8 @@ impl LogStore {
     /// Reads entries after `after`, oldest first, up to `upto` and `limit`. Stops before a gap, which can only be an
     /// append that is not finished.
     pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
-        let mut entries: Vec<(u64, Bytes)> = Vec::new();
+        let mut entries = self.recent.read(log, after, upto, limit);
+        let in_memory = entries.len();
         while entries.len() < limit {
             let from = after + entries.len() as u64 + 1;
             let to = upto.min((bucket_of(from) + 1) * BUCKET);
@@ -167,6 +181,7 @@ impl LogStore {
                 break;
             }
         }
+        self.recent.add_read(log, after + in_memory as u64, &entries[in_memory..]);
         Ok(entries)
     }
 
@@ -215,6 +230,9 @@ impl LogStore {
 
     /// Reads one entry.
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
+        if let Some(entry) = self.recent.get(log, seq) {
+            return Ok(Some(entry));
+        }
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
         row.map(payload).transpose()
@@ -269,7 +287,10 @@ impl LogStore {
         let mut doubts = 0;
         loop {
             match self.backend.transact_with(transaction.clone(), beside.clone()).await {
-                Ok(true) => return Ok(AppendOutcome::Done),
+                Ok(true) => {
+                    self.recent.add_appended(log, head, entries);
+                    return Ok(AppendOutcome::Done);
+                }
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
                     // A serial read slows down running appends, and only doubt needs it.
@@ -279,6 +300,7 @@ impl LogStore {
                     if !own {
                         return Ok(AppendOutcome::Lost);
                     }
+                    self.recent.add_appended(log, head, entries);
                     // The changes beside the append may be missing, or older than changes that a restart repeated.
                     self.backend.apply(beside).await?;
                     return Ok(AppendOutcome::Done);

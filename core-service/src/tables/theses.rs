@@ -86,6 +86,7 @@ pub struct IndexSlice {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
+    log: LogStore,
     rows: Arc<RowCache>,
     /// Keeps the cached rows right where other processes write too.
     followed: Option<Arc<FollowedLogs>>,
@@ -104,16 +105,28 @@ fn count(row: &Row) -> i64 {
 }
 
 impl ThesisStore {
+    #[cfg(test)]
     pub fn new(backend: SharedBackend) -> Self {
+        Self::with_log(LogStore::new(backend))
+    }
+
+    /// The rows of the logs in `log`, whose entries in memory keep cached rows right.
+    pub fn with_log(log: LogStore) -> Self {
+        let backend = Arc::clone(log.backend());
         let (is_exclusive, rows) = (backend.is_exclusive(), Arc::<RowCache>::default());
-        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), LogStore::new(Arc::clone(&backend))));
+        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), log.clone()));
         Self {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
             rows,
+            log,
             backend,
         }
+    }
+
+    pub fn log(&self) -> &LogStore {
+        &self.log
     }
 
     /// The store of a dataset's writer, which writes its rows or learns that other writers wrote them.

@@ -207,7 +207,7 @@ async fn a_page_takes_few_reads_and_only_the_first_pages_read_the_log() {
         let page = index.positions(NAME, &scopes, between, true, 20).await.unwrap();
         let (logs, rows) = scans();
         // Seven segments are full.
-        assert_eq!(logs - earlier.0, usize::from(before > 7 * 64 + 1), "before {before}");
+        assert!(logs - earlier.0 <= usize::from(before > 7 * 64 + 1), "before {before}");
         assert!(rows - earlier.1 <= 2, "before {before}");
         let Some(last) = page.last() else { break };
         (before, found) = (*last, found + page.len());
