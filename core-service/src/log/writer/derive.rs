@@ -26,10 +26,13 @@ impl Writer {
         if self.is_importing() || self.pending.ready_tokens(self.shared.clock.now_ms(), 1).is_empty() {
             return Ok(());
         }
-        // Another writer may have appended them.
-        self.follow_others(false).await?;
-        if self.is_importing() {
-            return Ok(());
+        // Another writer may have appended them. That is unlikely at the owner of the log if the last entry is its own.
+        // If it happens, the append fails.
+        if self.own_head < self.head || !self.peers.owns(&self.name) {
+            self.follow_others(false).await?;
+            if self.is_importing() {
+                return Ok(());
+            }
         }
         if room(self.head) < 2 {
             // A pair must not be split over two buckets.

@@ -2,7 +2,7 @@
 //! pair after its last thesis is never lost.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -141,6 +141,29 @@ impl PendingDerivations {
     /// The checkpoint at this head: the log holds all derived events of the entries up to here.
     pub(super) fn settled(&self, head: u64) -> u64 {
         self.tokens.values().map(|pending| pending.oldest - 1).min().unwrap_or(head)
+    }
+
+    /// The checkpoint once the log has these next entries, if it moves then: they are derived events, so it is stored
+    /// with them.
+    pub(super) fn settled_with(&self, entries: &[SequencedEntry]) -> Option<u64> {
+        let mut derived = HashSet::new();
+        for SequencedEntry { entry, .. } in entries {
+            match &entry.kind {
+                Some(Kind::TokenActivity(activity)) => drop(derived.insert(activity.token.id.as_str())),
+                Some(Kind::ThesisVelocity(_)) => {}
+                _ => return None,
+            }
+        }
+        let others = self.tokens.iter().filter(|(token, _)| !derived.contains(token.as_str()));
+        let oldest = others.map(|(_, pending)| pending.oldest - 1).min();
+        let settled = oldest.or_else(|| Some(entries.last()?.seq))?;
+        (settled > self.stored).then_some(settled)
+    }
+
+    /// Notes that the store has this checkpoint.
+    pub(super) fn note_stored(&mut self, settled: u64) {
+        self.stored = settled;
+        self.store_by = None;
     }
 
     /// The time by which the checkpoint must be stored; none when it has not moved.

@@ -172,7 +172,7 @@ async fn a_lost_append_changes_nothing_in_the_index() {
         let (projector, index) = (start(&backend), EventIndex::new(backend.clone()));
         let append = async |head: usize, batch: u128, upto: usize| {
             let part = &entries[head..upto];
-            projector.append(head as u64, batch.to_be_bytes(), part, None, async || Ok(())).await.unwrap()
+            projector.append(head as u64, batch.to_be_bytes(), part, None, Vec::new(), async || Ok(())).await.unwrap()
         };
         let mut head = 0;
         while head < entries.len() {
