@@ -38,7 +38,9 @@ use crate::{
     store::{
         Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
         embedded::EmbeddedStore,
+        scylla::batches::batches,
     },
+    tests::faulty::MemoryStore,
 };
 
 /// Polls of a call before it is dropped; by then it waits for the store.
@@ -108,11 +110,18 @@ pub(crate) struct SharedMemory {
     applied: Mutex<HashMap<&'static str, usize>>,
     /// Scans, by table.
     scans: Mutex<HashMap<&'static str, usize>>,
+    /// The name in the keys of the requests that are counted, and their number.
+    requests: Mutex<(Value, usize)>,
 }
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
         Self::on(memory(clock))
+    }
+
+    /// A store without threads of its own: on a paused clock no time passes during its calls.
+    pub(crate) fn without_threads() -> Arc<Self> {
+        Self::on(Arc::new(MemoryStore::new(false)))
     }
 
     /// A second connection to this store, for another core. It has its own failures and counts.
@@ -124,7 +133,8 @@ impl SharedMemory {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
         let (refused, unreadable) = (Mutex::default(), Mutex::default());
         let (applied, scans) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store, away, passage: Arc::default(), refused, unreadable, calls, applied, scans })
+        let requests = Mutex::new((Value::Int(0), 0));
+        Arc::new(Self { store, away, passage: Arc::default(), refused, unreadable, calls, applied, scans, requests })
     }
 
     /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
@@ -139,6 +149,23 @@ impl SharedMemory {
 
     fn called(&self, table: &Table) {
         *self.calls.lock().entry(table.name).or_default() += 1;
+    }
+
+    /// Begins to count the requests of a cluster that have this name in a key.
+    pub(crate) fn count_requests(&self, name: &str) {
+        *self.requests.lock() = (Value::from(name), 0);
+    }
+
+    /// Returns the number of these requests.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.lock().1
+    }
+
+    /// Counts a request with these keys.
+    fn requested<'a>(&self, mut keys: impl Iterator<Item = &'a [Value]>) {
+        let mut requests = self.requests.lock();
+        let has_name = keys.any(|key| key.contains(&requests.0));
+        requests.1 += usize::from(has_name);
     }
 
     /// Returns the number of scans of a table.
@@ -187,6 +214,7 @@ impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
         let _passing = self.passage.read().await;
         self.called(table);
+        self.requested([key].into_iter());
         self.store_of(key)?.get(table, key, consistency).await
     }
 
@@ -194,6 +222,7 @@ impl Backend for SharedMemory {
         let _passing = self.passage.read().await;
         self.called(table);
         for key in keys {
+            self.requested([key.as_slice()].into_iter());
             self.store_of(key)?;
         }
         self.store()?.get_many(table, keys).await
@@ -203,6 +232,7 @@ impl Backend for SharedMemory {
         let _passing = self.passage.read().await;
         self.called(scan.table);
         *self.scans.lock().entry(scan.table.name).or_default() += 1;
+        self.requested([scan.partition.as_slice()].into_iter());
         self.store_of(&scan.partition)?.scan(scan).await
     }
 
@@ -215,12 +245,16 @@ impl Backend for SharedMemory {
         for table in tables {
             *self.calls.lock().entry(table).or_default() += 1;
         }
+        for batch in batches(changes.clone()) {
+            self.requested(batch.iter().map(|change| change.key.as_slice()));
+        }
         self.store()?.apply(changes).await
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
         let _passing = self.passage.read().await;
         self.called(transaction.table);
+        self.requested([transaction.partition.as_slice()].into_iter());
         if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
             return Err(StoreError::Unavailable("refused".to_owned()));
         }

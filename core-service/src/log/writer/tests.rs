@@ -7,6 +7,7 @@ mod names;
 mod order;
 mod prolific;
 mod record;
+mod requests;
 mod young;
 
 use std::{collections::HashSet, sync::Arc};
