@@ -5,7 +5,7 @@ use crate::domain::observation::{Observation, ObservedThing};
 
 /// Maximum number of requests for the `live` log and its rows: a read of the thesis, its append, its rows, their
 /// checkpoint, the append of its derived events, their checkpoint, and that of the fan-out. Besides, a core reads the
-/// head of the control log, stores the position in the upstream's feed, and notes twice a minute that the log is in use.
+/// head of the control log, stores the position in the upstream's feed, and notes twice a minute that it appends.
 const MAX_REQUESTS: usize = 7;
 /// Background tasks make requests each second or two, so the same number in most spans of this length.
 const SPAN: Duration = Duration::from_millis(2_100);
