@@ -64,9 +64,14 @@ impl TokenDay {
     }
 
     pub fn counts(&self, at: i64) -> Counts {
+        self.counts_with(&TokenTheses::default(), at)
+    }
+
+    /// Counts like [`Self::counts`], with theses that are not in this day yet.
+    pub fn counts_with(&self, added: &TokenTheses, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
-        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).collect();
+        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).chain([added]).collect();
         // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)

@@ -89,7 +89,10 @@ impl Writer {
                 self.fill().await?;
                 continue;
             }
-            let entries = draft.entries;
+            let mut entries = draft.entries;
+            if !self.joins_derived() {
+                self.add_derived(&mut entries, &mut space);
+            }
             if entries.is_empty() {
                 // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
