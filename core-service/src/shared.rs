@@ -57,15 +57,16 @@ impl Shared {
     pub async fn load(backend: SharedBackend, keys: KeyRing, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
         let generation = Generation::load(backend.as_ref(), ids.as_ref()).await?;
-        let theses = ThesisStore::new(Arc::clone(&backend));
+        let log = LogStore::new(Arc::clone(&backend));
+        let theses = ThesisStore::with_log(log.clone());
         let event_ids = EventIdCipher::new(event_id_key(backend.as_ref(), ids.as_ref()).await?, generation.as_str());
         Ok(Self {
             replica: if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) },
-            log: LogStore::new(Arc::clone(&backend)),
+            log: log.clone(),
             event_positions: EventPositions::new(Arc::clone(&backend), theses.clone(), event_ids),
             generation,
             theses,
-            events: EventIndex::new(Arc::clone(&backend)),
+            events: EventIndex::with_log(log),
             rendered: RenderedLists::default(),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),
             notifications: Arc::clone(&control.notifications),

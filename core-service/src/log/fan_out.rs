@@ -105,8 +105,8 @@ impl FanOut {
 
     async fn advance(&mut self, upto: u64) -> Result<()> {
         loop {
-            // Another core may have moved the checkpoint.
-            if !self.current || !self.shared.backend.is_exclusive() {
+            // Another core may have moved the checkpoint, if there are entries that it appended.
+            if !self.current || !self.has_own_entries(upto) {
                 self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
                 self.done = self.done.max(self.stored);
                 self.current = true;
@@ -145,13 +145,18 @@ impl FanOut {
         }
     }
 
-    /// Moves the position to `seq`. Where no other core reads the checkpoint, a move past unwanted events alone is
-    /// stored only now and then.
+    /// Returns whether this process has appended all entries that are not done, up to `upto`.
+    fn has_own_entries(&self, upto: u64) -> bool {
+        self.shared.backend.is_exclusive() || self.shared.log.has_appended(&self.name, self.done, upto)
+    }
+
+    /// Moves the position to `seq`. A move past unwanted events alone is stored only now and then. If it is lost, these
+    /// events are matched again.
     async fn mark_done(&mut self, seq: u64, has_deliveries: bool) -> Result<()> {
         self.done = self.done.max(seq);
         let now = Instant::now();
         let is_due = *self.store_by.get_or_insert(now + CHECKPOINT_INTERVAL) <= now;
-        if has_deliveries || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MAX_UNSTORED {
+        if has_deliveries || is_due || self.done - self.stored >= MAX_UNSTORED {
             self.store().await?;
         }
         Ok(())

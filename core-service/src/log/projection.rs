@@ -66,7 +66,7 @@ pub struct Projector {
 impl Projector {
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String, event_ids: EventIdCipher) -> Self {
         let theses = theses.of_writer(&dataset);
-        let log = LogStore::new(SharedBackend::clone(&backend));
+        let log = theses.log().clone();
         let known_buckets = Cache::new(MAX_KNOWN_BUCKETS);
         Self { backend, log, theses, dataset, event_ids, known_buckets, segment: Mutex::default() }
     }
@@ -166,14 +166,16 @@ impl Projector {
     }
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
-    /// identifies the import that they begin. Otherwise `after` runs between the two steps, whether or not the first
-    /// succeeded. After an error, entries that reached the log anyway are projected later.
+    /// identifies the import that they begin. `beside` are other checkpoints that are right once the entries are in the
+    /// log. Otherwise `after` runs between the two steps, whether or not the first succeeded. After an error, entries
+    /// that reached the log anyway are projected later.
     pub async fn append(
         &self,
         head: u64,
         batch: BatchId,
         entries: &[SequencedEntry],
         mark: Option<&ImportMark>,
+        beside: Vec<Change>,
         after: impl AsyncFnOnce() -> StoreResult<()>,
     ) -> StoreResult<AppendOutcome> {
         let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
@@ -182,7 +184,7 @@ impl Projector {
             after().await?;
             let appended = appended?;
             if appended == AppendOutcome::Done {
-                self.project(entries).await?;
+                self.project_beside(entries, beside).await?;
             }
             return Ok(appended);
         }
@@ -190,6 +192,7 @@ impl Projector {
         let mut changes = self.changes_of_new_prolific(entries).await?;
         changes.extend(self.rows(entries, &mut segment));
         changes.push(checkpoint_change(&self.dataset, ROWS, head + entries.len() as u64));
+        changes.extend(beside);
         let append = async |changes| {
             let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
             Ok((appended == AppendOutcome::Done, appended))
@@ -255,9 +258,14 @@ impl Projector {
 
     /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
+        self.project_beside(entries, Vec::new()).await
+    }
+
+    /// Projects entries like [`Self::project`], and writes other checkpoints with that of the rows.
+    async fn project_beside(&self, entries: &[SequencedEntry], beside: Vec<Change>) -> StoreResult<()> {
         let Some(first) = entries.first() else { return Ok(()) };
         let mut segment = self.take_segment(first.seq).await?;
-        let written = self.write(entries, &mut segment).await;
+        let written = self.write(entries, &mut segment, beside).await;
         if written.is_ok() {
             *self.segment.lock() = segment;
         } else {
@@ -266,9 +274,14 @@ impl Projector {
         written
     }
 
-    async fn write(&self, entries: &[SequencedEntry], segment: &mut OpenSegment) -> StoreResult<()> {
+    async fn write(
+        &self,
+        entries: &[SequencedEntry],
+        segment: &mut OpenSegment,
+        mut checkpoints: Vec<Change>,
+    ) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
-        let checkpoint = checkpoint_change(&self.dataset, ROWS, last.seq);
+        checkpoints.push(checkpoint_change(&self.dataset, ROWS, last.seq));
         let first = self.changes_of_new_prolific(entries).await?;
         if !first.is_empty() {
             self.theses.apply(first).await?;
@@ -279,13 +292,13 @@ impl Projector {
             changes = self.removals(entries).await?;
         }
         if self.backend.is_exclusive() {
-            changes.push(checkpoint);
+            changes.extend(checkpoints);
             return self.theses.apply(changes).await;
         }
         // The checkpoint may be written only after all rows before it.
         if !changes.is_empty() {
             self.theses.apply(changes).await?;
         }
-        self.backend.apply(vec![checkpoint]).await
+        self.backend.apply(checkpoints).await
     }
 }

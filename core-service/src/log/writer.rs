@@ -11,6 +11,7 @@ mod draft;
 mod follow;
 mod handle;
 mod import;
+mod known_rows;
 mod observe;
 mod pending;
 mod rest;
@@ -27,7 +28,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    batch::MAX_ENTRIES, carry_out::fail_all, derive::LoadedToken, draft::KnownRows, pending::PendingDerivations,
+    batch::MAX_ENTRIES, carry_out::fail_all, derive::LoadedToken, known_rows::KnownRows, pending::PendingDerivations,
     rest::REST,
 };
 use super::{projection::Projector, unfinished::UnfinishedMark};

@@ -2,15 +2,13 @@
 //! Other names become the project's own, up to the plan's number of test theses. Afterwards the project's oldest theses
 //! beyond that number are deleted.
 
-use std::sync::Arc;
-
 use thesis_net::trace::{Span, SpanKind};
 use thesis_proto::{
     reference::{handle_form, symbol_form},
     v1,
 };
 
-use super::{fields::Fields, theses::with_references};
+use super::fields::Fields;
 use crate::{
     access::gate::Call,
     convert,
@@ -73,9 +71,8 @@ pub async fn create_test_thesis(
         let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
             return Err(Error::internal("the log answered with another entry"));
         };
-        let (reader, thesis) = (core.shared.theses.direct_reader(), Arc::new(created.thesis));
-        let thesis = with_references(&reader, &[(dataset, thesis)]).await?.pop();
-        Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis, event }) })
+        let thesis = convert::row::thesis(&dataset, &created.thesis, &created.profile, &created.token);
+        Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis: Some(thesis), event }) })
     };
     core.idempotency.once(call, &message, perform).await
 }

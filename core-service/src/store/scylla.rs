@@ -1,6 +1,7 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both support.
 
 mod availability;
+pub(crate) mod batches;
 mod examine;
 mod migrate;
 mod options;

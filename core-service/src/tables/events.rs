@@ -105,8 +105,13 @@ pub struct EventIndex {
 }
 
 impl EventIndex {
+    #[cfg(test)]
     pub fn new(backend: SharedBackend) -> Self {
-        Self { log: LogStore::new(SharedBackend::clone(&backend)), backend }
+        Self::with_log(LogStore::new(backend))
+    }
+
+    pub fn with_log(log: LogStore) -> Self {
+        Self { backend: SharedBackend::clone(log.backend()), log }
     }
 
     /// Finds the tokens that have or had a symbol.

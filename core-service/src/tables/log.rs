@@ -3,10 +3,17 @@
 //! An append is one conditional batch in one partition: the head moves only from the expected value, together with the
 //! entries. A bucket's head row has sequence number -1; a new bucket opens if it has no head row.
 
-use std::{collections::HashMap, ops::Bound};
+mod prefix;
+mod recent_entries;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use std::{collections::HashMap, ops::Bound, sync::Arc};
 
+use bytes::{Bytes, BytesMut};
+
+use self::{
+    prefix::{OTHER_PREFIX, first_prefix},
+    recent_entries::RecentEntries,
+};
 use crate::{
     domain::entry::{Entry, EntryOutline, SequencedEntry},
     key,
@@ -16,6 +23,9 @@ use crate::{
     },
 };
 
+pub use self::prefix::BatchId;
+pub(crate) use self::prefix::payload;
+
 /// Name of the projection of a dataset's log into rows.
 pub const ROWS: &str = "rows";
 /// Sequence numbers in one bucket.
@@ -24,19 +34,10 @@ const BUCKET: u64 = 10_000;
 const HEAD_ROW: i64 = -1;
 /// Sequence number of the row that describes an import, in the first bucket.
 const IMPORT_ROW: i64 = -2;
-const BATCH_ID_BYTES: usize = 16;
-/// First byte of an entry's row if the id of the append follows: in the first row of each append.
-const WITH_BATCH_ID: u8 = 1;
-/// First byte of an entry's row if the entry follows.
-const WITHOUT_BATCH_ID: u8 = 0;
 /// Maximum number of rows per wanted entry for which entries are read as one slice.
 const MAX_ROWS_PER_ENTRY: usize = 4;
 /// Maximum number of retries of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
-
-/// The id of one append, stored with the first of its entries. With it, the writer can find out whether the append
-/// happened.
-pub type BatchId = [u8; BATCH_ID_BYTES];
 
 /// Outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +58,11 @@ pub struct ImportMark {
     pub sha256: [u8; 32],
 }
 
-/// Reads and appends to logs, each named by its dataset (or `control`).
+/// Reads and appends to logs, each named by its dataset (or `control`). Clones share the newest entries in memory.
 #[derive(Clone)]
 pub struct LogStore {
     backend: SharedBackend,
+    recent: Arc<RecentEntries>,
 }
 
 /// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
@@ -80,17 +82,6 @@ fn seq_of(row: &Row) -> u64 {
     row.clustering.first().and_then(|value| u64::try_from(value.int()).ok()).unwrap_or_default()
 }
 
-/// The entry in its stored form, from its row.
-pub(crate) fn payload(mut row: Row) -> StoreResult<Bytes> {
-    let prefix = match row.body.first() {
-        Some(&WITHOUT_BATCH_ID) => 1,
-        Some(&WITH_BATCH_ID) if row.body.len() > BATCH_ID_BYTES => 1 + BATCH_ID_BYTES,
-        _ => return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(&row)))),
-    };
-    row.body.advance(prefix);
-    Ok(row.body)
-}
-
 /// Reads an entry's stored form at its place. One of a kind that only a newer version knows is an error.
 pub fn decode(seq: u64, body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::from_stored(seq, body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
@@ -108,7 +99,16 @@ pub fn outline(body: &[u8]) -> StoreResult<EntryOutline> {
 impl LogStore {
     /// Logs of this backend.
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend }
+        Self { backend, recent: Arc::default() }
+    }
+
+    pub fn backend(&self) -> &SharedBackend {
+        &self.backend
+    }
+
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
+    pub fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
+        self.recent.has_appended(log, after, upto)
     }
 
     async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {
@@ -155,7 +155,8 @@ impl LogStore {
     /// Reads entries after `after`, oldest first, up to `upto` and `limit`. Stops before a gap, which can only be an
     /// append that is not finished.
     pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
-        let mut entries: Vec<(u64, Bytes)> = Vec::new();
+        let mut entries = self.recent.read(log, after, upto, limit);
+        let in_memory = entries.len();
         while entries.len() < limit {
             let from = after + entries.len() as u64 + 1;
             let to = upto.min((bucket_of(from) + 1) * BUCKET);
@@ -179,6 +180,7 @@ impl LogStore {
                 break;
             }
         }
+        self.recent.add_read(log, after + in_memory as u64, &entries[in_memory..]);
         Ok(entries)
     }
 
@@ -227,6 +229,9 @@ impl LogStore {
 
     /// Reads one entry.
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
+        if let Some(entry) = self.recent.get(log, seq) {
+            return Ok(Some(entry));
+        }
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
         row.map(payload).transpose()
@@ -295,7 +300,10 @@ impl LogStore {
         let mut doubts = 0;
         loop {
             match self.backend.transact_with(transaction.clone(), beside.clone()).await {
-                Ok(true) => return Ok(AppendOutcome::Done),
+                Ok(true) => {
+                    self.recent.add_appended(log, head, entries);
+                    return Ok(AppendOutcome::Done);
+                }
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
                     // A serial read slows down running appends, and only doubt needs it.
@@ -305,6 +313,7 @@ impl LogStore {
                     if !own {
                         return Ok(AppendOutcome::Lost);
                     }
+                    self.recent.add_appended(log, head, entries);
                     // The changes beside the append may be missing, or older than changes that a restart repeated.
                     self.backend.apply(beside).await?;
                     return Ok(AppendOutcome::Done);
@@ -336,13 +345,6 @@ impl LogStore {
     }
 }
 
-/// The bytes before the first entry of an append.
-fn first_prefix(batch: BatchId) -> [u8; 1 + BATCH_ID_BYTES] {
-    let mut prefix = [WITH_BATCH_ID; 1 + BATCH_ID_BYTES];
-    prefix[1..].copy_from_slice(&batch);
-    prefix
-}
-
 /// The writes of one append: the head from its expected value, and the entries. `opens` is true for a new bucket.
 fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<ConditionalWrite> {
     let head_row = ConditionalWrite {
@@ -351,8 +353,8 @@ fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<Cond
         version: int(head + entries.len() as u64),
         body: Some(Bytes::copy_from_slice(&batch)),
     };
-    let (first, others) = (first_prefix(batch), [WITHOUT_BATCH_ID]);
-    let prefixes = std::iter::once(&first[..]).chain(std::iter::repeat(&others[..]));
+    let first = first_prefix(batch);
+    let prefixes = std::iter::once(&first[..]).chain(std::iter::repeat(&OTHER_PREFIX[..]));
     let rows = entries.iter().zip(prefixes).zip(head + 1..).map(|((entry, prefix), seq)| {
         let mut body = BytesMut::with_capacity(prefix.len() + entry.len());
         body.extend_from_slice(prefix);

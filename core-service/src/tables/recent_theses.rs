@@ -1,6 +1,6 @@
-//! A cache of the last day's theses on busy tokens. It exists where this process is the only writer, and in a writer
-//! for its own dataset. Every count of a token needs these theses, and they are too many to read each time. The writer
-//! applies index changes to the cache in order, after they are written.
+//! A cache of the last day's theses on tokens. It exists where this process is the only writer, and in a writer for its
+//! own dataset. Every count of a token needs these theses, and they are too many to read each time. The writer applies
+//! index changes to the cache in order, after they are written.
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ use crate::{
     store::{Change, schema},
 };
 
-/// A token with this number of theses in a day is cached. It is low in tests, so all tests use the cache.
-const MIN_CACHED_THESES: usize = if cfg!(test) { 2 } else { 64 };
-/// Maximum number of cached tokens. When there are more, all are read again.
+/// A token with this number of theses in a day is busy. It is low in tests, so all tests use the cache.
+const MIN_BUSY_THESES: usize = if cfg!(test) { 2 } else { 64 };
+/// Maximum number of cached tokens. When there are more, only busy ones stay. If all are busy, all are read again.
 const MAX_TOKENS: usize = 2_000;
 /// Theses this much older than a day are cached too, since the times of two readers differ a little.
 const SLACK_MS: i64 = MINUTE_MS;
@@ -44,6 +44,11 @@ impl Window {
     pub(super) fn read(recent: TokenTheses) -> SharedWindow {
         Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
     }
+
+    /// True if the token is busy, or may be as its theses are being read.
+    fn is_busy(&self) -> bool {
+        self.missed.is_some() || self.recent.len() >= MIN_BUSY_THESES
+    }
 }
 
 /// The last day's theses on a token in each dataset of a view.
@@ -59,9 +64,14 @@ impl TokenDay {
     }
 
     pub fn counts(&self, at: i64) -> Counts {
+        self.counts_with(&TokenTheses::default(), at)
+    }
+
+    /// Counts like [`Self::counts`], with theses that are not in this day yet.
+    pub fn counts_with(&self, added: &TokenTheses, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
-        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).collect();
+        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).chain([added]).collect();
         // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)
@@ -165,6 +175,9 @@ impl RecentTheses {
             return None;
         }
         if windows.len() >= MAX_TOKENS {
+            windows.retain(|_, window| window.read().is_busy());
+        }
+        if windows.len() >= MAX_TOKENS {
             windows.clear();
         }
         let window = Window { from, recent: TokenTheses::default(), missed: Some(Vec::new()) };
@@ -195,14 +208,15 @@ impl RecentTheses {
 }
 
 impl WindowFill<'_> {
-    /// Completes the window with the rows that were read, and keeps it if the token is busy.
+    /// Completes the window with the rows that were read, and keeps it if the token is busy. A writer on a cluster
+    /// keeps it in any case: without it, each of the token's derived events takes requests.
     pub(super) fn complete(mut self, rows: TokenTheses) -> SharedWindow {
         let mut window = self.window.write();
         window.recent = rows;
         for moved in window.missed.take().unwrap_or_default() {
             moved.apply(&mut window.recent);
         }
-        self.kept = window.recent.len() >= MIN_CACHED_THESES;
+        self.kept = self.all.only.is_some() || window.is_busy();
         drop(window);
         Arc::clone(&self.window)
     }

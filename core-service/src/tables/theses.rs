@@ -107,9 +107,15 @@ fn count(row: &Row) -> i64 {
 }
 
 impl ThesisStore {
+    #[cfg(test)]
     pub fn new(backend: SharedBackend) -> Self {
+        Self::with_log(LogStore::new(backend))
+    }
+
+    /// The rows of the logs in `log`, whose entries in memory keep cached rows right.
+    pub fn with_log(log: LogStore) -> Self {
+        let backend = Arc::clone(log.backend());
         let (is_exclusive, rows) = (backend.is_exclusive(), Arc::<RowCache>::default());
-        let log = LogStore::new(Arc::clone(&backend));
         let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), log.clone()));
         Self {
             followed: (!is_exclusive).then(follow),
@@ -119,6 +125,10 @@ impl ThesisStore {
             rows,
             backend,
         }
+    }
+
+    pub fn log(&self) -> &LogStore {
+        &self.log
     }
 
     /// The store of a dataset's writer, which writes its rows or learns that other writers wrote them.

@@ -1,26 +1,22 @@
 //! A core on a store in memory, with a clock that the test moves.
 
+mod shared_memory;
+
 use std::{
-    collections::{HashMap, HashSet},
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
 };
 
-use async_trait::async_trait;
 use futures::poll;
-use parking_lot::Mutex;
 use secrecy::SecretBox;
 use thesis_net::{
     clock::{Clock, IdSource},
     tls::Authorities,
 };
-use tokio::{
-    sync::{OwnedRwLockWriteGuard, RwLock},
-    task::yield_now,
-};
+use tokio::task::yield_now;
 
 use crate::{
     accounts::{AccountSettings, mail::MailSettings},
@@ -35,11 +31,10 @@ use crate::{
     operations::admin::bootstrap::Bootstrap,
     service::Core,
     start::CoreSettings,
-    store::{
-        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
-        embedded::EmbeddedStore,
-    },
+    store::{SharedBackend, embedded::EmbeddedStore},
 };
+
+pub(crate) use self::shared_memory::SharedMemory;
 
 /// Polls of a call before it is dropped; by then it waits for the store.
 const POLLS: usize = 20;
@@ -90,183 +85,6 @@ impl IdSource for CountingIds {
             mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             chunk.copy_from_slice(&(mixed ^ (mixed >> 31)).to_be_bytes()[..chunk.len()]);
         }
-    }
-}
-
-/// A store in memory that reports other writers, so that several cores may share it.
-pub(crate) struct SharedMemory {
-    store: SharedBackend,
-    away: AtomicBool,
-    /// A lock that every call takes; a test that holds it makes calls wait.
-    passage: Arc<RwLock<()>>,
-    /// The partitions whose transactions, changes and reads fail.
-    refused: Mutex<Option<Value>>,
-    unchangeable: Mutex<Option<Vec<Value>>>,
-    unreadable: Mutex<Option<Value>>,
-    /// Calls made, by table.
-    calls: Mutex<HashMap<&'static str, usize>>,
-    /// Changes applied, by table.
-    applied: Mutex<HashMap<&'static str, usize>>,
-    /// Scans, by table.
-    scans: Mutex<HashMap<&'static str, usize>>,
-    /// Requests that a cluster would get, by table.
-    requests: Mutex<HashMap<&'static str, usize>>,
-}
-
-impl SharedMemory {
-    pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
-        Self::on(memory(clock))
-    }
-
-    /// A second connection to this store, for another core. It has its own failures and counts.
-    pub(crate) fn beside(&self) -> Arc<Self> {
-        Self::on(Arc::clone(&self.store))
-    }
-
-    fn on(store: SharedBackend) -> Arc<Self> {
-        let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let (refused, unchangeable, unreadable) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (applied, scans, requests) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let passage = Arc::default();
-        Arc::new(Self { store, away, passage, refused, unchangeable, unreadable, calls, applied, scans, requests })
-    }
-
-    /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
-    pub(crate) async fn hold(&self) -> OwnedRwLockWriteGuard<()> {
-        Arc::clone(&self.passage).write_owned().await
-    }
-
-    /// Returns the number of calls that read or write a table.
-    pub(crate) fn calls(&self, table: &Table) -> usize {
-        self.calls.lock().get(table.name).copied().unwrap_or_default()
-    }
-
-    /// Returns the number of requests for a table that a cluster would get: one for each partition of a write, and for
-    /// each row of a read of several.
-    pub(crate) fn requests(&self, table: &Table) -> usize {
-        self.requests.lock().get(table.name).copied().unwrap_or_default()
-    }
-
-    fn called(&self, table: &Table, requests: usize) {
-        *self.calls.lock().entry(table.name).or_default() += 1;
-        *self.requests.lock().entry(table.name).or_default() += requests;
-    }
-
-    /// Returns the number of scans of a table.
-    pub(crate) fn scans(&self, table: &Table) -> usize {
-        self.scans.lock().get(table.name).copied().unwrap_or_default()
-    }
-
-    /// Returns the number of applied changes of a table.
-    pub(crate) fn applied(&self, table: &Table) -> usize {
-        self.applied.lock().get(table.name).copied().unwrap_or_default()
-    }
-
-    /// Makes every call fail, or work again.
-    pub(crate) fn set_away(&self, away: bool) {
-        self.away.store(away, Ordering::SeqCst);
-    }
-
-    /// Makes the transactions on a partition fail; none fail with none.
-    pub(crate) fn refuse(&self, partition: Option<String>) {
-        *self.refused.lock() = partition.map(Value::from);
-    }
-
-    /// Makes the changes of rows fail whose keys begin like this; none fail with none.
-    pub(crate) fn refuse_changes(&self, key: Option<&[Value]>) {
-        *self.unchangeable.lock() = key.map(<[Value]>::to_vec);
-    }
-
-    /// Makes the reads of a partition fail; none fail with none.
-    pub(crate) fn refuse_reads(&self, partition: Option<&str>) {
-        *self.unreadable.lock() = partition.map(Value::from);
-    }
-
-    /// The store, for a read of a row with this key or of this partition.
-    fn store_of(&self, key: &[Value]) -> StoreResult<&SharedBackend> {
-        if self.unreadable.lock().as_ref().is_some_and(|unreadable| key.first() == Some(unreadable)) {
-            return Err(StoreError::Unavailable("unreadable".to_owned()));
-        }
-        self.store()
-    }
-
-    fn store(&self) -> StoreResult<&SharedBackend> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("away".to_owned()));
-        }
-        Ok(&self.store)
-    }
-}
-
-#[async_trait]
-impl Backend for SharedMemory {
-    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
-        let _passing = self.passage.read().await;
-        self.called(table, 1);
-        self.store_of(key)?.get(table, key, consistency).await
-    }
-
-    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        let _passing = self.passage.read().await;
-        self.called(table, keys.len());
-        for key in keys {
-            self.store_of(key)?;
-        }
-        self.store()?.get_many(table, keys).await
-    }
-
-    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
-        let _passing = self.passage.read().await;
-        self.called(scan.table, 1);
-        *self.scans.lock().entry(scan.table.name).or_default() += 1;
-        self.store_of(&scan.partition)?.scan(scan).await
-    }
-
-    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        let _passing = self.passage.read().await;
-        let mut partitions: HashMap<&'static str, HashSet<&[Value]>> = HashMap::new();
-        for change in &changes {
-            *self.applied.lock().entry(change.table.name).or_default() += 1;
-            partitions.entry(change.table.name).or_default().insert(&change.key[..change.table.partition.len()]);
-        }
-        for (table, partitions) in partitions {
-            *self.calls.lock().entry(table).or_default() += 1;
-            *self.requests.lock().entry(table).or_default() += partitions.len();
-        }
-        let unchangeable = self.unchangeable.lock().clone();
-        if unchangeable.is_some_and(|key| changes.iter().any(|change| change.key.starts_with(&key))) {
-            return Err(StoreError::Unavailable("unchangeable".to_owned()));
-        }
-        self.store()?.apply(changes).await
-    }
-
-    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        let _passing = self.passage.read().await;
-        self.called(transaction.table, 1);
-        if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
-            return Err(StoreError::Unavailable("refused".to_owned()));
-        }
-        self.store()?.transact(transaction).await
-    }
-
-    fn is_exclusive(&self) -> bool {
-        false
-    }
-
-    async fn sync(&self) -> StoreResult<()> {
-        self.store()?.sync().await
-    }
-
-    async fn check(&self) -> StoreResult<()> {
-        self.store()?.check().await
-    }
-
-    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
-        self.store()?.sweep(now_ms).await
-    }
-
-    async fn close(&self) -> StoreResult<()> {
-        Ok(())
     }
 }
 

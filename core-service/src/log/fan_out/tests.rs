@@ -12,7 +12,7 @@ use crate::{
     },
     service::Core,
     store::{SharedBackend, schema},
-    tables::log::ImportMark,
+    tables::log::{ImportMark, LogStore},
     tests::harness::{ManualClock, SharedMemory, core},
 };
 
@@ -59,9 +59,9 @@ impl Bench {
         FanOut::new(Arc::clone(&self.core.shared), self.dataset.clone())
     }
 
-    /// Appends entries to the log; nobody makes their rows.
+    /// Appends entries to the log, as another core does; nobody makes their rows.
     async fn append(&self, bodies: &[Bytes]) -> u64 {
-        let (log, name) = (&self.core.shared.log, self.dataset.to_string());
+        let (log, name) = (LogStore::new(self.store.clone()), self.dataset.to_string());
         let head = log.head(&name, 0, crate::store::Consistency::Quorum).await.unwrap();
         log.append(&name, head, [1; 16], bodies).await.unwrap();
         head + bodies.len() as u64

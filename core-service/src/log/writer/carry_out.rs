@@ -1,7 +1,7 @@
 //! Carries out a batch of commands: drafts the entries that they add, and appends them.
 
 use super::{
-    CommandOutcome, Writer, advance,
+    CommandOutcome, DERIVED, Writer, advance,
     command::Command,
     draft::{Draft, EntryPlace},
     handle::Job,
@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     metrics::APPENDED,
     store::{StoreError, StoreResult},
-    tables::log::{AppendOutcome, ImportMark, room},
+    tables::log::{AppendOutcome, ImportMark, checkpoint_change, room},
 };
 
 /// Minimum number of commands for which rows are read at once, if there are as many.
@@ -89,7 +89,10 @@ impl Writer {
                 self.fill().await?;
                 continue;
             }
-            let entries = draft.entries;
+            let mut entries = draft.entries;
+            if !self.joins_derived() {
+                self.add_derived(&mut entries, &mut space);
+            }
             if entries.is_empty() {
                 // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
@@ -147,17 +150,22 @@ impl Writer {
             (self.head + 1..).zip(entries).map(|(seq, entry)| SequencedEntry { seq, entry }).collect();
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
+        let derived = self.pending.settled_with(&entries);
+        let beside = derived.map(|seq| checkpoint_change(&self.name, DERIVED, seq)).into_iter().collect();
         self.current = false;
         // If this core was suspended during the append, another one may have removed its mark.
         let unfinished_mark = &mut self.unfinished_mark;
         let after = async || unfinished_mark.set().await;
-        let appended = self.projector.append(self.head, batch, &entries, mark.as_ref(), after).await?;
+        let appended = self.projector.append(self.head, batch, &entries, mark.as_ref(), beside, after).await?;
         if appended == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
         }
         self.import.get_or_insert(mark);
+        if let Some(seq) = derived {
+            self.pending.note_stored(seq);
+        }
         self.apply_entries(&entries, 0);
         self.own_head = self.head;
         self.current = true;

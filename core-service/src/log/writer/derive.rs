@@ -1,13 +1,17 @@
 //! Creates the derived events that are due. The writer counts theses from memory only. A task beside the writer loads
 //! the theses that are not in memory.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt as _;
 
-use super::{Writer, token_counts::TokenCounts};
+use super::{Writer, batch::Space, token_counts::TokenCounts};
 use crate::{
-    domain::{derivation::DERIVE_EVERY_MS, entry::Entry},
+    domain::{
+        derivation::{DERIVE_EVERY_MS, TokenTheses},
+        entry::{Entry, Kind, ThesisCreated},
+        row::Token,
+    },
     log::derive::entries,
     store::{StoreError, StoreResult},
     tables::{log::room, recent_theses::TokenDay},
@@ -26,10 +30,13 @@ impl Writer {
         if self.is_importing() || self.pending.ready_tokens(self.shared.clock.now_ms(), 1).is_empty() {
             return Ok(());
         }
-        // Another writer may have appended them.
-        self.follow_others(false).await?;
-        if self.is_importing() {
-            return Ok(());
+        // Another writer may have appended them. That is unlikely at the owner of the log if the last entry is its own.
+        // If it happens, the append fails.
+        if self.own_head < self.head || !self.peers.owns(&self.name) {
+            self.follow_others(false).await?;
+            if self.is_importing() {
+                return Ok(());
+            }
         }
         if room(self.head) < 2 {
             // A pair must not be split over two buckets.
@@ -73,6 +80,40 @@ impl Writer {
             });
         }
         derived
+    }
+
+    /// Adds the derived events of new theses to the same append, as far as it has space. So a lone thesis takes no
+    /// second append. The events must be due at once, and the other theses of their tokens' last day in memory.
+    pub(super) fn add_derived(&self, drafted: &mut Vec<Entry>, space: &mut Space) {
+        let mut theses: BTreeMap<&str, (&Token, TokenTheses)> = BTreeMap::new();
+        for entry in drafted.iter() {
+            // Deletions and changed tokens are rare, and change what the events show.
+            let Some(Kind::ThesisCreated(created)) = &entry.kind else { return };
+            let ThesisCreated { thesis, token, .. } = created;
+            if self.pending.is_due_at_once(&token.id, entry.created_at) {
+                let (_, added) = theses.entry(&token.id).or_insert_with(|| (token, TokenTheses::default()));
+                added.insert(thesis.created_at, thesis.id.clone(), thesis.profile_id.clone());
+            }
+        }
+        let at = drafted.iter().map(|entry| entry.created_at).fold(self.shared.clock.now_ms(), i64::max);
+        let (mut derived, mut left) = (Vec::new(), room(self.head).saturating_sub(drafted.len()));
+        for (id, (token, added)) in theses.into_iter().take(DERIVE_BATCH) {
+            let day = self.projector.theses().day_in_memory(&self.dataset, id, at);
+            let Some(counts) = day.map(|day| day.counts_with(&added, at)).filter(|counts| counts.latest.is_some())
+            else {
+                continue;
+            };
+            let first = self.head + 1 + (drafted.len() + derived.len()) as u64;
+            let event_ids = &self.shared.event_positions.ids;
+            let ids = [first, first + 1].map(|seq| event_ids.encrypt(&self.name, seq));
+            let pair = entries(ids, token, at, &counts, counts.newest());
+            if left < pair.len() || !space.take_for(&pair) {
+                break;
+            }
+            left -= pair.len();
+            derived.extend(pair);
+        }
+        drafted.extend(derived);
     }
 
     pub(super) fn apply_loaded(&mut self, (number, token, day): LoadedToken) {

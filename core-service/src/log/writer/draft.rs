@@ -4,9 +4,7 @@ mod lookup;
 
 use std::{collections::HashMap, sync::Arc};
 
-use parking_lot::Mutex;
-use quick_cache::sync::Cache;
-
+use super::known_rows::KnownRows;
 use crate::{
     domain::{
         dataset::Dataset,
@@ -20,56 +18,6 @@ use crate::{
     shared::Shared,
     store::StoreResult,
 };
-
-/// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
-pub(super) struct KnownRows {
-    profiles: Cache<String, ()>,
-    tokens: Cache<String, ()>,
-    /// By token: number of theses and of authors.
-    totals: Cache<String, (i64, i64)>,
-    /// By token and author: number of theses.
-    of_author: Cache<(String, String), i64>,
-    /// By author: number of theses that the dataset ever had, as [`Totals::by_author`].
-    by_author: Cache<String, i64>,
-    /// The totals of the dataset, if an entry carried them.
-    in_dataset: Mutex<Option<DatasetTotals>>,
-}
-
-impl KnownRows {
-    pub(super) fn new() -> Self {
-        Self {
-            profiles: Cache::new(65_536),
-            tokens: Cache::new(65_536),
-            totals: Cache::new(65_536),
-            of_author: Cache::new(262_144),
-            by_author: Cache::new(65_536),
-            in_dataset: Mutex::default(),
-        }
-    }
-
-    /// Updates the facts with an entry. Entries come in order.
-    pub(super) fn apply_entry(&self, entry: &Entry) {
-        let (thesis, totals) = match &entry.kind {
-            Some(Kind::ThesisCreated(created)) => {
-                if !created.thesis.sandbox_profile {
-                    self.profiles.insert(created.profile.id.clone(), ());
-                }
-                if !created.thesis.sandbox_token {
-                    self.tokens.insert(created.token.id.clone(), ());
-                }
-                (&created.thesis, &created.totals)
-            }
-            Some(Kind::ThesisDeleted(deleted)) => (&deleted.thesis, &deleted.totals),
-            _ => return,
-        };
-        if totals.in_dataset.is_some() {
-            *self.in_dataset.lock() = totals.in_dataset;
-        }
-        self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
-        self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
-        self.by_author.insert(thesis.profile_id.clone(), totals.by_author);
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryPlace {
@@ -166,6 +114,9 @@ impl<'a> Draft<'a> {
         if let Some(profile) = self.profiles.get(id) {
             return Ok(profile.clone());
         }
+        if let Some(profile) = self.known.profiles.get(id) {
+            return Ok(Some(Profile::clone(&profile)));
+        }
         let mut rows = self.shared.theses.profiles(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
         self.profiles.insert(id.to_owned(), found.clone());
@@ -179,6 +130,9 @@ impl<'a> Draft<'a> {
     async fn token_in(&mut self, dataset: String, id: &str) -> StoreResult<Option<Token>> {
         if let Some(token) = self.tokens.get(id) {
             return Ok(token.clone());
+        }
+        if let Some(token) = self.known.tokens.get(id) {
+            return Ok(Some(Token::clone(&token)));
         }
         let mut rows = self.shared.theses.tokens(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
@@ -206,14 +160,6 @@ impl<'a> Draft<'a> {
 
     pub(super) fn put_thesis(&mut self, thesis: &Thesis) {
         self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
-    }
-
-    async fn is_new_profile(&mut self, id: &str) -> StoreResult<bool> {
-        Ok(self.known.profiles.get(id).is_none() && self.profile(id).await?.is_none())
-    }
-
-    async fn is_new_token(&mut self, id: &str) -> StoreResult<bool> {
-        Ok(self.known.tokens.get(id).is_none() && self.token(id).await?.is_none())
     }
 
     /// Reads a token's number of theses, and that of their authors.
@@ -275,8 +221,8 @@ impl<'a> Draft<'a> {
 
     /// Adds a thesis that is not in the log yet.
     pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<EntryPlace> {
-        let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
-        let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
+        let introduces_profile = !new.thesis.sandbox_profile && self.profile(&new.profile.id).await?.is_none();
+        let introduces_token = !new.thesis.sandbox_token && self.token(&new.token.id).await?.is_none();
         let mut totals = self.totals(&new.thesis, 1).await?;
         if let Some(all) = &mut totals.in_dataset {
             all.profiles += i64::from(introduces_profile);

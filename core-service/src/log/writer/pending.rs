@@ -2,7 +2,7 @@
 //! pair after its last thesis is never lost.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -141,6 +141,43 @@ impl PendingDerivations {
     /// The checkpoint at this head: the log holds all derived events of the entries up to here.
     pub(super) fn settled(&self, head: u64) -> u64 {
         self.tokens.values().map(|pending| pending.oldest - 1).min().unwrap_or(head)
+    }
+
+    /// The checkpoint once the log has these next entries. None if they have no derived events, or it does not move.
+    pub(super) fn settled_with(&self, entries: &[SequencedEntry]) -> Option<u64> {
+        let (mut derived, mut new) = (HashSet::new(), HashMap::new());
+        for SequencedEntry { seq, entry } in entries {
+            match &entry.kind {
+                Some(Kind::ThesisCreated(created)) => {
+                    new.entry(created.token.id.as_str()).or_insert(*seq);
+                }
+                Some(Kind::TokenActivity(activity)) => {
+                    new.remove(activity.token.id.as_str());
+                    derived.insert(activity.token.id.as_str());
+                }
+                _ => {}
+            }
+        }
+        if derived.is_empty() {
+            return None;
+        }
+        let pending = self.tokens.iter().filter(|(token, _)| !derived.contains(token.as_str()));
+        let oldest = pending.map(|(_, pending)| pending.oldest).chain(new.into_values()).min();
+        let settled = oldest.map_or(entries.last()?.seq, |oldest| oldest - 1);
+        (settled > self.stored).then_some(settled)
+    }
+
+    /// Returns whether the derived events of a new thesis would be due at once; `created_at` is the time of its entry.
+    pub(super) fn is_due_at_once(&self, token: &str, created_at: i64) -> bool {
+        let (now, last) = (self.shared.clock.now_ms(), self.derived_at.get(token).copied());
+        let is_old = created_at < now - DERIVE_EVERY_MS;
+        !is_old && !self.tokens.contains_key(token) && last.unwrap_or(self.others_derived_at) + DERIVE_EVERY_MS <= now
+    }
+
+    /// Notes that the store has this checkpoint.
+    pub(super) fn note_stored(&mut self, settled: u64) {
+        self.stored = settled;
+        self.store_by = None;
     }
 
     /// The time by which the checkpoint must be stored; none when it has not moved.

@@ -7,6 +7,7 @@ mod names;
 mod order;
 mod prolific;
 mod record;
+mod requests;
 mod young;
 
 use std::{collections::HashSet, sync::Arc};
@@ -28,7 +29,7 @@ use crate::{
     service::Core,
     store::{Change, Consistency, schema},
     tables::{
-        log::{AppendOutcome, decode, room},
+        log::{AppendOutcome, LogStore, decode, room},
         theses::creation_changes,
     },
     tests::harness::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
@@ -36,8 +37,10 @@ use crate::{
 
 async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
     let name = dataset.to_string();
-    let head = core.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
-    let rows = core.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
+    // The core's own store would return entries from memory.
+    let log = LogStore::new(Arc::clone(&core.shared.backend));
+    let head = log.head(&name, 0, Consistency::Serial).await.unwrap();
+    let rows = log.read(&name, 0, head, usize::MAX).await.unwrap();
     assert_eq!(rows.len() as u64, head, "the log has a gap");
     rows.into_iter().map(|(seq, body)| SequencedEntry { seq, entry: decode(seq, body).unwrap() }).collect()
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use thesis_proto::v1;
@@ -16,7 +18,7 @@ use crate::{
     log::projection::ROWS,
     service::Core,
     store::{Consistency, StoreResult},
-    tables::log::decode,
+    tables::log::{LogStore, decode},
 };
 
 /// Entries of one read while a log is checked.
@@ -30,7 +32,8 @@ pub async fn check_log(core: &Core, _: &Actor, message: &v1::CheckLogRequest) ->
     if !is_control && Dataset::parse(dataset).is_none() {
         return Err(invalid("dataset", "must be live, sandbox, project/<id> or control"));
     }
-    let log = &core.shared.log;
+    // It checks the store, not the entries that are in memory.
+    let log = LogStore::new(Arc::clone(&core.shared.backend));
     let known = if is_control { core.shared.control.head() } else { log.checkpoint(dataset, ROWS).await? };
     let head = log.head(dataset, known, Consistency::Serial).await?;
     let mut answer = v1::CheckLogResponse { head, ..v1::CheckLogResponse::default() };

@@ -1,6 +1,6 @@
 //! Writes: versioned ones by timestamp, conditional ones by a condition in one partition.
 
-use std::{collections::HashMap, mem, time::Duration};
+use std::time::Duration;
 
 use futures::{TryStreamExt, stream};
 use scylla::{
@@ -15,41 +15,23 @@ use scylla::{
 
 use super::{
     MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
+    batches::batches,
     statements::{Bind, Shape},
 };
-use crate::store::{Change, ConditionalWrite, Expect, MAX_ATOMIC_BYTES, Transaction, Value};
+use crate::store::{Change, ConditionalWrite, Expect, Transaction};
 
 /// Timeout of a write. Contended conditions take several rounds.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
-    let groups = stream::iter(groups(changes).into_iter().map(Ok));
-    groups.try_for_each_concurrent(MAX_PARALLEL, |group| write(store, group)).await
+    let batches = stream::iter(batches(changes).into_iter().map(Ok));
+    batches.try_for_each_concurrent(MAX_PARALLEL, |batch| write(store, batch)).await
 }
 
-/// Groups changes by table and partition, up to [`MAX_ATOMIC_BYTES`]: a replica applies a group as one. A larger one
-/// would hold a replica up for longer than it saves.
-fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
-    let mut full = Vec::new();
-    let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
-    for change in changes {
-        let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
-        let size = 64 + change.body.as_ref().map_or(0, bytes::Bytes::len);
-        let (bytes, group) = open.entry((change.table.name, partition)).or_default();
-        if !group.is_empty() && *bytes + size > MAX_ATOMIC_BYTES {
-            full.push(mem::take(group));
-            *bytes = 0;
-        }
-        *bytes += size;
-        group.push(change);
-    }
-    full.extend(open.into_values().map(|(_, group)| group));
-    full
-}
-
-async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
-    let mut statements = Vec::with_capacity(group.len());
-    let mut values = Vec::with_capacity(group.len());
-    for change in &group {
+async fn write(store: &ScyllaStore, batch: Vec<Change>) -> StoreResult<()> {
+    let mut statements = Vec::with_capacity(batch.len());
+    let mut values = Vec::with_capacity(batch.len());
+    for change in &batch {
         let mut binds = vec![Bind::Bigint(change.version)];
         let shape = match &change.body {
             Some(body) => {
@@ -62,7 +44,7 @@ async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
         statements.push(store.statement(change.table, shape).await?);
         values.push(binds);
     }
-    // An earlier try, or another group, may have been written in spite of the last error.
+    // An earlier try, or another batch, may have been written in spite of the last error.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
     store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
@@ -105,7 +87,7 @@ fn ttl(seconds: Option<u32>) -> Bind<'static> {
     Bind::Int(i32::try_from(seconds.unwrap_or(0)).unwrap_or(i32::MAX))
 }
 
-/// Sends statements of one partition, several of them as one batch.
+/// Sends statements, several of them as one batch.
 async fn send(
     store: &ScyllaStore,
     mut statements: Vec<PreparedStatement>,

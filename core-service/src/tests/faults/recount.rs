@@ -6,7 +6,7 @@ use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
 use super::{
-    stored::{deliveries, logs, replay},
+    stored::{deliveries, logs, replay, stored_row},
     world::World,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     },
     key,
     log::writer::DERIVED,
-    store::{Table, Value, schema},
+    store::{Table, schema},
     tables::{
         control,
         delivery_rows::LOGGED,
@@ -117,16 +117,6 @@ fn shown(store: &MemoryStore, table: &Table) -> Vec<String> {
     let rows = store.all(table).into_iter();
     let has_version = table.name != schema::INDEX_BUCKET.name;
     rows.map(|(key, row)| format!("{key:?} {} {:?}", if has_version { row.version } else { 0 }, row.body)).collect()
-}
-
-/// The text of a row, as readers get it; without a row it has no fields.
-async fn stored_row(rows: &ThesisStore, table: &Table, key: &[Value]) -> String {
-    let keys = [(key[0].text().to_owned(), key[1].text())];
-    match table.name {
-        "thesis" => format!("{:?}", rows.theses(&keys).await.unwrap()),
-        "profile" => format!("{:?}", rows.profiles(&keys).await.unwrap()),
-        _ => format!("{:?}", rows.tokens(&keys).await.unwrap()),
-    }
 }
 
 /// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.

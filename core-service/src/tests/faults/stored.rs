@@ -17,7 +17,7 @@ use crate::{
         projection::{Projector, ROWS},
         writer::DERIVED,
     },
-    store::{SharedBackend, schema},
+    store::{SharedBackend, Table, Value, schema},
     tables::{
         control,
         delivery_rows::{self, QUEUED},
@@ -132,4 +132,14 @@ pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec
         all.push((Dataset::parse(name).unwrap(), entries));
     }
     all
+}
+
+/// The text of a row, as readers get it; without a row it has no fields.
+pub(super) async fn stored_row(rows: &ThesisStore, table: &Table, key: &[Value]) -> String {
+    let keys = [(key[0].text(), key[1].text())];
+    match table.name {
+        "thesis" => format!("{:?}", rows.theses(&keys).await.unwrap()),
+        "profile" => format!("{:?}", rows.profiles(&keys).await.unwrap()),
+        _ => format!("{:?}", rows.tokens(&keys).await.unwrap()),
+    }
 }

@@ -247,7 +247,7 @@ async fn a_delivery_to_many_endpoints_costs_at_most_two_and_a_half_requests() {
         bench.webhook(&format!("wh_{number}")).await;
     }
     let tables = [&schema::DELIVERY, &schema::DELIVERY_BUCKET, &schema::QUEUE_MARK, &schema::WEBHOOK_STREAK];
-    let requests = || tables.iter().map(|table| backend.requests(table)).sum::<usize>();
+    let requests = || tables.iter().map(|table| backend.partition_requests(table)).sum::<usize>();
     let before = requests();
     for _ in 0..EVENTS {
         bench.post().await;

@@ -173,7 +173,7 @@ async fn a_lost_append_changes_nothing_in_the_index() {
         let (projector, index) = (start(&backend), EventIndex::new(backend.clone()));
         let append = async |head: usize, batch: u128, upto: usize| {
             let part = &entries[head..upto];
-            projector.append(head as u64, batch.to_be_bytes(), part, None, async || Ok(())).await.unwrap()
+            projector.append(head as u64, batch.to_be_bytes(), part, None, Vec::new(), async || Ok(())).await.unwrap()
         };
         let mut head = 0;
         while head < entries.len() {
@@ -208,7 +208,7 @@ async fn a_page_takes_few_reads_and_only_the_first_pages_read_the_log() {
         let page = index.positions(NAME, &scopes, between, true, 20).await.unwrap();
         let (logs, rows) = scans();
         // Seven segments are full.
-        assert_eq!(logs - earlier.0, usize::from(before > 7 * 64 + 1), "before {before}");
+        assert!(logs - earlier.0 <= usize::from(before > 7 * 64 + 1), "before {before}");
         assert!(rows - earlier.1 <= 2, "before {before}");
         let Some(last) = page.last() else { break };
         (before, found) = (*last, found + page.len());

@@ -28,19 +28,19 @@ struct NamedRows {
 }
 
 impl NamedRows {
-    fn add(&mut self, draft: &Draft<'_>, command: &Command) {
+    fn add(&mut self, name: &str, command: &Command) {
         match command {
             Command::Create(new) => {
                 let thesis = &new.thesis;
                 self.theses.insert(thesis.id.clone());
-                if !thesis.sandbox_profile && draft.known.profiles.get(&thesis.profile_id).is_none() {
+                if !thesis.sandbox_profile {
                     self.profiles.insert(thesis.profile_id.clone());
                 }
-                if !thesis.sandbox_token && draft.known.tokens.get(&thesis.token_id).is_none() {
+                if !thesis.sandbox_token {
                     self.tokens.insert(thesis.token_id.clone());
                 }
             }
-            Command::Observe(observation) => self.add_observed(draft.name(), observation),
+            Command::Observe(observation) => self.add_observed(name, observation),
             Command::DeleteSurplus { id, .. } => drop(self.theses.insert(id.clone())),
             Command::Import(_) => {}
         }
@@ -117,9 +117,11 @@ impl Draft<'_> {
         let commands: Vec<&Command> = commands.collect();
         let mut named = NamedRows::default();
         for command in &commands {
-            named.add(self, command);
+            named.add(self.name(), command);
         }
-        let NamedRows { theses, profiles, tokens } = named;
+        let NamedRows { theses, mut profiles, mut tokens } = named;
+        profiles.retain(|id| !self.known.profiles.contains_key(id));
+        tokens.retain(|id| !self.known.tokens.contains_key(id));
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let in_dataset = async { if self.counts_all { self.dataset_totals().await.map(Some) } else { Ok(None) } };
@@ -132,6 +134,10 @@ impl Draft<'_> {
         let (theses_found, profiles_found, tokens_found, in_dataset) = found;
         self.in_dataset = in_dataset;
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
+        // These are the rows at the head, or at a later one. In that case the append fails, and the writer applies the
+        // entries between before it drafts again.
+        profiles_found.iter().flatten().for_each(|profile| self.known.put_profile(profile));
+        tokens_found.iter().flatten().for_each(|token| self.known.put_token(token));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
         self.tokens.extend(tokens.into_iter().zip(owned(tokens_found)));
         let related = self.related_rows(&commands);

@@ -1,0 +1,175 @@
+//! The newest entries of logs in memory. Search, streams, fan-out and cached rows read each entry soon after its
+//! append, so only the first of them reads it from the store, and none where this process has appended it. An entry
+//! never changes, so it does not matter who appended it.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+
+/// Maximum number of logs whose newest entries are in memory.
+const MAX_LOGS: usize = 32;
+/// Maximum size in bytes of one log's entries in memory.
+const MAX_BYTES: usize = 1 << 20;
+
+fn size(entry: &Bytes) -> usize {
+    size_of::<Bytes>() + entry.len()
+}
+
+/// The newest entries of one log, without a gap.
+#[derive(Default)]
+struct RecentLog {
+    /// The sequence number before the first of these entries.
+    before: u64,
+    entries: VecDeque<Bytes>,
+    bytes: usize,
+    /// This process has appended all entries after this sequence number.
+    own_after: u64,
+}
+
+impl RecentLog {
+    fn end(&self) -> u64 {
+        self.before + self.entries.len() as u64
+    }
+
+    /// Adds entries that follow `after`. If others are missing before them, only the new ones stay. `are_own` is true
+    /// if this process has appended them.
+    fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool) {
+        if after > self.end() {
+            *self = Self { before: after, own_after: after, ..Self::default() };
+        }
+        let known = self.end();
+        for entry in entries.skip(usize::try_from(known - after).unwrap_or(usize::MAX)) {
+            self.bytes += size(entry);
+            self.entries.push_back(entry.clone());
+        }
+        if !are_own && self.end() > known {
+            self.own_after = self.end();
+        }
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= size(&oldest);
+            self.before += 1;
+        }
+    }
+
+    /// The entries after a sequence number, if it is not before the first one.
+    fn after(&self, after: u64) -> impl Iterator<Item = &Bytes> {
+        let skipped = after.checked_sub(self.before).and_then(|skipped| usize::try_from(skipped).ok());
+        self.entries.iter().skip(skipped.unwrap_or(usize::MAX))
+    }
+}
+
+/// The newest entries of the logs that this process uses.
+pub(super) struct RecentEntries(Cache<String, Arc<Mutex<RecentLog>>>);
+
+impl Default for RecentEntries {
+    fn default() -> Self {
+        Self(Cache::new(MAX_LOGS))
+    }
+}
+
+impl RecentEntries {
+    fn log(&self, log: &str) -> Arc<Mutex<RecentLog>> {
+        let Ok(recent) = self.0.get_or_insert_with(log, || Ok::<_, Infallible>(Arc::default()));
+        recent
+    }
+
+    /// Adds entries that this process has appended after `head`.
+    pub(super) fn add_appended(&self, log: &str, head: u64, entries: &[Bytes]) {
+        self.log(log).lock().add(head, entries.iter(), true);
+    }
+
+    /// Adds entries that were read after `after`.
+    pub(super) fn add_read(&self, log: &str, after: u64, entries: &[(u64, Bytes)]) {
+        if !entries.is_empty() {
+            self.log(log).lock().add(after, entries.iter().map(|(_, entry)| entry), false);
+        }
+    }
+
+    /// The first entries after `after`, up to `upto` and `limit`, as far as they are in memory.
+    pub(super) fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> Vec<(u64, Bytes)> {
+        let Some(recent) = self.0.get(log) else { return Vec::new() };
+        let wanted = usize::try_from(upto.saturating_sub(after)).unwrap_or(usize::MAX).min(limit);
+        let recent = recent.lock();
+        (after + 1..).zip(recent.after(after).take(wanted).cloned()).collect()
+    }
+
+    pub(super) fn get(&self, log: &str, seq: u64) -> Option<Bytes> {
+        self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
+    }
+
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
+    pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
+        self.0.get(log).is_some_and(|recent| {
+            let recent = recent.lock();
+            recent.own_after <= after && upto <= recent.end()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(numbers: impl IntoIterator<Item = u64>) -> Vec<(u64, Bytes)> {
+        numbers.into_iter().map(|number| (number, Bytes::from(number.to_string()))).collect()
+    }
+
+    fn bodies(numbers: impl IntoIterator<Item = u64>) -> Vec<Bytes> {
+        numbered(numbers).into_iter().map(|(_, body)| body).collect()
+    }
+
+    #[test]
+    fn entries_join_in_any_order_and_a_gap_leaves_the_newer_ones() {
+        let recent = RecentEntries::default();
+        recent.add_appended("live", 0, &bodies(1..=3));
+        recent.add_read("live", 1, &numbered(2..=5));
+        recent.add_appended("live", 5, &bodies(6..=7));
+        // An earlier part that is read late changes nothing.
+        recent.add_read("live", 0, &numbered(1..=2));
+        assert_eq!(recent.read("live", 0, 7, 100), numbered(1..=7));
+        assert_eq!(recent.read("live", 2, 6, 3), numbered(3..=5));
+        assert_eq!(recent.read("live", 5, 100, 100), numbered(6..=7));
+        assert_eq!((recent.get("live", 7), recent.get("live", 8)), (Some(Bytes::from("7")), None));
+        assert!(recent.read("live", 7, 7, 100).is_empty() && recent.read("sandbox", 0, 7, 100).is_empty());
+        recent.add_read("live", 9, &numbered(10..=11));
+        assert_eq!(recent.read("live", 9, 11, 100), numbered(10..=11));
+        assert!(recent.read("live", 8, 11, 100).is_empty() && recent.get("live", 7).is_none());
+    }
+
+    #[test]
+    fn only_entries_after_the_last_foreign_one_are_surely_own() {
+        let recent = RecentEntries::default();
+        assert!(!recent.has_appended("live", 0, 0));
+        recent.add_appended("live", 4, &bodies(5..=6));
+        assert!(recent.has_appended("live", 4, 6) && recent.has_appended("live", 5, 6));
+        assert!(!recent.has_appended("live", 3, 6) && !recent.has_appended("live", 4, 7));
+        recent.add_read("live", 6, &numbered(7..=7));
+        assert!(!recent.has_appended("live", 5, 7));
+        recent.add_appended("live", 7, &bodies(8..=8));
+        assert!(recent.has_appended("live", 7, 8) && !recent.has_appended("live", 6, 8));
+        recent.add_read("live", 6, &numbered(7..=8));
+        assert!(recent.has_appended("live", 7, 8), "a read of known entries changes nothing");
+    }
+
+    #[test]
+    fn they_are_bounded() {
+        let (recent, entry) = (RecentEntries::default(), Bytes::from(vec![0; MAX_BYTES / 4]));
+        for head in 0..10 {
+            recent.add_appended("live", head, std::slice::from_ref(&entry));
+        }
+        assert_eq!(recent.read("live", 7, 10, 100).len(), 3);
+        assert!(recent.read("live", 6, 10, 100).is_empty());
+        recent.add_appended("live", 10, &[Bytes::from(vec![0; 2 * MAX_BYTES])]);
+        assert!(recent.get("live", 11).is_none());
+        recent.add_appended("live", 11, &bodies(12..=12));
+        assert_eq!(recent.get("live", 12), Some(Bytes::from("12")));
+        for number in 0..10 * MAX_LOGS {
+            recent.add_appended(&number.to_string(), 0, &bodies(1..=1));
+        }
+        assert!(recent.0.len() <= 2 * MAX_LOGS);
+    }
+}
