@@ -2,6 +2,7 @@ mod damage;
 pub(crate) mod disk;
 mod faults;
 mod files;
+mod runs;
 
 use std::sync::{
     Arc,

@@ -267,7 +267,7 @@ impl Writer {
         let repeated = database::guarded(|| {
             let tx = database.begin_write()?;
             let mut batch = Batch::new(&tx, self.clock.now_ms());
-            self.unsynced.iter().try_for_each(|change| batch.apply(change))?;
+            batch.apply(&self.unsynced)?;
             drop(batch);
             database::commit(tx, target == Target::Disk)
         });
