@@ -6,6 +6,7 @@
 pub mod backup;
 mod batch;
 mod database;
+mod dataset_numbers;
 mod disk;
 mod examine;
 mod key;
@@ -25,12 +26,13 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
-use redb::{ReadTransaction, ReadableDatabase};
+use redb::ReadableDatabase as _;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::{
     batch::{Write, WriteOutcome},
     database::{guarded, store_error},
+    read::Snapshot,
     writer::{CurrentDatabase, Job, Message},
 };
 pub use self::{
@@ -54,18 +56,18 @@ pub struct EmbeddedStore {
 
 impl EmbeddedStore {
     /// Reads, and repeats the read if the engine must be opened again.
-    async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
+    async fn read<T>(&self, read: impl Fn(&Snapshot<'_>) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
         let mut again = false;
         loop {
-            let (database, generation) = {
+            let (store, generation) = {
                 let current = self.current.read();
-                (current.database.clone(), current.generation)
+                (current.store.clone(), current.generation)
             };
-            let Some(database) = database else {
+            let Some(store) = store else {
                 let failure = self.current.read().failure.clone();
                 return Err(StoreError::Unavailable(failure.unwrap_or_default()));
             };
-            match guarded(|| read(&database.begin_read()?)) {
+            match guarded(|| read(&store.snapshot()?)) {
                 Ok(rows) => return Ok(rows),
                 Err(error) if again || summed::is_damage(&error) => {
                     return Err(store_error(&self.file, &error));
@@ -75,7 +77,7 @@ impl EmbeddedStore {
                     STORE_RETRIES.one().increment(1);
                 }
             }
-            drop(database);
+            drop(store);
             let (done, healed) = oneshot::channel();
             if self.messages.send(Message::Heal { generation, done }).is_ok() {
                 // The second attempt shows whether the database works again.
@@ -87,7 +89,7 @@ impl EmbeddedStore {
     /// Every row of a table with its whole key.
     #[cfg(test)]
     pub(crate) async fn all(&self, table: &'static Table) -> StoreResult<Vec<(Vec<Value>, Row)>> {
-        self.read(|tx| read::all(tx, table)).await
+        self.read(|snapshot| read::all(snapshot, table)).await
     }
 
     async fn write(&self, write: Write) -> StoreResult<WriteOutcome> {
@@ -112,16 +114,16 @@ impl Drop for EmbeddedStore {
 #[async_trait]
 impl Backend for EmbeddedStore {
     async fn get(&self, table: &'static Table, key: &[Value], _consistency: Consistency) -> StoreResult<Option<Row>> {
-        let rows = self.read(|tx| read::rows(tx, table, [key].into_iter())).await?;
+        let rows = self.read(|snapshot| read::rows(snapshot, table, [key].into_iter())).await?;
         Ok(rows.into_iter().next().flatten())
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        self.read(|tx| read::rows(tx, table, keys.iter().map(Vec::as_slice))).await
+        self.read(|snapshot| read::rows(snapshot, table, keys.iter().map(Vec::as_slice))).await
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
-        self.read(|tx| read::slice(tx, scan)).await
+        self.read(|snapshot| read::slice(snapshot, scan)).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
@@ -157,12 +159,12 @@ impl Backend for EmbeddedStore {
             // A full disk makes a backup most urgent.
             tracing::warn!(%error, "the audit log cannot record a backup, which runs all the same");
         }
-        let (database, failure) = {
+        let (store, failure) = {
             let current = self.current.read();
-            (current.database.clone(), current.failure.clone())
+            (current.store.clone(), current.failure.clone())
         };
-        let database = database.ok_or_else(|| StoreError::Unavailable(failure.unwrap_or_default()))?;
-        let tx = guarded(|| Ok(database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
+        let store = store.ok_or_else(|| StoreError::Unavailable(failure.unwrap_or_default()))?;
+        let tx = guarded(|| Ok(store.database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
         backup::begin(tx, created_at_ms, self.file.clone(), slot).map(Backup::Begun)
     }
 

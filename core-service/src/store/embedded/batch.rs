@@ -10,10 +10,11 @@ use bytes::Bytes;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
+    dataset_numbers::{self, DATASET_NUMBER, DatasetNumbers},
     key,
     row::{self, StoredRow},
 };
-use crate::store::{Change, Expect, Table, Transaction, Writes};
+use crate::store::{Change, Expect, Table, Transaction, Value, Writes};
 
 /// Rows that expire, by time: table and key.
 pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
@@ -73,14 +74,17 @@ type Expiry<'tx> = redb::Table<'tx, (i64, &'static str, &'static [u8]), ()>;
 /// The tables of a write transaction, each opened once.
 pub(super) struct Batch<'tx> {
     tx: &'tx WriteTransaction,
+    numbers: &'tx DatasetNumbers,
+    /// Numbers that this transaction gives.
+    new_numbers: HashMap<String, i64>,
     now_ms: i64,
     tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
     expiry: Option<Expiry<'tx>>,
 }
 
 impl<'tx> Batch<'tx> {
-    pub(super) fn new(tx: &'tx WriteTransaction, now_ms: i64) -> Self {
-        Self { tx, now_ms, tables: HashMap::new(), expiry: None }
+    pub(super) fn new(tx: &'tx WriteTransaction, numbers: &'tx DatasetNumbers, now_ms: i64) -> Self {
+        Self { tx, numbers, new_numbers: HashMap::new(), now_ms, tables: HashMap::new(), expiry: None }
     }
 
     /// Performs one write. Later writes of the same batch see it.
@@ -102,6 +106,27 @@ impl<'tx> Batch<'tx> {
         }
     }
 
+    /// Closes the tables, for the commit. Gives the new numbers of datasets, which count once they are committed.
+    pub(super) fn into_new_numbers(self) -> HashMap<String, i64> {
+        self.new_numbers
+    }
+
+    /// The key with these columns, or its beginning. A dataset without a number gets one.
+    fn key(&mut self, table: &Table, columns: &[Value]) -> Result<Vec<u8>, redb::Error> {
+        let number = key::dataset(table, columns).map(|dataset| self.number(dataset)).transpose()?;
+        Ok(key::encode(number, columns))
+    }
+
+    fn number(&mut self, dataset: &str) -> Result<i64, redb::Error> {
+        if let Some(number) = self.numbers.get(dataset).or_else(|| self.new_numbers.get(dataset).copied()) {
+            return Ok(number);
+        }
+        let number = self.numbers.next() + i64::try_from(self.new_numbers.len()).unwrap_or(i64::MAX);
+        self.table(DATASET_NUMBER)?.insert(dataset.as_bytes(), dataset_numbers::value(number).as_slice())?;
+        self.new_numbers.insert(dataset.to_owned(), number);
+        Ok(number)
+    }
+
     fn table(&mut self, name: &str) -> Result<&mut redb::Table<'tx, &'static [u8], &'static [u8]>, redb::Error> {
         if !self.tables.contains_key(name) {
             self.tables.insert(name.to_owned(), self.tx.open_table(TableDefinition::new(name))?);
@@ -112,14 +137,11 @@ impl<'tx> Batch<'tx> {
     /// Applies changes. Of several changes of one row, the one with the highest version counts, and the last one of
     /// equal versions.
     pub(super) fn apply(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
-        let rows = changes.iter().map(|change| RowWrite {
-            table: change.table,
-            key: key::encode(&change.key),
-            version: change.version,
-            body: change.body.as_ref(),
-            ttl: change.ttl,
-        });
-        let mut rows: Vec<_> = rows.collect();
+        let mut rows = Vec::with_capacity(changes.len());
+        for Change { table, key, version, body, ttl } in changes {
+            let key = self.key(table, key)?;
+            rows.push(RowWrite { table: *table, key, version: *version, body: body.as_ref(), ttl: *ttl });
+        }
         rows.sort_by(|one, other| (one.table.name, &one.key).cmp(&(other.table.name, &other.key)));
         rows.dedup_by(|next, kept| {
             let is_same = next.table.name == kept.table.name && next.key == kept.key;
@@ -132,10 +154,10 @@ impl<'tx> Batch<'tx> {
     }
 
     fn transact(&mut self, transaction: &Transaction) -> Result<bool, redb::Error> {
-        let partition = key::encode(&transaction.partition);
+        let partition = self.key(transaction.table, &transaction.partition)?;
         let mut rows = Vec::with_capacity(transaction.writes.len());
         for write in &transaction.writes {
-            let key = [partition.as_slice(), &key::encode(&write.clustering)].concat();
+            let key = key::within(&partition, &write.clustering);
             if !self.holds(transaction.table, &key, write.expect)? {
                 return Ok(false);
             }

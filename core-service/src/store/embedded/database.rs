@@ -6,13 +6,15 @@ use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransac
 use thesis_net::panics;
 
 use super::{
+    dataset_numbers::DatasetNumbers,
     disk::{Disk, Fence},
+    read::Snapshot,
     summed::is_damage,
 };
 use crate::store::StoreError;
 
 /// Version of keys, rows and tables in the file.
-pub(super) const FORMAT: u64 = 7;
+pub(super) const FORMAT: u64 = 8;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 
@@ -29,6 +31,25 @@ pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
         redb::Error::Corrupted(reason) => StoreError::Damaged(format!("{file}: {reason}")),
         other if is_damage(other) => StoreError::Damaged(format!("{file}: {other}")),
         other => StoreError::Unavailable(format!("{file}: {other}")),
+    }
+}
+
+/// The open file, with the numbers of its datasets.
+pub(super) struct OpenStore {
+    pub(super) database: Database,
+    pub(super) numbers: DatasetNumbers,
+}
+
+impl OpenStore {
+    /// Loads the numbers of a file whose format was checked.
+    pub(super) fn load(database: Database) -> Result<Self, redb::Error> {
+        let numbers = guarded(|| DatasetNumbers::load(&database.begin_read()?))?;
+        Ok(Self { database, numbers })
+    }
+
+    /// The rows as they are now.
+    pub(super) fn snapshot(&self) -> Result<Snapshot<'_>, redb::Error> {
+        Ok(Snapshot { tx: self.database.begin_read()?, numbers: &self.numbers })
     }
 }
 

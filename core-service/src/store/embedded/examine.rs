@@ -6,10 +6,8 @@ use std::{
     path::Path,
 };
 
-use redb::ReadableDatabase as _;
-
 use super::{
-    database::{self, FORMAT, Target, guarded},
+    database::{self, FORMAT, OpenStore, Target, guarded},
     open::{FILE, LOCK, OpenError, Options, at, disk, judge_format, open_error},
     read,
 };
@@ -57,9 +55,10 @@ fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenE
     let failed = |error| open_error(&file, error);
     let (database, _fence) = database::open(&disk, Target::Memory, options.cache_bytes, verified).map_err(failed)?;
     judge_format(database::format(&database).map_err(failed)?, file.clone())?;
+    let store = OpenStore::load(database).map_err(failed)?;
     let slices = guarded(|| {
-        let tx = database.begin_read()?;
-        scans.iter().map(|scan| read::slice(&tx, scan)).collect::<Result<Vec<_>, _>>()
+        let snapshot = store.snapshot()?;
+        scans.iter().map(|scan| read::slice(&snapshot, scan)).collect::<Result<Vec<_>, _>>()
     });
     Ok(Examined::Healthy { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
 }

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     EmbeddedStore,
-    database::{self, FORMAT, Target},
+    database::{self, FORMAT, OpenStore, Target},
     disk::Disk,
     summed::Summed,
     writer::{CurrentDatabase, Writer},
@@ -130,7 +130,8 @@ impl EmbeddedStore {
         let failed = |error| open_error(&file, error);
         let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
         judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-        let current = CurrentDatabase { database: Some(Arc::new(database)), ..CurrentDatabase::default() };
+        let store = OpenStore::load(database).map_err(failed)?;
+        let current = CurrentDatabase { store: Some(Arc::new(store)), ..CurrentDatabase::default() };
         let current = Arc::new(RwLock::new(current));
         let (messages, received) = mpsc::channel();
         let writer = Writer {

@@ -10,13 +10,14 @@ use std::{
 };
 
 use parking_lot::RwLock;
-use redb::{Database, ReadableDatabase};
+use redb::ReadableDatabase as _;
 use thesis_net::clock::SharedClock;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     batch::{Batch, Write, WriteOutcome},
-    database::{self, Target, store_error},
+    database::{self, OpenStore, Target, store_error},
+    dataset_numbers::DatasetNumbers,
     disk::{Disk, Fence},
     read,
 };
@@ -50,7 +51,7 @@ pub(super) enum Message {
 #[derive(Default)]
 pub(super) struct CurrentDatabase {
     /// `None` when closed, or when it could not be opened again.
-    pub(super) database: Option<Arc<Database>>,
+    pub(super) store: Option<Arc<OpenStore>>,
     /// Number of times that the database was opened.
     pub(super) generation: u64,
     /// The reason why writes fail at present.
@@ -131,8 +132,8 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let database = match self.writable() {
-            Ok(database) => database,
+        let store = match self.writable() {
+            Ok(store) => store,
             Err(error) => {
                 for job in jobs {
                     job.answer(Err(StoreError::Unavailable(error.to_string())));
@@ -141,8 +142,8 @@ impl Writer {
             }
         };
         let writes: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
-        let committed = self.commit(&database, &writes, self.clock.now_ms());
-        drop(database);
+        let committed = self.commit(&store, &writes, self.clock.now_ms());
+        drop(store);
         match committed {
             Ok(outcomes) => {
                 for (job, outcome) in jobs.into_iter().zip(outcomes) {
@@ -164,31 +165,31 @@ impl Writer {
         }
     }
 
-    /// The database, if it can be written. After a failure it is opened again first.
-    fn writable(&mut self) -> StoreResult<Arc<Database>> {
+    /// The open file, if it can be written. After a failure it is opened again first.
+    fn writable(&mut self) -> StoreResult<Arc<OpenStore>> {
         if self.current.read().failure.is_some() {
             self.reopen();
         }
         let current = self.current.read();
-        match (&current.database, &current.failure) {
-            (Some(database), None) => Ok(database.clone()),
+        match (&current.store, &current.failure) {
+            (Some(store), None) => Ok(store.clone()),
             (_, failure) => Err(StoreError::Unavailable(failure.clone().unwrap_or_default())),
         }
     }
 
     fn commit(
         &mut self,
-        database: &Database,
+        store: &OpenStore,
         writes: &[&Write],
         now_ms: i64,
     ) -> Result<Vec<WriteOutcome>, redb::Error> {
         let overdue = self.unsynced.len() >= MAX_UNSYNCED
             || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_INTERVAL.as_millis() as u64);
         let (outcomes, durable) = database::guarded(|| {
-            let tx = database.begin_write()?;
-            let mut batch = Batch::new(&tx, now_ms);
+            let tx = store.database.begin_write()?;
+            let mut batch = Batch::new(&tx, &store.numbers, now_ms);
             let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
-            drop(batch);
+            let new_numbers = batch.into_new_numbers();
             if outcomes.iter().all(|outcome| *outcome == WriteOutcome::Transacted(false)) && !overdue {
                 tx.abort()?;
                 return Ok((outcomes, None));
@@ -196,6 +197,7 @@ impl Writer {
             let synced = writes.iter().any(|write| matches!(write, Write::Sync));
             let durable = overdue || synced || outcomes.contains(&WriteOutcome::Transacted(true));
             database::commit(tx, durable)?;
+            store.numbers.extend(new_numbers);
             Ok((outcomes, Some(durable)))
         })?;
         match durable {
@@ -220,12 +222,12 @@ impl Writer {
 
     /// Makes all changes durable.
     fn sync_all(&mut self) -> StoreResult<()> {
-        let database = self.writable()?;
+        let store = self.writable()?;
         if self.unsynced_since.is_none() {
             return Ok(());
         }
-        let committed = database::guarded(|| database::commit(database.begin_write()?, true));
-        drop(database);
+        let committed = database::guarded(|| database::commit(store.database.begin_write()?, true));
+        drop(store);
         if let Err(error) = committed {
             tracing::error!(file = self.file, %error, "a commit failed; opening the store again");
             self.reopen();
@@ -251,31 +253,35 @@ impl Writer {
             Some(failure) => tracing::error!(failure, "the store can only be read"),
             None => tracing::info!(file = self.file, "the store was opened again"),
         }
-        let database = opened.ok().map(|(database, fence)| {
+        let store = opened.ok().map(|(store, fence)| {
             self.fence = fence;
-            Arc::new(database)
+            Arc::new(store)
         });
         let mut current = self.current.write();
         let generation = current.generation + 1;
-        let replaced = std::mem::replace(&mut *current, CurrentDatabase { database, generation, failure });
+        let replaced = std::mem::replace(&mut *current, CurrentDatabase { store, generation, failure });
         drop(current);
         drop(replaced);
     }
 
-    fn open(&self, target: Target) -> Result<(Database, Fence), redb::Error> {
+    fn open(&self, target: Target) -> Result<(OpenStore, Fence), redb::Error> {
         let (database, fence) = database::open(&self.disk, target, self.cache_bytes, false)?;
         let repeated = database::guarded(|| {
+            // Numbers that were not durable are given again.
+            let numbers = DatasetNumbers::load(&database.begin_read()?)?;
             let tx = database.begin_write()?;
-            let mut batch = Batch::new(&tx, self.clock.now_ms());
+            let mut batch = Batch::new(&tx, &numbers, self.clock.now_ms());
             batch.apply(&self.unsynced)?;
-            drop(batch);
-            database::commit(tx, target == Target::Disk)
+            let new_numbers = batch.into_new_numbers();
+            database::commit(tx, target == Target::Disk)?;
+            numbers.extend(new_numbers);
+            Ok(numbers)
         });
         // The fence closes before the database is dropped, which would otherwise write again.
         if repeated.is_err() {
             fence.close();
         }
-        repeated.map(|()| (database, fence))
+        repeated.map(|numbers| (OpenStore { database, numbers }, fence))
     }
 
     /// True if a conditional write may be stored although its commit failed.
@@ -283,7 +289,7 @@ impl Writer {
         let Write::Transact(transaction, _) = write else {
             return false;
         };
-        let Some(database) = self.current.read().database.clone() else {
+        let Some(store) = self.current.read().store.clone() else {
             return true;
         };
         let keys: Vec<Vec<Value>> = transaction
@@ -292,7 +298,7 @@ impl Writer {
             .map(|write| [transaction.partition.as_slice(), &write.clustering].concat())
             .collect();
         let rows = database::guarded(|| {
-            read::rows(&database.begin_read()?, transaction.table, keys.iter().map(Vec::as_slice))
+            read::rows(&store.snapshot()?, transaction.table, keys.iter().map(Vec::as_slice))
         });
         rows.map_or(true, |rows| {
             transaction.writes.iter().zip(rows).all(|(write, row)| match (&write.body, row) {

@@ -13,7 +13,7 @@ use super::{
     super::{
         batch::EXPIRY,
         database::{self, FORMAT, Target, guarded, set_format},
-        key,
+        dataset_numbers::DatasetNumbers,
         open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
         row::StoredRow,
     },
@@ -169,8 +169,10 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
 
 /// Removes a row, if it is there.
 fn leave_out(database: &Database, (table, row): (&Table, &[Value])) -> Result<(), redb::Error> {
+    let numbers = DatasetNumbers::load(&database.begin_read()?)?;
+    let Some(key) = numbers.key(table, row) else { return Ok(()) };
     let tx = database.begin_write()?;
-    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table.name))?.remove(key::encode(row).as_slice())?;
+    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table.name))?.remove(key.as_slice())?;
     tx.commit()?;
     Ok(())
 }

@@ -199,7 +199,7 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     save(&store, &file).await;
     apply(&store, "later", 1).await.unwrap();
     let verified = restore(&file, &copy, Options::default()).unwrap();
-    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (602, 7));
+    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (603, 7));
     let restored = open(&copy, &clock);
     for n in 0..300 {
         assert_eq!(applied(&restored, &n.to_string()).await, Some(n));

@@ -13,7 +13,13 @@ use super::{
     },
     Fixed, applied, apply, insert, inserted,
 };
-use crate::{key, store::schema::PROFILE};
+use crate::{
+    key,
+    store::{
+        ConditionalWrite, Expect,
+        schema::{EVENT_LOG, PROFILE},
+    },
+};
 
 fn open(dir: &Path) -> Result<EmbeddedStore, OpenError> {
     EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()))
@@ -54,6 +60,31 @@ async fn killed_store_keeps_what_it_acknowledged() {
         for earlier in 0..=n {
             assert!(inserted(&after, &earlier.to_string()).await);
         }
+    }
+}
+
+/// Datasets have numbers in the file, and none gets another one's.
+#[tokio::test]
+async fn datasets_keep_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let store = open(dir.path()).unwrap();
+        let dataset = format!("dataset {round}");
+        let row = |dataset: &str| key![dataset, "id"];
+        // A refused write is no row of its dataset.
+        let write = ConditionalWrite { clustering: key![-1], expect: Expect::Version(1), version: 2, body: None };
+        let (table, partition, writes) = (&EVENT_LOG, key![format!("refused {round}"), 0], vec![write]);
+        assert!(!store.transact(Transaction { table, partition, writes, ttl: None }).await.unwrap());
+        let body = Some(bytes::Bytes::from(dataset.clone()));
+        store.apply(vec![Change { table: &PROFILE, key: row(&dataset), version: 1, body, ttl: None }]).await.unwrap();
+        for earlier in 0..=round {
+            let dataset = format!("dataset {earlier}");
+            let found = store.get(&PROFILE, &row(&dataset), Consistency::Quorum).await.unwrap();
+            assert_eq!(found.map(|row| row.body), Some(dataset.into()));
+        }
+        assert_eq!(store.get(&PROFILE, &row("refused 0"), Consistency::Quorum).await.unwrap(), None);
+        assert!(store.scan(&Scan::all(&EVENT_LOG, key!["refused 0", 0], 1)).await.unwrap().is_empty());
+        store.close().await.unwrap();
     }
 }
 
