@@ -1,4 +1,4 @@
-//! Writes inside one write transaction.
+//! Writes inside one write transaction of each file.
 //!
 //! The rows of a write go into a table in the order of their keys. Several new rows between two stored ones are
 //! inserted together, so the engine fills its pages. A single insert splits a full page into halves instead, and the
@@ -13,6 +13,7 @@ use super::{
     dataset_numbers::{self, DATASET_NUMBER, DatasetNumbers},
     key,
     row::{self, StoredRow},
+    store_files::{Files, is_in_log_file},
 };
 use crate::store::{Change, Expect, Table, Transaction, Value, Writes};
 
@@ -28,11 +29,34 @@ pub(super) enum Write {
     Apply(Vec<Change>),
     /// A conditional write, and changes that are applied if its conditions hold.
     Transact(Transaction, Vec<Change>),
-    /// A write without changes. Its commit makes all earlier changes durable.
+    /// A write without changes. It makes all earlier changes durable.
     Sync,
     Sweep {
         now_ms: i64,
     },
+}
+
+impl Write {
+    /// True if the rows' file must be durable before the answer. The log's file always is.
+    pub(super) fn syncs_rows(&self, outcome: WriteOutcome) -> bool {
+        match self {
+            Self::Sync => true,
+            Self::Transact(transaction, _) => {
+                outcome == WriteOutcome::Transacted(true) && !is_in_log_file(transaction.table.name)
+            }
+            Self::Apply(_) | Self::Sweep { .. } => false,
+        }
+    }
+
+    /// The changes that are lost if the rows' file is opened again before it is durable.
+    pub(super) fn into_rows(self, outcome: WriteOutcome) -> impl Iterator<Item = Change> {
+        let changes = match self {
+            Self::Apply(changes) => changes,
+            Self::Transact(_, beside) if outcome == WriteOutcome::Transacted(true) => beside,
+            Self::Transact(..) | Self::Sync | Self::Sweep { .. } => Vec::new(),
+        };
+        changes.into_iter().filter(|change| !is_in_log_file(change.table.name))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +95,11 @@ impl RowWrite<'_> {
 
 type Expiry<'tx> = redb::Table<'tx, (i64, &'static str, &'static [u8]), ()>;
 
-/// The tables of a write transaction, each opened once.
+/// The tables of both write transactions, each opened once.
 pub(super) struct Batch<'tx> {
-    tx: &'tx WriteTransaction,
+    tx: &'tx Files<WriteTransaction>,
     numbers: &'tx DatasetNumbers,
-    /// Numbers that this transaction gives.
+    /// Numbers that these transactions give.
     new_numbers: HashMap<String, i64>,
     now_ms: i64,
     tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
@@ -83,7 +107,7 @@ pub(super) struct Batch<'tx> {
 }
 
 impl<'tx> Batch<'tx> {
-    pub(super) fn new(tx: &'tx WriteTransaction, numbers: &'tx DatasetNumbers, now_ms: i64) -> Self {
+    pub(super) fn new(tx: &'tx Files<WriteTransaction>, numbers: &'tx DatasetNumbers, now_ms: i64) -> Self {
         Self { tx, numbers, new_numbers: HashMap::new(), now_ms, tables: HashMap::new(), expiry: None }
     }
 
@@ -106,9 +130,12 @@ impl<'tx> Batch<'tx> {
         }
     }
 
-    /// Closes the tables, for the commit. Gives the new numbers of datasets, which count once they are committed.
-    pub(super) fn into_new_numbers(self) -> HashMap<String, i64> {
-        self.new_numbers
+    /// Closes the tables, for the commits. Returns whether some of each file were opened, and the new numbers of
+    /// datasets, which count once the log's file is committed.
+    pub(super) fn close(self) -> (Files<bool>, HashMap<String, i64>) {
+        let log = self.tables.keys().any(|name| is_in_log_file(name));
+        let rows = self.expiry.is_some() || self.tables.keys().any(|name| !is_in_log_file(name));
+        (Files { log, rows }, self.new_numbers)
     }
 
     /// The key with these columns, or its beginning. A dataset without a number gets one.
@@ -129,7 +156,7 @@ impl<'tx> Batch<'tx> {
 
     fn table(&mut self, name: &str) -> Result<&mut redb::Table<'tx, &'static [u8], &'static [u8]>, redb::Error> {
         if !self.tables.contains_key(name) {
-            self.tables.insert(name.to_owned(), self.tx.open_table(TableDefinition::new(name))?);
+            self.tables.insert(name.to_owned(), self.tx.of(name).open_table(TableDefinition::new(name))?);
         }
         Ok(self.tables.get_mut(name).expect("just inserted"))
     }
@@ -246,7 +273,7 @@ impl<'tx> Batch<'tx> {
 
     fn expiry(&mut self) -> Result<&mut Expiry<'tx>, redb::Error> {
         if self.expiry.is_none() {
-            self.expiry = Some(self.tx.open_table(EXPIRY)?);
+            self.expiry = Some(self.tx.rows.open_table(EXPIRY)?);
         }
         Ok(self.expiry.as_mut().expect("just put there"))
     }

@@ -6,7 +6,7 @@ use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
 use super::{dataset_numbers::DatasetNumbers, key, row::StoredRow};
 use crate::store::{Row, Scan, Table, Value};
 
-/// The rows of the store at one moment.
+/// The rows of one file at one moment.
 pub(super) struct Snapshot<'s> {
     pub(super) tx: ReadTransaction,
     /// They may hold later datasets too, which have no rows in the snapshot.
