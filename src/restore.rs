@@ -78,9 +78,9 @@ fn key_needed(keys: &Keys, dir: &Path) -> String {
 
 /// Refuses a folder in which a restore did not end.
 pub(crate) fn demand_finished(dir: &Path) -> Result<(), Refused> {
-    unfinished(dir).map_or(Ok(()), |file| {
-        let reason = format!("{} is of a restore that did not end", file.display());
-        let remedy = "run `trade-thesis restore` again, or delete the file for a new store";
+    unfinished(dir).map_or(Ok(()), |folder| {
+        let reason = format!("{} is of a restore that did not end", folder.display());
+        let remedy = "run `trade-thesis restore` again, or delete this folder for a new store";
         Err(Refused::new("SVC_DATA_DIR", reason).remedy(remedy))
     })
 }

@@ -14,8 +14,8 @@ use thesis_net::clock::{IdSource, SharedIdSource, random};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret, judge_token, unusable};
 
-/// The embedded store's file; it exists after the first start.
-const STORE: &str = "store.redb";
+/// The folder of the embedded store's files; it exists after the first start.
+const STORE: &str = "store";
 pub(crate) const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const TEST_KEY: &str = "test-key";
@@ -129,8 +129,8 @@ pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<SecretString, Ref
     judge_token(token.trim().into(), &file.display().to_string())
 }
 
-/// The files of secrets that are there, and their permissions. The store is among them where others may enter the
-/// folder: earlier versions made it readable.
+/// The files of secrets that are there, and their permissions. The store's folder is among them where others may enter
+/// the data folder.
 pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     let mode = |file: &Path| Some(fs::metadata(file).ok()?.permissions().mode() & 0o7777);
     let may_enter = mode(dir).is_some_and(|mode| mode & 0o011 != 0);
@@ -276,7 +276,7 @@ mod tests {
                 && created.text.expose_secret() == again.text.expose_secret()
                 && created.file.is_absolute()
         );
-        fs::write(dir.path().join(STORE), "").unwrap();
+        fs::create_dir(dir.path().join(STORE)).unwrap();
         let later = first(dir.path()).unwrap();
         assert!(!later.is_new && later.text.expose_secret() == created.text.expose_secret());
         fs::remove_file(created.file).unwrap();

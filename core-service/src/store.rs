@@ -296,14 +296,16 @@ pub trait Backend: Send + Sync + 'static {
     /// Applies changes to versioned tables. Each row is atomic, and so are the changes of one partition together if
     /// their bodies and 64 bytes for each are at most [`MAX_ATOMIC_BYTES`]. The order is not promised. The embedded
     /// store applies all of them in one transaction. It does not wait for the disk: a crash may undo the changes, but
-    /// then it also undoes every later [`Backend::apply`] and [`Backend::transact`].
+    /// then it also undoes every later [`Backend::apply`] and [`Backend::transact`]. Only writes of logs and of
+    /// [`schema::UNFINISHED`] stay: they are durable at once, and no crash undoes them.
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()>;
 
     /// Writes rows of one partition if every condition holds. Returns whether it did. The write is durable on return.
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool>;
 
     /// Writes as [`Backend::transact`] does and then, if every condition held, applies changes as [`Backend::apply`]
-    /// does. The embedded store does both in one durable transaction. After an error the changes may be missing.
+    /// does. The embedded store does both in one durable transaction, except beside an append to a log: the changes
+    /// follow it there, and a crash may undo them alone. After an error the changes may be missing.
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
         let holds = self.transact(transaction).await?;
         if holds && !beside.is_empty() {

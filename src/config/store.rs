@@ -17,7 +17,7 @@ use super::{Refused, parse};
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoreKind {
-    /// A file of one core.
+    /// Files of one core.
     Embedded,
     /// A ScyllaDB or Cassandra cluster.
     Scylla,

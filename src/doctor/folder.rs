@@ -119,7 +119,7 @@ pub(super) fn secrets(dir: &Path) -> Vec<Finding> {
     let open = |(file, mode): &(PathBuf, u32)| {
         (mode & 0o077 != 0).then(|| {
             let seen = format!("{} has mode {mode:04o}: others on this machine may use it", file.display());
-            Finding::warning("secrets", seen, format!("chmod 600 {}", file.display()))
+            Finding::warning("secrets", seen, format!("chmod go= {}", file.display()))
         })
     };
     let mut findings: Vec<_> = files.iter().filter_map(open).collect();

@@ -1,4 +1,4 @@
-//! The embedded store: its file, which is opened without changing it.
+//! The embedded store: its files, which are opened without changing them.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,12 +22,12 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     let dir = settings.store.data_dir.clone();
     // The check of the settings reports a wrong secret key.
     let secret_key = secrets::found_secret_key(&settings.keys, &dir).ok().flatten();
-    // A large file takes a while.
+    // Large files take a while.
     let looking = spawn_blocking(move || {
         if let Err(refused) = restore::demand_finished(&dir) {
             return (Finding::refused("store", refused), Vec::new());
         }
-        file(&dir)
+        files(&dir)
     });
     match looking.await {
         Ok((finding, rows)) => {
@@ -39,7 +39,7 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
 }
 
 /// The findings, and the rows that prove the store's secret key.
-fn file(dir: &Path) -> (Finding, Vec<Row>) {
+fn files(dir: &Path) -> (Finding, Vec<Row>) {
     let finding = match examine(dir, Options::default(), &secret_check::scans()) {
         Ok(Examined::Nothing) => Finding::ok("store", "there is none yet; a start makes it"),
         Ok(Examined::Healthy { format, bytes, verified, rows }) => {

@@ -90,7 +90,7 @@ async fn durations(options: &Options, place: &Place, service: &Service, core: &s
         std::fs::remove_dir_all(&copy)?;
         std::fs::remove_file(&file)?;
     }
-    let store = std::fs::metadata(place.dir.join("store.redb"))?.len();
+    let store = load::store_bytes(&place.dir);
     println!("\nBackup and restore, medians of {} runs; {place}", options.rounds);
     println!("  The store has {} MB, its backup {} MB.", number(store as f64 / MB), number(bytes as f64 / MB));
     row(&["", "seconds", "MB/s of store", "MB/s of file"]);

@@ -3,15 +3,15 @@
 use std::{collections::HashMap, path::Path};
 
 use core_service::store::{
-    embedded::{engine_view, version_of},
+    embedded::{engine_view, files_in, version_of},
     schema,
 };
-use redb::{Builder, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use tokio::time::Instant;
 
 use crate::{Failure, report::bytes_written};
 
-/// The cache with which the service opens its file.
+/// The memory for pages with which the service opens its files.
 const CACHE_BYTES: usize = 160 << 20;
 /// Most log entries held in memory at once.
 const LOG_ENTRIES: u64 = 250_000;
@@ -37,7 +37,7 @@ struct Stored {
 
 /// Writes the rows of a store into a new file, durably after `theses_per_commit` theses.
 pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Failure> {
-    let rows = read(&dir.join("store.redb"))?;
+    let rows = read(dir)?;
     let theses = rows.iter().filter(|row| row.table == schema::THESIS.name).count();
     let rows_per_commit = (rows.len() as f64 / theses.max(1) as f64 * theses_per_commit) as usize;
     let file = tempfile::NamedTempFile::new_in(dir)?;
@@ -68,24 +68,44 @@ pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Fai
     })
 }
 
-fn read(file: &Path) -> Result<Vec<Stored>, Failure> {
-    let database = Builder::new().create_with_backend(engine_view(file)?)?;
-    let tx = database.begin_read()?;
+fn read(dir: &Path) -> Result<Vec<Stored>, Failure> {
     let mut rows = Vec::new();
-    for table in schema::ALL {
-        let stored = match tx.open_table(Rows::new(table.name)) {
-            Err(TableError::TableDoesNotExist(_)) => continue,
-            opened => opened?,
-        };
-        for row in stored.iter()? {
-            let (key, value) = row?;
-            let value = value.value().to_vec();
-            let version = version_of(&value).map_or(0, i64::unsigned_abs);
-            if version <= LOG_ENTRIES {
-                rows.push(Stored { version, table: table.name, key: key.value().to_vec(), value });
+    for database in databases(dir)? {
+        let tx = database.begin_read()?;
+        for table in schema::ALL {
+            let stored = match tx.open_table(Rows::new(table.name)) {
+                Err(TableError::TableDoesNotExist(_)) => continue,
+                opened => opened?,
+            };
+            for row in stored.iter()? {
+                let (key, value) = row?;
+                let value = value.value().to_vec();
+                let version = version_of(&value).map_or(0, i64::unsigned_abs);
+                if version <= LOG_ENTRIES {
+                    rows.push(Stored { version, table: table.name, key: key.value().to_vec(), value });
+                }
             }
         }
     }
     rows.sort_by_key(|row| row.version);
     Ok(rows)
+}
+
+/// The files of a store that no process uses.
+fn databases(dir: &Path) -> Result<[Database; 2], Failure> {
+    let files = files_in(dir);
+    let open = |file: &Path| Ok::<_, Failure>(Builder::new().create_with_backend(engine_view(file)?)?);
+    Ok([open(&files.log)?, open(&files.rows)?])
+}
+
+/// Bytes of the pages in use in a store that no process uses. The rest of its files is room for later pages.
+pub(crate) fn live_bytes(dir: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for database in databases(dir)? {
+        let tx = database.begin_write()?;
+        let stats = tx.stats()?;
+        bytes += stats.allocated_pages() * stats.page_size() as u64;
+        tx.abort()?;
+    }
+    Ok(bytes)
 }

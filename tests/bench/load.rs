@@ -18,7 +18,7 @@ use core_service::{
         row::NewThesis,
     },
     grpc::{self, Exposure, Serving},
-    store::SharedBackend,
+    store::{SharedBackend, embedded::files_in},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
@@ -36,13 +36,12 @@ use crate::{
     Failure, Options,
     counting::Counting,
     data::{Data, Facts},
-    engine::Replayed,
+    engine::{Replayed, live_bytes},
     process::{PLAN, PLAN_NAME, SECRET_KEY, SERVICE_TOKEN, test_key},
     report::{aim, bytes_written, number, row},
     store::Place,
 };
 
-const STORE: &str = "store.redb";
 /// Events whose deliveries are repeated.
 const REPEATED: u64 = 100;
 /// The file with the counts of the loaded theses.
@@ -57,6 +56,8 @@ pub(crate) struct Loaded {
     appends: u64,
     bytes_written: Option<u64>,
     file_bytes: u64,
+    /// Bytes of the pages in use; none on a cluster.
+    live_bytes: Option<u64>,
 }
 
 impl Loaded {
@@ -64,6 +65,12 @@ impl Loaded {
     pub(crate) fn theses_per_append(&self) -> f64 {
         self.theses as f64 / self.appends.max(1) as f64
     }
+}
+
+/// The size of an embedded store's files; 0 on a cluster.
+pub(crate) fn store_bytes(dir: &Path) -> u64 {
+    let files = files_in(dir);
+    [files.log, files.rows].iter().map(|file| std::fs::metadata(file).map_or(0, |file| file.len())).sum()
 }
 
 /// Starts a core in this process.
@@ -111,7 +118,7 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
     let dataset = dataset(&core)?;
 
     let counted = || (store.entries.load(Relaxed), store.appends.load(Relaxed), bytes_written());
-    let file_bytes = || std::fs::metadata(place.dir.join(STORE)).map_or(0, |file| file.len());
+    let file_bytes = || store_bytes(&place.dir);
     let (before, before_bytes) = (counted(), file_bytes());
     let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
     let theses = (0..place.theses).map(|number| data.thesis(number));
@@ -128,6 +135,7 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
         appends: after.1 - before.1,
         bytes_written: after.2.zip(before.2).map(|(after, before)| after - before),
         file_bytes: file_bytes().saturating_sub(before_bytes),
+        live_bytes: if place.is_cluster() { None } else { Some(live_bytes(&place.dir)?) },
     })
 }
 
@@ -270,5 +278,6 @@ pub(crate) fn print(loaded: &Loaded, bare: Option<&Replayed>) {
         line("bytes written a thesis", ours, engine, "", "");
         let [ours, engine] = [(loaded.file_bytes, loaded.theses), (bare.file_bytes, bare.theses)];
         line("file growth in bytes a thesis", each(Some(ours.0), ours.1), each(Some(engine.0), engine.1), "", "");
+        line("pages in use in bytes a thesis", each(loaded.live_bytes, loaded.theses), None, "", "");
     }
 }

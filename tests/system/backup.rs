@@ -142,7 +142,7 @@ async fn a_core_alone_is_saved_and_a_copy_wants_its_own_secret_key() {
     let listed = fs::read_dir(&copy).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut listed: Vec<String> = listed.collect();
     listed.sort_unstable();
-    assert_eq!(listed, ["store.lock", "store.redb"]);
+    assert_eq!(listed, ["store", "store.lock"]);
     let dir = service.dir.path().to_owned();
     let on = |copy: &Path| Setup::new(&dir).set("SVC_DATA_DIR", copy.to_str().unwrap());
     // Without a key, and with another one.

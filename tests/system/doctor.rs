@@ -191,7 +191,7 @@ fn a_start_and_the_doctor_say_the_same_of_settings() {
             continue;
         }
         as_a_start_says(&dir, &setup.clone().set(name, value), role, name);
-        assert!(!dir.path().join("data/store.redb").exists());
+        assert!(!dir.path().join("data/store").exists());
         let _ = fs::remove_dir_all(dir.path().join("data"));
     }
     let no_certificate = no_certificate.to_str().unwrap();
@@ -228,9 +228,9 @@ fn a_start_and_the_doctor_say_the_same_of_folders_and_files() {
     fs::remove_file(&data).unwrap();
 
     fs::create_dir(&data).unwrap();
-    fs::write(data.join("store.restoring"), "half").unwrap();
+    fs::create_dir(data.join("store.restoring")).unwrap();
     as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
-    fs::remove_file(data.join("store.restoring")).unwrap();
+    fs::remove_dir(data.join("store.restoring")).unwrap();
 
     fs::write(data.join("test-key"), "no key").unwrap();
     fs::write(data.join("secret_key"), SECRET_KEY).unwrap();
@@ -240,16 +240,24 @@ fn a_start_and_the_doctor_say_the_same_of_folders_and_files() {
     assert_eq!(secrets, 2, "files that others can read: {:?}", said.findings);
     fs::remove_file(data.join("test-key")).unwrap();
 
-    for bad in ["", "redb of an older layout", "no store at all"] {
-        fs::write(data.join("store.redb"), bad).unwrap();
+    fs::write(data.join("store.redb"), "of an earlier version").unwrap();
+    as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
+    fs::remove_file(data.join("store.redb")).unwrap();
+    // A folder without files, then with files that are none of a store.
+    fs::create_dir(data.join("store")).unwrap();
+    as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
+    for bad in ["", "no store at all"] {
+        for file in ["log", "rows"] {
+            fs::write(data.join(format!("store/{file}.redb")), bad).unwrap();
+        }
         as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
     }
-    // Others may read the store only where they may enter its folder.
+    // Others may read the store only where they may enter the data folder.
     for (mode, told) in [(0o755, true), (0o700, false)] {
         fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
-        fs::set_permissions(data.join("store.redb"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(data.join("store"), fs::Permissions::from_mode(0o755)).unwrap();
         let said = doctor(&dir, &setup, "all");
-        let is_it = |(_, name, seen, _): &Finding| name == "secrets" && seen.contains("store.redb has mode 0644");
+        let is_it = |(_, name, seen, _): &Finding| name == "secrets" && seen.contains("store has mode 0755");
         assert_eq!(said.findings.iter().any(is_it), told, "{mode:o}: {:?}", said.findings);
     }
     fs::remove_file(data.join("secret_key")).unwrap();

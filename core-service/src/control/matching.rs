@@ -34,11 +34,7 @@ pub(super) struct Matching {
 
 /// The datasets that a webhook sees.
 fn datasets(webhook: &Webhook) -> Vec<Dataset> {
-    if webhook.live {
-        vec![Dataset::Live]
-    } else {
-        vec![Dataset::Sandbox, Dataset::of_project(&webhook.project_id)]
-    }
+    if webhook.live { vec![Dataset::Live] } else { vec![Dataset::Sandbox, Dataset::of_project(&webhook.project_id)] }
 }
 
 impl Matching {

@@ -82,13 +82,8 @@ pub struct Backward<'a> {
 impl<'a> Backward<'a> {
     /// Reads the selected entries of these slices, one page of each at a time. `page` is the size of the first.
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
-        let cursor = |slice: LogSlice| LogCursor {
-            slice,
-            next: None,
-            buffered: Vec::new().into_iter(),
-            page,
-            done: false,
-        };
+        let cursor =
+            |slice: LogSlice| LogCursor { slice, next: None, buffered: Vec::new().into_iter(), page, done: false };
         Self { shared, selection, renders: false, logs: slices.into_iter().map(cursor).collect() }
     }
 

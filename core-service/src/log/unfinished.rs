@@ -51,6 +51,8 @@ impl UnfinishedMark {
         let mut rows = unfinished::list_of(&self.shared.backend, &self.dataset).await?;
         rows.retain(|row| row.replica == self.shared.replica || all && row.at + STALE_MARK_AGE_MS < now_ms);
         if !rows.is_empty() {
+            // A removed mark brings no lost rows back, so they must be durable first.
+            self.shared.backend.sync().await?;
             unfinished::remove(&self.shared.backend, &rows).await?;
         }
         self.set_at = None;

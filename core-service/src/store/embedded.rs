@@ -1,17 +1,20 @@
-//! The embedded store: one redb file that belongs to one process.
+//! The embedded store: two redb files that belong to one process (`store_files`).
 //!
 //! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
-//! A batch with a conditional write waits for the disk; a batch of projections alone does not, unless it is synced.
+//! A conditional write waits for the disk. Other changes do not, unless they are synced: a crash may undo those of the
+//! last second. Appends to logs stay, and the next start writes the rows that follow from them.
 
 pub mod backup;
 mod batch;
 mod database;
+mod dataset_numbers;
 mod disk;
 mod examine;
 mod key;
 mod open;
 mod read;
 mod row;
+mod store_files;
 mod summed;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -25,20 +28,26 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, RwLock};
-use redb::{ReadTransaction, ReadableDatabase};
 use tokio::sync::{Semaphore, oneshot};
 
+#[cfg(test)]
+pub(crate) use self::store_files::is_in_log_file;
 use self::{
     batch::{Write, WriteOutcome},
     database::{guarded, store_error},
-    writer::{CurrentDatabase, Job, Message},
+    read::Snapshot,
+    writer::{Caller, CurrentDatabase, Job, Message},
 };
 pub use self::{
     examine::{Examined, examine},
     open::{OpenError, Options, engine_view},
     row::version_of,
+    store_files::{Files, files_in},
 };
-use super::{Backend, Backup, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
+use super::{
+    Backend, Backup, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value,
+    schema::{CONTROL, EVENT_LOG},
+};
 use crate::metrics::STORE_RETRIES;
 
 /// The embedded store.
@@ -48,34 +57,40 @@ pub struct EmbeddedStore {
     room: Arc<Semaphore>,
     /// A single permit: two backups at a time would only be slow.
     backups: Arc<Semaphore>,
-    file: String,
+    /// The names of the files and of their folder in errors.
+    names: Files<String>,
+    folder: String,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl EmbeddedStore {
-    /// Reads, and repeats the read if the engine must be opened again.
-    async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
+    /// Reads the file with a table, and repeats the read if the engine must be opened again.
+    async fn read<T>(
+        &self,
+        table: &Table,
+        read: impl Fn(&Snapshot<'_>) -> Result<T, redb::Error> + Send,
+    ) -> StoreResult<T> {
         let mut again = false;
         loop {
-            let (database, generation) = {
+            let (store, generation) = {
                 let current = self.current.read();
-                (current.database.clone(), current.generation)
+                (current.store.clone(), current.generation)
             };
-            let Some(database) = database else {
+            let Some(store) = store else {
                 let failure = self.current.read().failure.clone();
                 return Err(StoreError::Unavailable(failure.unwrap_or_default()));
             };
-            match guarded(|| read(&database.begin_read()?)) {
+            match guarded(|| read(&store.snapshot(table)?)) {
                 Ok(rows) => return Ok(rows),
                 Err(error) if again || summed::is_damage(&error) => {
-                    return Err(store_error(&self.file, &error));
+                    return Err(store_error(self.names.of(table.name), &error));
                 }
                 Err(_) => {
                     again = true;
                     STORE_RETRIES.one().increment(1);
                 }
             }
-            drop(database);
+            drop(store);
             let (done, healed) = oneshot::channel();
             if self.messages.send(Message::Heal { generation, done }).is_ok() {
                 // The second attempt shows whether the database works again.
@@ -87,14 +102,14 @@ impl EmbeddedStore {
     /// Every row of a table with its whole key.
     #[cfg(test)]
     pub(crate) async fn all(&self, table: &'static Table) -> StoreResult<Vec<(Vec<Value>, Row)>> {
-        self.read(|tx| read::all(tx, table)).await
+        self.read(table, |snapshot| read::all(snapshot, table)).await
     }
 
     async fn write(&self, write: Write) -> StoreResult<WriteOutcome> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let room = self.room.clone().acquire_owned().await.map_err(|_| closed())?;
         let (done, outcome) = oneshot::channel();
-        self.messages.send(Message::Write(Job { write, done, room })).map_err(|_| closed())?;
+        self.messages.send(Message::Write(Job { write, caller: Caller { done, room } })).map_err(|_| closed())?;
         outcome.await.unwrap_or_else(|_| Err(StoreError::InDoubt("the store was closed meanwhile".to_owned())))
     }
 }
@@ -112,16 +127,16 @@ impl Drop for EmbeddedStore {
 #[async_trait]
 impl Backend for EmbeddedStore {
     async fn get(&self, table: &'static Table, key: &[Value], _consistency: Consistency) -> StoreResult<Option<Row>> {
-        let rows = self.read(|tx| read::rows(tx, table, [key].into_iter())).await?;
+        let rows = self.read(table, |snapshot| read::rows(snapshot, table, [key].into_iter())).await?;
         Ok(rows.into_iter().next().flatten())
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        self.read(|tx| read::rows(tx, table, keys.iter().map(Vec::as_slice))).await
+        self.read(table, |snapshot| read::rows(snapshot, table, keys.iter().map(Vec::as_slice))).await
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
-        self.read(|tx| read::slice(tx, scan)).await
+        self.read(scan.table, |snapshot| read::slice(snapshot, scan)).await
     }
 
     async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
@@ -152,7 +167,8 @@ impl Backend for EmbeddedStore {
         if let Some(failure) = self.current.read().failure.clone() {
             return Err(StoreError::Unavailable(failure));
         }
-        self.read(|_| Ok(())).await
+        self.read(&EVENT_LOG, |_| Ok(())).await?;
+        self.read(&CONTROL, |_| Ok(())).await
     }
 
     async fn backup(&self, created_at_ms: i64, records: Vec<Change>) -> StoreResult<Backup> {
@@ -161,13 +177,11 @@ impl Backend for EmbeddedStore {
             // A full disk makes a backup most urgent.
             tracing::warn!(%error, "the audit log cannot record a backup, which runs all the same");
         }
-        let (database, failure) = {
-            let current = self.current.read();
-            (current.database.clone(), current.failure.clone())
-        };
-        let database = database.ok_or_else(|| StoreError::Unavailable(failure.unwrap_or_default()))?;
-        let tx = guarded(|| Ok(database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
-        backup::begin(tx, created_at_ms, self.file.clone(), slot).map(Backup::Begun)
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let (done, snapshots) = oneshot::channel();
+        self.messages.send(Message::Snapshot(done)).map_err(|_| closed())?;
+        let snapshots = snapshots.await.map_err(|_| closed())??;
+        backup::begin(snapshots, created_at_ms, self.folder.clone(), slot).map(Backup::Begun)
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

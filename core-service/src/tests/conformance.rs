@@ -23,9 +23,10 @@ macro_rules! conformance_tests {
             scan_is_one_partition_in_order, scan_stops_at_limit, scan_bounds_are_tuples, scan_of_nothing_is_empty,
             many_partitions, texts_sort_by_bytes, integers_sort_by_value, partitions_do_not_mix, odd_texts_come_back,
             lower_version_does_nothing, equal_version_repeats, higher_version_wins, deletion_removes,
-            old_deletion_does_nothing, order_of_arrival_does_not_matter, one_apply_many_tables, absent_is_a_condition,
-            version_is_a_condition, any_is_none, all_or_nothing, deletion_by_condition, conditions_are_per_partition,
-            one_winner_a_round, serial_read_sees_winner, expiring_rows_are_there, random_operations_match_a_map,
+            old_deletion_does_nothing, order_of_arrival_does_not_matter, one_apply_many_tables, one_apply_many_versions,
+            absent_is_a_condition, version_is_a_condition, any_is_none, all_or_nothing, deletion_by_condition,
+            conditions_are_per_partition, one_winner_a_round, serial_read_sees_winner, expiring_rows_are_there,
+            random_operations_match_a_map,
         );
     };
     (@each $name:ident, $backend:expr; $($test:ident),+ $(,)?) => {

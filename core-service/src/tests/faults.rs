@@ -10,6 +10,7 @@ mod cases;
 mod clients;
 mod full_disk;
 mod links;
+mod lost_rows;
 mod mixture;
 mod observations;
 mod recount;

@@ -106,11 +106,12 @@ async fn a_restore_is_refused_before_it_makes_anything() {
     // One that a restore has left is no store: it does not start, and the next restore replaces it.
     let left = dir.join("left");
     fs::create_dir(&left).unwrap();
-    fs::write(left.join("store.restoring"), &whole[..1_000]).unwrap();
+    fs::create_dir(left.join("store.restoring")).unwrap();
+    fs::write(left.join("store.restoring/log.redb"), &whole[..1_000]).unwrap();
     let (exit, _, error) = Setup::new(dir).set("SVC_DATA_DIR", left.to_str().unwrap()).run();
     assert!(exit == Some(1) && error.contains("store.restoring"), "{error}");
     assert_eq!(names(&left), ["store.restoring"]);
     let (exit, told, error) = run(&file, &left);
     assert_eq!((exit, error.as_str()), (Some(0), ""), "{told}");
-    assert!(told.contains("secret key") && names(&left) == ["store.lock", "store.redb"], "{told}");
+    assert!(told.contains("secret key") && names(&left) == ["store", "store.lock"], "{told}");
 }

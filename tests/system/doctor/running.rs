@@ -27,7 +27,7 @@ async fn what_the_service_itself_holds_is_no_problem() {
     let (code, _, stderr) = service.setup.run();
     assert!(code == Some(1) && stderr.contains("SVC_DATA_DIR: ") && stderr.contains("stop the process"), "{stderr}");
 
-    // A kill leaves a file that the next start repairs; until then it stays as it is.
+    // A kill leaves files that the next start repairs; until then they stay as they are.
     service.processes[0].signal("KILL");
     service.processes[0].exit(std::time::Duration::from_secs(10)).await;
     let said = doctor(&service.dir, &here, "all");
@@ -38,7 +38,7 @@ async fn what_the_service_itself_holds_is_no_problem() {
     let said = doctor(&service.dir, &other.set("SVC_REPLACE_SECRET_KEY", "true"), "all");
     assert_eq!(said.code, Some(0), "{:?}", said.findings);
 
-    let file = service.dir.path().join("data/store.redb");
+    let file = service.dir.path().join("data/store/rows.redb");
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes.truncate(middle);

@@ -1,7 +1,7 @@
 //! Backups of the store while it is in use, and their restore.
 //!
-//! A backup is a file with its own format (`file`). It is not a copy of the store's file, which changes during the
-//! read. It has the rows of every table as one read transaction sees them (`take`). It lacks the index of rows that
+//! A backup is a file with its own format (`file`). It is not a copy of the store's files, which change during the
+//! read. It has the rows of every table as they were between two commits (`take`). It lacks the index of rows that
 //! expire: `restore` builds it again from the rows.
 
 mod file;

@@ -1,30 +1,62 @@
-//! Writes inside one write transaction.
+//! Writes inside one write transaction of each file.
+//!
+//! The rows of a write go into a table in the order of their keys. Several new rows between two stored ones are
+//! inserted together, so the engine fills its pages. A single insert splits a full page into halves instead, and the
+//! pages of a log or of an index that grows at its end would stay half empty.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, mem, ops::Bound};
 
 use bytes::Bytes;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
+    dataset_numbers::{self, DATASET_NUMBER, DatasetNumbers},
     key,
     row::{self, StoredRow},
+    store_files::{Files, is_in_log_file},
 };
-use crate::store::{Change, Expect, Transaction};
+use crate::store::{Change, Expect, Table, Transaction, Value, Writes};
 
 /// Rows that expire, by time: table and key.
 pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
 /// Maximum number of expired rows that one step removes, so that a sweep never holds up other writes for long.
 const MAX_SWEPT: usize = 1_000;
+/// Minimum number of new rows that are inserted together. The engine divides its last two pages evenly if the last one
+/// would be nearly empty, so fewer rows gain nothing over single inserts.
+const MIN_RUN: usize = 4;
 
 pub(super) enum Write {
     Apply(Vec<Change>),
     /// A conditional write, and changes that are applied if its conditions hold.
     Transact(Transaction, Vec<Change>),
-    /// A write without changes. Its commit makes all earlier changes durable.
+    /// A write without changes. It makes all earlier changes durable.
     Sync,
     Sweep {
         now_ms: i64,
     },
+}
+
+impl Write {
+    /// True if the rows' file must be durable before the answer. The log's file always is.
+    pub(super) fn syncs_rows(&self, outcome: WriteOutcome) -> bool {
+        match self {
+            Self::Sync => true,
+            Self::Transact(transaction, _) => {
+                outcome == WriteOutcome::Transacted(true) && !is_in_log_file(transaction.table.name)
+            }
+            Self::Apply(_) | Self::Sweep { .. } => false,
+        }
+    }
+
+    /// The changes that are lost if the rows' file is opened again before it is durable.
+    pub(super) fn into_rows(self, outcome: WriteOutcome) -> impl Iterator<Item = Change> {
+        let changes = match self {
+            Self::Apply(changes) => changes,
+            Self::Transact(_, beside) if outcome == WriteOutcome::Transacted(true) => beside,
+            Self::Transact(..) | Self::Sync | Self::Sweep { .. } => Vec::new(),
+        };
+        changes.into_iter().filter(|change| !is_in_log_file(change.table.name))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,32 +66,62 @@ pub(super) enum WriteOutcome {
     Swept { more: bool },
 }
 
+/// A row that is put or removed.
+struct RowWrite<'w> {
+    table: &'static Table,
+    key: Vec<u8>,
+    version: i64,
+    body: Option<&'w Bytes>,
+    ttl: Option<u32>,
+}
+
+impl RowWrite<'_> {
+    /// The new value; none for a removal.
+    fn value(&self, now_ms: i64) -> Option<Vec<u8>> {
+        Some(row::encode(self.version, self.expires_ms(now_ms), self.body?))
+    }
+
+    /// The time at which the row expires; 0 for none.
+    fn expires_ms(&self, now_ms: i64) -> i64 {
+        let ttl = self.ttl.filter(|_| self.body.is_some());
+        ttl.map_or(0, |seconds| now_ms.saturating_add(i64::from(seconds) * 1_000))
+    }
+
+    /// Returns whether this write counts where a row is stored. The conditions of conditional writes were checked.
+    fn replaces(&self, stored: &[u8]) -> Result<bool, redb::Error> {
+        Ok(self.table.writes == Writes::Conditional || StoredRow::decode(stored)?.version <= self.version)
+    }
+}
+
 type Expiry<'tx> = redb::Table<'tx, (i64, &'static str, &'static [u8]), ()>;
 
-/// The tables of a write transaction, each opened once.
+/// The tables of both write transactions, each opened once.
 pub(super) struct Batch<'tx> {
-    tx: &'tx WriteTransaction,
+    tx: &'tx Files<WriteTransaction>,
+    numbers: &'tx DatasetNumbers,
+    /// Numbers that these transactions give.
+    new_numbers: HashMap<String, i64>,
     now_ms: i64,
     tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
     expiry: Option<Expiry<'tx>>,
 }
 
 impl<'tx> Batch<'tx> {
-    pub(super) fn new(tx: &'tx WriteTransaction, now_ms: i64) -> Self {
-        Self { tx, now_ms, tables: HashMap::new(), expiry: None }
+    pub(super) fn new(tx: &'tx Files<WriteTransaction>, numbers: &'tx DatasetNumbers, now_ms: i64) -> Self {
+        Self { tx, numbers, new_numbers: HashMap::new(), now_ms, tables: HashMap::new(), expiry: None }
     }
 
     /// Performs one write. Later writes of the same batch see it.
     pub(super) fn run(&mut self, write: &Write) -> Result<WriteOutcome, redb::Error> {
         match write {
             Write::Apply(changes) => {
-                changes.iter().try_for_each(|change| self.apply(change))?;
+                self.apply(changes)?;
                 Ok(WriteOutcome::Applied)
             }
             Write::Transact(transaction, beside) => {
                 let holds = self.transact(transaction)?;
                 if holds {
-                    beside.iter().try_for_each(|change| self.apply(change))?;
+                    self.apply(beside)?;
                 }
                 Ok(WriteOutcome::Transacted(holds))
             }
@@ -68,84 +130,150 @@ impl<'tx> Batch<'tx> {
         }
     }
 
+    /// Closes the tables, for the commits. Returns whether some of each file were opened, and the new numbers of
+    /// datasets, which count once the log's file is committed.
+    pub(super) fn close(self) -> (Files<bool>, HashMap<String, i64>) {
+        let log = self.tables.keys().any(|name| is_in_log_file(name));
+        let rows = self.expiry.is_some() || self.tables.keys().any(|name| !is_in_log_file(name));
+        (Files { log, rows }, self.new_numbers)
+    }
+
+    /// The key with these columns, or its beginning. A dataset without a number gets one.
+    fn key(&mut self, table: &Table, columns: &[Value]) -> Result<Vec<u8>, redb::Error> {
+        let number = key::dataset(table, columns).map(|dataset| self.number(dataset)).transpose()?;
+        Ok(key::encode(number, columns))
+    }
+
+    fn number(&mut self, dataset: &str) -> Result<i64, redb::Error> {
+        if let Some(number) = self.numbers.get(dataset).or_else(|| self.new_numbers.get(dataset).copied()) {
+            return Ok(number);
+        }
+        let number = self.numbers.next() + i64::try_from(self.new_numbers.len()).unwrap_or(i64::MAX);
+        self.table(DATASET_NUMBER)?.insert(dataset.as_bytes(), dataset_numbers::value(number).as_slice())?;
+        self.new_numbers.insert(dataset.to_owned(), number);
+        Ok(number)
+    }
+
     fn table(&mut self, name: &str) -> Result<&mut redb::Table<'tx, &'static [u8], &'static [u8]>, redb::Error> {
         if !self.tables.contains_key(name) {
-            self.tables.insert(name.to_owned(), self.tx.open_table(TableDefinition::new(name))?);
+            self.tables.insert(name.to_owned(), self.tx.of(name).open_table(TableDefinition::new(name))?);
         }
         Ok(self.tables.get_mut(name).expect("just inserted"))
     }
 
-    pub(super) fn apply(&mut self, change: &Change) -> Result<(), redb::Error> {
-        let key = key::encode(&change.key);
-        let table = self.table(change.table.name)?;
-        let nothing_to_do = match table.get(key.as_slice())? {
-            Some(stored) => StoredRow::decode(stored.value())?.version > change.version,
-            None => change.body.is_none(),
-        };
-        if nothing_to_do {
-            return Ok(());
+    /// Applies changes. Of several changes of one row, the one with the highest version counts, and the last one of
+    /// equal versions.
+    pub(super) fn apply(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
+        let mut rows = Vec::with_capacity(changes.len());
+        for Change { table, key, version, body, ttl } in changes {
+            let key = self.key(table, key)?;
+            rows.push(RowWrite { table: *table, key, version: *version, body: body.as_ref(), ttl: *ttl });
         }
-        self.put(change.table.name, &key, change.version, change.ttl, change.body.as_ref())
+        rows.sort_by(|one, other| (one.table.name, &one.key).cmp(&(other.table.name, &other.key)));
+        rows.dedup_by(|next, kept| {
+            let is_same = next.table.name == kept.table.name && next.key == kept.key;
+            if is_same && next.version >= kept.version {
+                mem::swap(next, kept);
+            }
+            is_same
+        });
+        rows.chunk_by(|one, next| one.table.name == next.table.name).try_for_each(|rows| self.write_sorted(rows))
     }
 
     fn transact(&mut self, transaction: &Transaction) -> Result<bool, redb::Error> {
-        let partition = key::encode(&transaction.partition);
-        let name = transaction.table.name;
-        let mut keys = Vec::with_capacity(transaction.writes.len());
+        let partition = self.key(transaction.table, &transaction.partition)?;
+        let mut rows = Vec::with_capacity(transaction.writes.len());
         for write in &transaction.writes {
-            let key = [partition.as_slice(), &key::encode(&write.clustering)].concat();
-            let stored = match self.table(name)?.get(key.as_slice())? {
-                Some(stored) => Some(StoredRow::decode(stored.value())?.version),
-                None => None,
-            };
-            let holds = match write.expect {
-                Expect::Any => true,
-                Expect::Absent => stored.is_none(),
-                Expect::Version(version) => stored == Some(version),
-            };
-            if !holds {
+            let key = key::within(&partition, &write.clustering);
+            if !self.holds(transaction.table, &key, write.expect)? {
                 return Ok(false);
             }
-            keys.push(key);
+            let (table, ttl) = (transaction.table, transaction.ttl);
+            rows.push(RowWrite { table, key, version: write.version, body: write.body.as_ref(), ttl });
         }
-        for (write, key) in transaction.writes.iter().zip(&keys) {
-            self.put(name, key, write.version, transaction.ttl, write.body.as_ref())?;
-        }
+        rows.sort_by(|one, other| one.key.cmp(&other.key));
+        self.write_sorted(&rows)?;
         Ok(true)
     }
 
-    fn put(
-        &mut self,
-        name: &str,
-        key: &[u8],
-        version: i64,
-        ttl: Option<u32>,
-        body: Option<&Bytes>,
-    ) -> Result<(), redb::Error> {
-        let ttl = ttl.filter(|_| body.is_some());
-        let expires_ms = ttl.map_or(0, |seconds| self.now_ms.saturating_add(i64::from(seconds) * 1_000));
-        let table = self.table(name)?;
-        let before = match body {
-            Some(body) => table.insert(key, row::encode(version, expires_ms, body).as_slice())?,
-            None => table.remove(key)?,
+    /// Returns whether a row is as expected.
+    fn holds(&mut self, table: &Table, key: &[u8], expect: Expect) -> Result<bool, redb::Error> {
+        if expect == Expect::Any {
+            return Ok(true);
+        }
+        let stored = self.table(table.name)?.get(key)?;
+        let version = stored.map(|stored| Ok::<_, redb::Error>(StoredRow::decode(stored.value())?.version));
+        let wanted = if let Expect::Version(version) = expect { Some(version) } else { None };
+        Ok(version.transpose()? == wanted)
+    }
+
+    /// Writes rows of one table, in the order of their keys, each at most once.
+    fn write_sorted(&mut self, mut rows: &[RowWrite<'_>]) -> Result<(), redb::Error> {
+        let now_ms = self.now_ms;
+        while let Some(first) = rows.first() {
+            let mut cursor = self.table(first.table.name)?.lower_bound_mut(Bound::Included(first.key.as_slice()))?;
+            // The first row replaces a stored one, or the first rows go before the next stored one.
+            let (together, is_stored) = match cursor.peek_next()? {
+                None => (rows.len(), false),
+                Some((next, stored)) if next.value() == first.key.as_slice() => {
+                    if !first.replaces(stored.value())? {
+                        rows = &rows[1..];
+                        continue;
+                    }
+                    (1, true)
+                }
+                Some((next, _)) => (rows.partition_point(|row| row.key.as_slice() < next.value()), false),
+            };
+            let (now, later) = rows.split_at(together);
+            rows = later;
+            if together < MIN_RUN {
+                drop(cursor);
+                // There is nothing to remove where no row is stored.
+                now.iter().filter(|row| is_stored || row.body.is_some()).try_for_each(|row| self.put(row))?;
+                continue;
+            }
+            for row in now {
+                if let Some(value) = row.value(now_ms) {
+                    cursor.insert_before(row.key.as_slice(), value.as_slice())?;
+                }
+            }
+            cursor.close()?;
+            now.iter().try_for_each(|row| self.move_expiry(row, 0))?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, row: &RowWrite<'_>) -> Result<(), redb::Error> {
+        let value = row.value(self.now_ms);
+        let table = self.table(row.table.name)?;
+        let before = match &value {
+            Some(value) => table.insert(row.key.as_slice(), value.as_slice())?,
+            None => table.remove(row.key.as_slice())?,
         };
         let expired_ms = before.map(|before| Ok::<_, redb::Error>(StoredRow::decode(before.value())?.expires_ms));
         let expired_ms = expired_ms.transpose()?.unwrap_or_default();
-        if expires_ms != expired_ms {
-            let expiry = self.expiry()?;
-            if expired_ms > 0 {
-                expiry.remove((expired_ms, name, key))?;
-            }
-            if expires_ms > 0 {
-                expiry.insert((expires_ms, name, key), ())?;
-            }
+        self.move_expiry(row, expired_ms)
+    }
+
+    /// Moves a row in the index of rows that expire. The row before expired at `expired_ms`; 0 for never.
+    fn move_expiry(&mut self, row: &RowWrite<'_>, expired_ms: i64) -> Result<(), redb::Error> {
+        let (name, key, expires_ms) = (row.table.name, row.key.as_slice(), row.expires_ms(self.now_ms));
+        if expires_ms == expired_ms {
+            return Ok(());
+        }
+        let expiry = self.expiry()?;
+        if expired_ms > 0 {
+            expiry.remove((expired_ms, name, key))?;
+        }
+        if expires_ms > 0 {
+            expiry.insert((expires_ms, name, key), ())?;
         }
         Ok(())
     }
 
     fn expiry(&mut self) -> Result<&mut Expiry<'tx>, redb::Error> {
         if self.expiry.is_none() {
-            self.expiry = Some(self.tx.open_table(EXPIRY)?);
+            self.expiry = Some(self.tx.rows.open_table(EXPIRY)?);
         }
         Ok(self.expiry.as_mut().expect("just put there"))
     }

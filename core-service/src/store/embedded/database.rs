@@ -6,13 +6,16 @@ use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransac
 use thesis_net::panics;
 
 use super::{
+    dataset_numbers::DatasetNumbers,
     disk::{Disk, Fence},
+    read::Snapshot,
+    store_files::Files,
     summed::is_damage,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, Table};
 
-/// Version of keys, rows and tables in the file.
-pub(super) const FORMAT: u64 = 7;
+/// Version of keys, rows and tables in the files.
+pub(super) const FORMAT: u64 = 8;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 
@@ -32,6 +35,30 @@ pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
     }
 }
 
+/// The open files, with the numbers of datasets.
+pub(super) struct OpenStore {
+    pub(super) databases: Files<Database>,
+    pub(super) numbers: DatasetNumbers,
+}
+
+impl OpenStore {
+    /// Loads the numbers from files whose formats were checked.
+    pub(super) fn load(databases: Files<Database>) -> Result<Self, redb::Error> {
+        let numbers = guarded(|| DatasetNumbers::load(&databases.log.begin_read()?))?;
+        Ok(Self { databases, numbers })
+    }
+
+    /// The rows of the file with a table, as they are now.
+    pub(super) fn snapshot(&self, table: &Table) -> Result<Snapshot<'_>, redb::Error> {
+        Ok(Snapshot { tx: self.databases.of(table.name).begin_read()?, numbers: &self.numbers })
+    }
+}
+
+/// Begins a transaction in each file.
+pub(super) fn begin_write(databases: &Files<Database>) -> Result<Files<WriteTransaction>, redb::Error> {
+    databases.as_ref().try_map(|database| Ok::<_, redb::Error>(database.begin_write()?))
+}
+
 /// The target of an opened database's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -39,22 +66,26 @@ pub(super) enum Target {
     Memory,
 }
 
-/// A database with the fence of its handle.
+/// Divides the memory for pages. A flush of the rows' file has many changed pages, and an append has few.
+pub(super) const fn caches(bytes: usize) -> Files<usize> {
+    Files { log: bytes / 5, rows: bytes - bytes / 5 }
+}
+
+/// Opens a file. The fence can end all access to it.
 pub(super) fn open(
     disk: &Disk,
     target: Target,
+    fence: &Fence,
     cache_bytes: usize,
     verify: bool,
-) -> Result<(Database, Fence), redb::Error> {
+) -> Result<Database, redb::Error> {
     guarded(|| {
-        let fence = Fence::default();
         let mut builder = Database::builder();
         builder.set_cache_size(cache_bytes).set_check_integrity_on_open(verify);
-        let database = match target {
+        Ok(match target {
             Target::Disk => builder.create_with_backend(disk.direct(fence.clone()))?,
             Target::Memory => builder.create_with_backend(disk.overlay(fence.clone())?)?,
-        };
-        Ok((database, fence))
+        })
     })
 }
 

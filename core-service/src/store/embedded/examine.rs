@@ -6,12 +6,12 @@ use std::{
     path::Path,
 };
 
-use redb::ReadableDatabase as _;
-
 use super::{
-    database::{self, FORMAT, Target, guarded},
-    open::{FILE, LOCK, OpenError, Options, at, disk, judge_format, open_error},
+    database::{FORMAT, Target, guarded},
+    disk::Fence,
+    open::{FoundFiles, LOCK, OpenError, Options, at, exists, open_error},
     read,
+    store_files::FOLDER,
 };
 use crate::store::{Row, Scan};
 
@@ -22,11 +22,11 @@ pub enum Examined {
     Nothing,
     /// A store that a start would open.
     Healthy {
-        /// The format of the file.
+        /// The format of the files.
         format: u64,
-        /// The size of the file.
+        /// The size of the files.
         bytes: u64,
-        /// True if every page was verified, as a start does with a file of this size.
+        /// True if every page was verified, as a start does with files of this size.
         verified: bool,
         /// The requested rows.
         rows: Vec<Row>,
@@ -36,32 +36,25 @@ pub enum Examined {
 /// Opens the store in a folder as a start does, but keeps writes in memory and drops them. Reads the requested rows.
 /// [`OpenError::InUse`] is an error too: a store in use cannot be examined from outside.
 pub fn examine(dir: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
-    let path = dir.join(FILE);
     // If a process starts to use the store now, it changes during the read and could appear damaged.
     free(dir)?;
-    if !path.try_exists().map_err(at(&path))? {
+    if !exists(dir)? {
         return Ok(Examined::Nothing);
     }
-    let examined = open(&path, options, scans);
+    let examined = open(&dir.join(FOLDER), options, scans);
     free(dir)?;
     examined
 }
 
-fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
-    let (disk, bytes) = disk(path, File::options().read(true))?;
-    let file = path.display().to_string();
-    if bytes == 0 {
-        return Err(OpenError::Damaged { file, reason: "it is empty".to_owned() });
-    }
-    let verified = bytes <= options.verify_bytes;
-    let failed = |error| open_error(&file, error);
-    let (database, _fence) = database::open(&disk, Target::Memory, options.cache_bytes, verified).map_err(failed)?;
-    judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-    let slices = guarded(|| {
-        let tx = database.begin_read()?;
-        scans.iter().map(|scan| read::slice(&tx, scan)).collect::<Result<Vec<_>, _>>()
+fn open(folder: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
+    let found = FoundFiles::find(folder, File::options().read(true))?;
+    let store = found.open(Target::Memory, &Fence::default(), options)?;
+    let slices = scans.iter().map(|scan| {
+        let slice = guarded(|| read::slice(&store.snapshot(scan.table)?, scan));
+        slice.map_err(|error| open_error(found.names.of(scan.table.name), error))
     });
-    Ok(Examined::Healthy { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
+    let rows = slices.collect::<Result<Vec<_>, _>>()?.concat();
+    Ok(Examined::Healthy { format: FORMAT, bytes: found.bytes, verified: found.are_verified(options), rows })
 }
 
 /// Refuses a folder that a process holds. It takes the lock and releases it at once.
@@ -87,14 +80,20 @@ mod tests {
     use bytes::Bytes;
     use thesis_net::clock::SystemClock;
 
-    use super::{super::EmbeddedStore, *};
+    use super::{
+        super::{EmbeddedStore, files_in},
+        *,
+    };
     use crate::{
         key,
         store::{Backend as _, Change, schema::CONTROL},
     };
 
+    /// The files of a data folder and of the store in it.
     fn contents(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-        let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let folders = [dir.to_owned(), dir.join(FOLDER)];
+        let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
         files.sort();
         files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
     }
@@ -114,9 +113,10 @@ mod tests {
 
         let store = EmbeddedStore::open(dir.path(), Options::default(), Arc::new(SystemClock)).unwrap();
         assert!(matches!(examine_again(), Err(OpenError::InUse(_))));
-        // A killed process leaves a file that the next start repairs.
+        // A killed process leaves files that the next start repairs.
         let killed = tempfile::tempdir().unwrap();
-        fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
+        fs::create_dir(killed.path().join(FOLDER)).unwrap();
+        files_in(dir.path()).zip(files_in(killed.path())).map(|(from, to)| fs::copy(from, to).unwrap());
         let change = |shard, id: &str, body| Change {
             table: &CONTROL,
             key: key!["kind", shard, id],
@@ -141,11 +141,12 @@ mod tests {
         };
         assert_eq!((rows(dir.path()), rows(killed.path())), (vec![one, other], vec![]));
 
-        let path = dir.path().join(FILE);
+        let path = files_in(dir.path()).rows;
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         assert!(matches!(examine_again(), Err(OpenError::Damaged { .. })));
-        fs::write(&path, b"redb and more").unwrap();
+        fs::remove_dir_all(dir.path().join(FOLDER)).unwrap();
+        fs::write(dir.path().join("store.redb"), "of an earlier version").unwrap();
         assert!(matches!(examine_again(), Err(OpenError::Older { .. })));
     }
 }

@@ -1,9 +1,9 @@
-//! Opens the store: the folder, its lock, the file, its format.
+//! Opens the store: the folder, its lock, the files, their format.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs::{self, DirBuilder, File, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
@@ -16,25 +16,27 @@ use tokio::sync::Semaphore;
 
 use super::{
     EmbeddedStore,
-    database::{self, FORMAT, Target},
-    disk::Disk,
+    database::{self, FORMAT, OpenStore, Target},
+    disk::{Disk, Fence},
+    store_files::{FOLDER, Files},
     summed::Summed,
     writer::{CurrentDatabase, Writer},
 };
 
-pub(super) const FILE: &str = "store.redb";
 pub(super) const LOCK: &str = "store.lock";
-/// The first bytes of a file in an older format, whose pages have no sums.
-const WITHOUT_SUMS: &[u8] = b"redb";
+/// The folder's name until the files of a new store are whole.
+const NEW_FOLDER: &str = "store.new";
+/// The only file of a store of an earlier version, in the data folder.
+const OLDER_FILE: &str = "store.redb";
 /// Maximum number of writes that wait for the thread. Further ones wait for room.
 const MAX_WAITING: usize = 1024;
 
 /// Options for opening the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes of memory for pages of the file.
+    /// Bytes of memory for pages of the files.
     pub cache_bytes: usize,
-    /// Size up to which a file is verified as a whole when it is opened. Pages of a larger file are verified when read.
+    /// Size up to which a store is verified as a whole when it is opened. Pages of a larger one are verified when read.
     pub verify_bytes: u64,
 }
 
@@ -87,58 +89,54 @@ impl EmbeddedStore {
     pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
-        let path = dir.join(FILE);
-        if !path.try_exists().map_err(at(&path))? {
-            create(dir, &path, options)?;
+        if !exists(dir)? {
+            create(dir, options)?;
         }
-        let (disk, len) = disk(&path, File::options().read(true).write(true))?;
-        let file = path.display().to_string();
-        if len == 0 {
-            return Err(OpenError::Damaged { file, reason: "it is empty".to_owned() });
-        }
-        Self::start(disk, file, Some(lock), len <= options.verify_bytes, options, clock)
+        let folder = dir.join(FOLDER);
+        let found = FoundFiles::find(&folder, File::options().read(true).write(true))?;
+        Self::start(found, folder.display().to_string(), Some(lock), options, clock)
     }
 
-    /// Opens the store on the caller's disk; an empty disk becomes a new store.
-    pub fn open_with_backend(
-        backend: impl StorageBackend,
+    /// Opens the store on the caller's disks; empty disks become a new store.
+    pub fn open_with_backends(
+        backends: Files<impl StorageBackend>,
         options: Options,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        let file = "the given disk".to_owned();
-        let disk = Disk::new(Summed::new(backend));
-        format_new(&disk, &file, options)?;
-        let len = disk.len().map_err(|error| open_error(&file, error.into()))?;
-        Self::start(disk, file, None, len <= options.verify_bytes, options, clock)
+        let name = "the given disk".to_owned();
+        let disks = backends.map(|backend| Disk::new(Summed::new(backend)));
+        let mut found = FoundFiles { disks, names: Files { log: name.clone(), rows: name.clone() }, bytes: 0 };
+        found.format_new(options)?;
+        let lengths = found.disks.as_ref().try_map(Disk::len).map_err(|error| open_error(&name, error.into()))?;
+        found.bytes = lengths.log + lengths.rows;
+        Self::start(found, name, None, options, clock)
     }
 
     /// Creates a store in memory, which ends with the process.
     #[cfg(test)]
     pub(crate) fn in_memory(clock: SharedClock) -> Self {
-        Self::open_with_backend(redb::backends::InMemoryBackend::new(), Options::default(), clock)
-            .expect("memory is always there")
+        let [log, rows] = std::array::from_fn(|_| redb::backends::InMemoryBackend::new());
+        Self::open_with_backends(Files { log, rows }, Options::default(), clock).expect("memory is always there")
     }
 
     fn start(
-        disk: Disk,
-        file: String,
+        found: FoundFiles,
+        folder: String,
         lock: Option<File>,
-        verify: bool,
         options: Options,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        let failed = |error| open_error(&file, error);
-        let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
-        judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-        let current = CurrentDatabase { database: Some(Arc::new(database)), ..CurrentDatabase::default() };
+        let fence = Fence::default();
+        let store = found.open(Target::Disk, &fence, options)?;
+        let current = CurrentDatabase { store: Some(Arc::new(store)), ..CurrentDatabase::default() };
         let current = Arc::new(RwLock::new(current));
         let (messages, received) = mpsc::channel();
         let writer = Writer {
             messages: received,
             current: current.clone(),
-            disk,
+            disks: found.disks,
             fence,
-            file: file.clone(),
+            folder: folder.clone(),
             cache_bytes: options.cache_bytes,
             clock,
             lock,
@@ -148,11 +146,100 @@ impl EmbeddedStore {
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(|| writer.run())
-            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
+            .map_err(|source| OpenError::Io { file: folder.clone(), source })?;
         let room = Arc::new(Semaphore::new(MAX_WAITING));
         let backups = Arc::new(Semaphore::new(1));
-        Ok(Self { current, messages, room, backups, file, thread: Mutex::new(Some(thread)) })
+        let (names, thread) = (found.names, Mutex::new(Some(thread)));
+        Ok(Self { current, messages, room, backups, names, folder, thread })
     }
+}
+
+/// The files of a store before the engine opens them.
+pub(super) struct FoundFiles {
+    pub(super) disks: Files<Disk>,
+    /// Their names in errors.
+    pub(super) names: Files<String>,
+    /// Their size together.
+    pub(super) bytes: u64,
+}
+
+impl FoundFiles {
+    /// The files of a store that exists. Both must have something in them.
+    pub(super) fn find(folder: &Path, options: &fs::OpenOptions) -> Result<Self, OpenError> {
+        let found = Files::paths(folder).try_map(|path| {
+            let damaged =
+                |reason: &str| OpenError::Damaged { file: path.display().to_string(), reason: reason.to_owned() };
+            match disk(&path, options) {
+                Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    Err(damaged("it is missing"))
+                }
+                Ok((_, 0)) => Err(damaged("it is empty")),
+                found => found,
+            }
+        })?;
+        let bytes = found.log.1 + found.rows.1;
+        let names = Files::paths(folder).map(|path| path.display().to_string());
+        Ok(Self { disks: found.map(|(disk, _)| disk), names, bytes })
+    }
+
+    /// Creates the folder of a new store and empty files, accessible only to their owner, in place of unfinished ones.
+    pub(super) fn create(folder: &Path) -> Result<Self, OpenError> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(folder)(error)),
+            _ => {}
+        }
+        DirBuilder::new().mode(0o700).create(folder).map_err(at(folder))?;
+        let paths = Files::paths(folder);
+        let disks = paths.as_ref().try_map(|path| {
+            let (disk, _) = disk(path, File::options().read(true).write(true).create_new(true).mode(0o600))?;
+            Ok::<_, OpenError>(disk)
+        })?;
+        Ok(Self { disks, names: paths.map(|path| path.display().to_string()), bytes: 0 })
+    }
+
+    /// True if every page is verified when these files are opened.
+    pub(super) const fn are_verified(&self, options: Options) -> bool {
+        self.bytes <= options.verify_bytes
+    }
+
+    /// Opens both files, if this version reads their format.
+    pub(super) fn open(&self, target: Target, fence: &Fence, options: Options) -> Result<OpenStore, OpenError> {
+        let (caches, verify) = (database::caches(options.cache_bytes), self.are_verified(options));
+        let files = self.disks.as_ref().zip(self.names.as_ref()).zip(caches);
+        let databases = files.try_map(|((disk, name), cache_bytes)| {
+            let failed = |error| open_error(name, error);
+            let database = database::open(disk, target, fence, cache_bytes, verify).map_err(failed)?;
+            judge_format(database::format(&database).map_err(failed)?, name.clone())?;
+            Ok::<_, OpenError>(database)
+        })?;
+        OpenStore::load(databases).map_err(|error| open_error(&self.names.log, error))
+    }
+
+    /// Turns empty disks into a store.
+    fn format_new(&self, options: Options) -> Result<(), OpenError> {
+        let formatted = self.disks.as_ref().zip(self.names.as_ref()).try_map(|(disk, name)| {
+            let failed = |error| open_error(name, error);
+            if disk.len().map_err(|error| failed(error.into()))? > 0 {
+                return Ok(());
+            }
+            let fence = Fence::default();
+            let database = database::open(disk, Target::Disk, &fence, options.cache_bytes, false).map_err(failed)?;
+            database::set_format(&database, FORMAT).map_err(failed)
+        });
+        formatted.map(drop)
+    }
+}
+
+/// Returns whether a data folder has a store.
+pub(super) fn exists(dir: &Path) -> Result<bool, OpenError> {
+    let (folder, older) = (dir.join(FOLDER), dir.join(OLDER_FILE));
+    if folder.try_exists().map_err(at(&folder))? {
+        return Ok(true);
+    }
+    if older.try_exists().map_err(at(&older))? {
+        return Err(OpenError::Older { file: older.display().to_string() });
+    }
+    Ok(false)
 }
 
 /// Refuses a format that this version does not read.
@@ -198,51 +285,33 @@ pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
     }
 }
 
-pub(super) fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
-    let mut file = options.open(path).map_err(at(path))?;
+fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
+    let file = options.open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
-    let mut beginning = Vec::new();
-    file.by_ref().take(WITHOUT_SUMS.len() as u64).read_to_end(&mut beginning).map_err(at(path))?;
-    let name = path.display().to_string();
-    if beginning == WITHOUT_SUMS {
-        return Err(OpenError::Older { file: name });
-    }
-    let backend = FileBackend::new(file).map_err(|error| open_error(&name, error.into()))?;
+    let backend = FileBackend::new(file).map_err(|error| open_error(&path.display().to_string(), error.into()))?;
     Ok((Disk::new(Summed::new(backend)), len))
 }
 
-/// Opens the file of a store as its engine sees it, to examine it while no service uses it.
+/// Opens a file of a store as its engine sees it, to examine it while no service uses it.
 pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     let file = File::options().read(true).write(true).open(file)?;
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)
 }
 
-/// Creates a store's file, readable only by its owner, in place of an unfinished one.
-pub(super) fn new_file(path: &Path) -> Result<Disk, OpenError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(path)(error)),
-        _ => {}
-    }
-    let (disk, _) = disk(path, File::options().read(true).write(true).create_new(true).mode(0o600))?;
-    Ok(disk)
-}
-
-/// Creates a new file. It gets its name only when it is whole, so an unfinished file never counts as a store.
-fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
-    let unfinished = path.with_extension("new");
-    let new = new_file(&unfinished)?;
-    format_new(&new, &unfinished.display().to_string(), options)?;
+/// Creates a new store. Its folder gets its name only when both files are whole, so an unfinished one never counts.
+fn create(dir: &Path, options: Options) -> Result<(), OpenError> {
+    let new = FoundFiles::create(&dir.join(NEW_FOLDER))?;
+    new.format_new(options)?;
     drop(new);
-    fs::rename(&unfinished, path).map_err(at(path))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
+    publish(dir, NEW_FOLDER)
 }
 
-/// Turns an empty disk into a store.
-fn format_new(disk: &Disk, file: &str, options: Options) -> Result<(), OpenError> {
-    if disk.len().map_err(|error| open_error(file, error.into()))? > 0 {
-        return Ok(());
-    }
-    let (database, _fence) =
-        database::open(disk, Target::Disk, options.cache_bytes, false).map_err(|error| open_error(file, error))?;
-    database::set_format(&database, FORMAT).map_err(|error| open_error(file, error))
+/// Gives the folder of a whole store its name.
+pub(super) fn publish(dir: &Path, unfinished: &str) -> Result<(), OpenError> {
+    let (unfinished, folder) = (dir.join(unfinished), dir.join(FOLDER));
+    let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all()).map_err(at(path));
+    Files::paths(&unfinished).try_map(|path| sync(&path))?;
+    sync(&unfinished)?;
+    fs::rename(&unfinished, &folder).map_err(at(&folder))?;
+    sync(dir)
 }

@@ -1,7 +1,9 @@
+mod appends;
 mod damage;
 pub(crate) mod disk;
 mod faults;
 mod files;
+mod runs;
 
 use std::sync::{
     Arc,
@@ -15,8 +17,8 @@ use super::EmbeddedStore;
 use crate::{
     key,
     store::{
-        Backend, Change, ConditionalWrite, Consistency, Expect, SharedBackend, Transaction,
-        schema::{IDEMPOTENCY, PROFILE},
+        Backend, Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Transaction,
+        schema::{EVENT_LOG, IDEMPOTENCY, PROFILE},
     },
     tests::conformance::conformance_tests,
 };
@@ -58,4 +60,41 @@ pub(super) async fn insert(store: &EmbeddedStore, id: &str) -> crate::store::Sto
 pub(super) async fn inserted(store: &EmbeddedStore, id: &str) -> bool {
     let key = key!["d", id];
     store.get(&IDEMPOTENCY, &key, Consistency::Quorum).await.unwrap().is_some()
+}
+
+/// Appends an entry after `head` to a log, and a profile of the entry's number beside it.
+pub(super) async fn append(store: &EmbeddedStore, head: i64) -> crate::store::StoreResult<bool> {
+    let write = |seq: i64, expect, body| ConditionalWrite {
+        clustering: key![seq],
+        expect,
+        version: head + 1,
+        body: Some(body),
+    };
+    let expect = if head == 0 { Expect::Absent } else { Expect::Version(head) };
+    let entry = Bytes::from(vec![9; 5_000]);
+    let writes = vec![write(-1, expect, Bytes::new()), write(head + 1, Expect::Any, entry)];
+    let transaction = Transaction { table: &EVENT_LOG, partition: key!["d", 0], writes, ttl: None };
+    let (key, version) = (key!["d", (head + 1).to_string()], head + 1);
+    let beside = Change { table: &PROFILE, key, version, body: Some(Bytes::new()), ttl: None };
+    store.transact_with(transaction, vec![beside]).await
+}
+
+/// The head of that log, whose entries are all there; 0 when it is empty.
+pub(super) async fn head(store: &EmbeddedStore) -> i64 {
+    let rows = store.scan(&Scan::all(&EVENT_LOG, key!["d", 0], usize::MAX)).await.unwrap();
+    let head = rows.first().map_or(0, |head| head.version);
+    assert!(rows.iter().skip(1).map(|row| row.version).eq(1..=head), "the log has a gap");
+    head
+}
+
+/// Checks that a store has the profile of each entry up to one, and none of an entry that its log lacks. Returns the
+/// head of the log.
+pub(super) async fn rows_follow(store: &EmbeddedStore, upto: i64) -> i64 {
+    let head = head(store).await;
+    for seq in 1..=head + 2 {
+        let row = applied(store, &seq.to_string()).await;
+        assert!(row.is_some() || seq > upto, "the row of entry {seq} is lost");
+        assert!(row.is_none() || seq <= head, "entry {seq} has a row and is not in the log");
+    }
+    head
 }

@@ -4,9 +4,6 @@
 //! prefix of another: an alphabetic code. So encoded texts sort as the texts do, and none is a prefix of another
 //! either. Digits and most lower-case letters take five or six bits: an id of 27 characters with its end takes 20
 //! bytes. The last byte is filled up with zeros.
-//!
-//! The keys of a thesis' rows take 22 % less than as plain texts in `live`, and 24 % less in a project's dataset, whose
-//! name is an id.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,9 @@
-//! The only thread that writes. It commits all waiting writes together.
+//! The only thread that writes. It commits all waiting writes together: in the log's file, then in the rows' file. So
+//! no row is ever ahead of its log.
 
 use std::{
     fs::File,
+    mem,
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
@@ -10,15 +12,17 @@ use std::{
 };
 
 use parking_lot::RwLock;
-use redb::{Database, ReadableDatabase};
+use redb::{ReadTransaction, ReadableDatabase as _};
 use thesis_net::clock::SharedClock;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     batch::{Batch, Write, WriteOutcome},
-    database::{self, Target, store_error},
+    database::{self, OpenStore, Target, store_error},
+    dataset_numbers::DatasetNumbers,
     disk::{Disk, Fence},
     read,
+    store_files::Files,
 };
 use crate::store::{Change, StoreError, StoreResult, Value};
 
@@ -26,12 +30,18 @@ use crate::store::{Change, StoreError, StoreResult, Value};
 const MAX_GROUP: usize = 512;
 /// Interval in which changes that did not wait for the disk are made durable.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of such changes after which the next commit is durable.
-const MAX_UNSYNCED: usize = 20_000;
+/// Number of such changes after which the next commit is durable. The more changes a flush has, the more of them share
+/// a page, and the pages of this number fit into the engine's buffer.
+const MAX_UNSYNCED: usize = 100_000;
 
-/// A write and the channel for its outcome.
+/// A write and its caller.
 pub(super) struct Job {
     pub(super) write: Write,
+    pub(super) caller: Caller,
+}
+
+/// The channel for the outcome of a write.
+pub(super) struct Caller {
     pub(super) done: oneshot::Sender<StoreResult<WriteOutcome>>,
     pub(super) room: OwnedSemaphorePermit,
 }
@@ -43,6 +53,8 @@ pub(super) enum Message {
         generation: u64,
         done: oneshot::Sender<()>,
     },
+    /// Reads both files between two commits.
+    Snapshot(oneshot::Sender<StoreResult<Files<ReadTransaction>>>),
     Close(oneshot::Sender<StoreResult<()>>),
 }
 
@@ -50,7 +62,7 @@ pub(super) enum Message {
 #[derive(Default)]
 pub(super) struct CurrentDatabase {
     /// `None` when closed, or when it could not be opened again.
-    pub(super) database: Option<Arc<Database>>,
+    pub(super) store: Option<Arc<OpenStore>>,
     /// Number of times that the database was opened.
     pub(super) generation: u64,
     /// The reason why writes fail at present.
@@ -60,15 +72,15 @@ pub(super) struct CurrentDatabase {
 pub(super) struct Writer {
     pub(super) messages: Receiver<Message>,
     pub(super) current: Arc<RwLock<CurrentDatabase>>,
-    pub(super) disk: Disk,
+    pub(super) disks: Files<Disk>,
     pub(super) fence: Fence,
-    /// The file's name in errors.
-    pub(super) file: String,
+    /// The name of both files' folder in errors.
+    pub(super) folder: String,
     pub(super) cache_bytes: usize,
     pub(super) clock: SharedClock,
-    /// The lock of the folder while the file is in use.
+    /// The lock of the data folder while the files are in use.
     pub(super) lock: Option<File>,
-    /// Acknowledged changes that are not durable yet. They are repeated when the database is opened again.
+    /// Acknowledged changes that are not durable yet. They are repeated when the files are opened again.
     pub(super) unsynced: Vec<Change>,
     /// The time of the first commit that is not durable.
     pub(super) unsynced_since: Option<i64>,
@@ -95,7 +107,7 @@ impl Writer {
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
         let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
-        let last = std::mem::replace(&mut *self.current.write(), closed);
+        let last = mem::replace(&mut *self.current.write(), closed);
         drop(last);
         drop(self.lock.take());
         if let Some(done) = closing {
@@ -116,6 +128,10 @@ impl Writer {
                     }
                     let _ = done.send(());
                 }
+                Message::Snapshot(done) => {
+                    self.write(mem::take(&mut jobs));
+                    let _ = done.send(self.snapshots());
+                }
                 Message::Close(done) => {
                     self.write(jobs);
                     return Some(done);
@@ -131,86 +147,90 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let database = match self.writable() {
-            Ok(database) => database,
+        let store = match self.writable() {
+            Ok(store) => store,
             Err(error) => {
                 for job in jobs {
-                    job.answer(Err(StoreError::Unavailable(error.to_string())));
+                    job.caller.answer(Err(StoreError::Unavailable(error.to_string())));
                 }
                 return;
             }
         };
         let writes: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
-        let committed = self.commit(&database, &writes, self.clock.now_ms());
-        drop(database);
+        let committed = self.commit(&store, &writes, self.clock.now_ms());
+        drop(store);
         match committed {
-            Ok(outcomes) => {
-                for (job, outcome) in jobs.into_iter().zip(outcomes) {
-                    job.answer(Ok(outcome));
+            Ok((outcomes, is_durable)) => {
+                for (Job { write, caller }, outcome) in jobs.into_iter().zip(outcomes) {
+                    if !is_durable {
+                        self.unsynced.extend(write.into_rows(outcome));
+                    }
+                    caller.answer(Ok(outcome));
                 }
             }
             Err(error) => {
-                tracing::error!(file = self.file, %error, "a write failed; opening the store again");
+                tracing::error!(folder = self.folder, %error, "a write failed; opening the store again");
                 self.reopen();
-                for job in jobs {
-                    let error = if self.may_have_happened(&job.write) {
-                        StoreError::InDoubt(format!("{}: {error}", self.file))
+                for Job { write, caller } in jobs {
+                    caller.answer(Err(if self.may_have_happened(&write) {
+                        StoreError::InDoubt(format!("{}: {error}", self.folder))
                     } else {
-                        store_error(&self.file, &error)
-                    };
-                    job.answer(Err(error));
+                        store_error(&self.folder, &error)
+                    }));
                 }
             }
         }
     }
 
-    /// The database, if it can be written. After a failure it is opened again first.
-    fn writable(&mut self) -> StoreResult<Arc<Database>> {
+    /// The open files, if they can be written. After a failure they are opened again first.
+    fn writable(&mut self) -> StoreResult<Arc<OpenStore>> {
         if self.current.read().failure.is_some() {
             self.reopen();
         }
         let current = self.current.read();
-        match (&current.database, &current.failure) {
-            (Some(database), None) => Ok(database.clone()),
+        match (&current.store, &current.failure) {
+            (Some(store), None) => Ok(store.clone()),
             (_, failure) => Err(StoreError::Unavailable(failure.clone().unwrap_or_default())),
         }
     }
 
+    /// Commits writes. Returns their outcomes, and whether all changes of rows up to here are durable.
     fn commit(
         &mut self,
-        database: &Database,
+        store: &OpenStore,
         writes: &[&Write],
         now_ms: i64,
-    ) -> Result<Vec<WriteOutcome>, redb::Error> {
+    ) -> Result<(Vec<WriteOutcome>, bool), redb::Error> {
         let overdue = self.unsynced.len() >= MAX_UNSYNCED
             || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_INTERVAL.as_millis() as u64);
-        let (outcomes, durable) = database::guarded(|| {
-            let tx = database.begin_write()?;
-            let mut batch = Batch::new(&tx, now_ms);
+        let (outcomes, changes_rows, is_durable) = database::guarded(|| {
+            let tx = database::begin_write(&store.databases)?;
+            let mut batch = Batch::new(&tx, &store.numbers, now_ms);
             let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
-            drop(batch);
-            if outcomes.iter().all(|outcome| *outcome == WriteOutcome::Transacted(false)) && !overdue {
-                tx.abort()?;
-                return Ok((outcomes, None));
+            let (opened, new_numbers) = batch.close();
+            let changed = outcomes.iter().any(|outcome| *outcome != WriteOutcome::Transacted(false));
+            // The log's file comes first. If the second commit fails, the rows still follow from the log.
+            if changed && opened.log {
+                database::commit(tx.log, true)?;
+                store.numbers.extend(new_numbers);
+            } else {
+                tx.log.abort()?;
             }
-            let synced = writes.iter().any(|write| matches!(write, Write::Sync));
-            let durable = overdue || synced || outcomes.contains(&WriteOutcome::Transacted(true));
-            database::commit(tx, durable)?;
-            Ok((outcomes, Some(durable)))
+            let is_durable = overdue || writes.iter().zip(&outcomes).any(|(write, outcome)| write.syncs_rows(*outcome));
+            let changes_rows = changed && opened.rows;
+            if changes_rows || is_durable {
+                database::commit(tx.rows, is_durable)?;
+            } else {
+                tx.rows.abort()?;
+            }
+            Ok((outcomes, changes_rows, is_durable))
         })?;
-        match durable {
-            Some(true) => self.synced(),
-            Some(false) => {
-                self.unsynced_since.get_or_insert(now_ms);
-                let applied = writes.iter().filter_map(|write| match write {
-                    Write::Apply(changes) => Some(changes),
-                    Write::Transact(..) | Write::Sync | Write::Sweep { .. } => None,
-                });
-                self.unsynced.extend(applied.flatten().cloned());
-            }
-            None => {}
+        if is_durable {
+            self.synced();
+        } else if changes_rows {
+            self.unsynced_since.get_or_insert(now_ms);
         }
-        Ok(outcomes)
+        Ok((outcomes, is_durable))
     }
 
     fn synced(&mut self) {
@@ -220,14 +240,14 @@ impl Writer {
 
     /// Makes all changes durable.
     fn sync_all(&mut self) -> StoreResult<()> {
-        let database = self.writable()?;
+        let store = self.writable()?;
         if self.unsynced_since.is_none() {
             return Ok(());
         }
-        let committed = database::guarded(|| database::commit(database.begin_write()?, true));
-        drop(database);
+        let committed = database::guarded(|| database::commit(store.databases.rows.begin_write()?, true));
+        drop(store);
         if let Err(error) = committed {
-            tracing::error!(file = self.file, %error, "a commit failed; opening the store again");
+            tracing::error!(folder = self.folder, %error, "a commit failed; opening the store again");
             self.reopen();
             return self.writable().map(drop);
         }
@@ -235,12 +255,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the database again: on the disk if that can be written, otherwise with writes in memory, so that reads
+    /// Opens both files again: on the disk if both can be written there, otherwise with writes in memory, so that reads
     /// continue. Repeats the acknowledged changes that are not durable.
     fn reopen(&mut self) {
         self.fence.close();
         let mut opened = self.open(Target::Disk);
-        let failure = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
+        let failure = opened.as_ref().err().map(|error| format!("{}: {error}", self.folder));
         if failure.is_some() {
             opened = self.open(Target::Memory);
         } else {
@@ -249,33 +269,54 @@ impl Writer {
         match &failure {
             Some(_) if self.current.read().failure.is_some() => {}
             Some(failure) => tracing::error!(failure, "the store can only be read"),
-            None => tracing::info!(file = self.file, "the store was opened again"),
+            None => tracing::info!(folder = self.folder, "the store was opened again"),
         }
-        let database = opened.ok().map(|(database, fence)| {
+        let store = opened.ok().map(|(store, fence)| {
             self.fence = fence;
-            Arc::new(database)
+            Arc::new(store)
         });
         let mut current = self.current.write();
         let generation = current.generation + 1;
-        let replaced = std::mem::replace(&mut *current, CurrentDatabase { database, generation, failure });
+        let replaced = mem::replace(&mut *current, CurrentDatabase { store, generation, failure });
         drop(current);
         drop(replaced);
     }
 
-    fn open(&self, target: Target) -> Result<(Database, Fence), redb::Error> {
-        let (database, fence) = database::open(&self.disk, target, self.cache_bytes, false)?;
+    fn open(&self, target: Target) -> Result<(OpenStore, Fence), redb::Error> {
+        let (fence, caches) = (Fence::default(), database::caches(self.cache_bytes));
+        // The fence closes before a database is dropped, which would otherwise write again.
+        let log = database::open(&self.disks.log, target, &fence, caches.log, false)?;
+        let rows = database::open(&self.disks.rows, target, &fence, caches.rows, false);
+        let rows = rows.inspect_err(|_| fence.close())?;
+        let databases = Files { log, rows };
         let repeated = database::guarded(|| {
-            let tx = database.begin_write()?;
-            let mut batch = Batch::new(&tx, self.clock.now_ms());
-            self.unsynced.iter().try_for_each(|change| batch.apply(change))?;
-            drop(batch);
-            database::commit(tx, target == Target::Disk)
+            let numbers = DatasetNumbers::load(&databases.log.begin_read()?)?;
+            let tx = database::begin_write(&databases)?;
+            let mut batch = Batch::new(&tx, &numbers, self.clock.now_ms());
+            batch.apply(&self.unsynced)?;
+            let (_, new_numbers) = batch.close();
+            let is_durable = target == Target::Disk;
+            database::commit(tx.log, is_durable)?;
+            database::commit(tx.rows, is_durable)?;
+            numbers.extend(new_numbers);
+            Ok(numbers)
         });
-        // The fence closes before the database is dropped, which would otherwise write again.
         if repeated.is_err() {
             fence.close();
         }
-        repeated.map(|()| (database, fence))
+        repeated.map(|numbers| (OpenStore { databases, numbers }, fence))
+    }
+
+    /// Both files as they are after the last commit.
+    fn snapshots(&self) -> StoreResult<Files<ReadTransaction>> {
+        let current = self.current.read();
+        let Some(store) = &current.store else {
+            return Err(StoreError::Unavailable(current.failure.clone().unwrap_or_default()));
+        };
+        let begun = database::guarded(|| {
+            store.databases.as_ref().try_map(|database| Ok::<_, redb::Error>(database.begin_read()?))
+        });
+        begun.map_err(|error| store_error(&self.folder, &error))
     }
 
     /// True if a conditional write may be stored although its commit failed.
@@ -283,7 +324,7 @@ impl Writer {
         let Write::Transact(transaction, _) = write else {
             return false;
         };
-        let Some(database) = self.current.read().database.clone() else {
+        let Some(store) = self.current.read().store.clone() else {
             return true;
         };
         let keys: Vec<Vec<Value>> = transaction
@@ -292,7 +333,7 @@ impl Writer {
             .map(|write| [transaction.partition.as_slice(), &write.clustering].concat())
             .collect();
         let rows = database::guarded(|| {
-            read::rows(&database.begin_read()?, transaction.table, keys.iter().map(Vec::as_slice))
+            read::rows(&store.snapshot(transaction.table)?, transaction.table, keys.iter().map(Vec::as_slice))
         });
         rows.map_or(true, |rows| {
             transaction.writes.iter().zip(rows).all(|(write, row)| match (&write.body, row) {
@@ -304,9 +345,9 @@ impl Writer {
     }
 }
 
-impl Job {
+impl Caller {
     fn answer(self, answer: StoreResult<WriteOutcome>) {
-        // The caller may have stopped waiting.
+        // It may have stopped waiting.
         let _ = self.done.send(answer);
         drop(self.room);
     }

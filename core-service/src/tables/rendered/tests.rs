@@ -11,9 +11,7 @@ use tonic::{Extensions, Request};
 use super::*;
 use crate::{
     domain::{
-        observation::{
-            Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken,
-        },
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         window::HOUR_MS,
     },
     grpc::local,

@@ -86,6 +86,19 @@ pub(crate) async fn one_apply_many_tables(backend: &SharedBackend) {
     backend.apply(Vec::new()).await.unwrap();
 }
 
+pub(crate) async fn one_apply_many_versions(backend: &SharedBackend) {
+    let dataset = fresh("versions");
+    let ids: Vec<String> = (0..30).map(|number| format!("{number:02}")).collect();
+    let put = |id: &String, version: i64| put(&AUTHOR, key![&dataset, id], version, &version.to_string());
+    // Every second row is stored before.
+    backend.apply(ids.iter().step_by(2).map(|id| put(id, 5)).collect()).await.unwrap();
+    let changes = [3, 9, 7, 4].map(|version| ids.iter().rev().map(move |id| (id, version)));
+    backend.apply(changes.into_iter().flatten().map(|(id, version)| put(id, version)).collect()).await.unwrap();
+    for id in &ids {
+        assert_eq!(stored(backend, &AUTHOR, key![&dataset, id]).await, Some((9, "9".to_owned())), "{id}");
+    }
+}
+
 pub(crate) async fn expiring_rows_are_there(backend: &SharedBackend) {
     let key = key![fresh("ttl"), "a"];
     let body = Some(Bytes::from_static(b"body"));

@@ -48,7 +48,7 @@ pub(super) enum WorldStore {
 }
 
 fn open(disk: Disk, clock: &SharedClock) -> WorldStore {
-    let store = EmbeddedStore::open_with_backend(disk.clone(), Options::default(), clock.clone());
+    let store = EmbeddedStore::open_with_backends(disk.files(), Options::default(), clock.clone());
     WorldStore::Embedded(disk, Arc::new(store.expect("what a crash leaves can be opened")))
 }
 
@@ -57,7 +57,7 @@ impl WorldStore {
         match store {
             StoreKind::Shared => Self::Memory(Arc::new(MemoryStore::new(false))),
             StoreKind::Exclusive => Self::Memory(Arc::new(MemoryStore::new(true))),
-            StoreKind::Embedded => open(Disk::new(Vec::new()), clock),
+            StoreKind::Embedded => open(Disk::empty(), clock),
         }
     }
 

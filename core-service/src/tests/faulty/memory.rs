@@ -1,13 +1,17 @@
 //! A store that keeps its rows in maps: quick, without threads, and easy to copy.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
-    store::{Backend, Change, Consistency, Expect, Row, Scan, StoreResult, Table, Transaction, Value},
+    store::{
+        Backend, Change, Consistency, Expect, Row, Scan, StoreResult, Table, Transaction, Value,
+        embedded::is_in_log_file,
+    },
     tests::conformance::conformance_tests,
 };
 
@@ -18,8 +22,18 @@ conformance_tests!(exclusive, Some(std::sync::Arc::new(super::MemoryStore::new(t
 type StoredVersion = (i64, Option<Bytes>);
 type Partitions = BTreeMap<Vec<Value>, BTreeMap<Vec<Value>, StoredVersion>>;
 
-/// Table, partition and clustering of a row, and its old value.
-type Undo = (&'static str, Vec<Value>, Vec<Value>, Option<StoredVersion>);
+/// The embedded store makes changes durable within this time.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The old value of a row.
+#[derive(Clone)]
+struct Undo {
+    at: Instant,
+    table: &'static str,
+    partition: Vec<Value>,
+    clustering: Vec<Value>,
+    before: Option<StoredVersion>,
+}
 
 #[derive(Clone, Default)]
 struct Tables {
@@ -35,7 +49,15 @@ impl Tables {
             Some(stored) => rows.insert(clustering.to_vec(), stored),
             None => rows.remove(clustering),
         };
-        self.unsynced.push((table.name, partition.to_vec(), clustering.to_vec(), before));
+        if !is_in_log_file(table.name) {
+            let (partition, clustering) = (partition.to_vec(), clustering.to_vec());
+            self.unsynced.push(Undo { at: Instant::now(), table: table.name, partition, clustering, before });
+        }
+    }
+
+    /// Forgets the changes that became durable as time went by.
+    fn forget_durable(&mut self) {
+        self.unsynced.retain(|undo| undo.at.elapsed() < SYNC_INTERVAL);
     }
 
     fn stored(&self, table: &Table, key: &[Value]) -> Option<&StoredVersion> {
@@ -72,13 +94,17 @@ impl MemoryStore {
 
     /// Another store with the same rows.
     pub(crate) fn copy(&self) -> Arc<Self> {
-        Arc::new(Self { tables: Mutex::new(self.tables.lock().clone()), exclusive: self.exclusive })
+        let mut tables = self.tables.lock();
+        tables.forget_durable();
+        Arc::new(Self { tables: Mutex::new(tables.clone()), exclusive: self.exclusive })
     }
 
-    /// Drops the changes since the last conditional write or sync.
+    /// Drops the changes of the last second that no later sync or conditional write of a row has made durable. Logs
+    /// keep everything.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
-        while let Some((table, partition, clustering, before)) = tables.unsynced.pop() {
+        tables.forget_durable();
+        while let Some(Undo { table, partition, clustering, before, .. }) = tables.unsynced.pop() {
             let rows = tables.rows.entry(table).or_default().entry(partition).or_default();
             match before {
                 Some(before) => rows.insert(clustering, before),
@@ -189,7 +215,11 @@ impl Backend for MemoryStore {
                 let stored = write.body.map(|body| (write.version, Some(body)));
                 tables.set(table, &partition, &write.clustering, stored);
             }
-            tables.unsynced.clear();
+            if is_in_log_file(table.name) {
+                tables.forget_durable();
+            } else {
+                tables.unsynced.clear();
+            }
         }
         Ok(holds)
     }

@@ -19,10 +19,13 @@ const MAGIC: [u8; 8] = *b"ttbackup";
 const FORM_VERSION: u32 = 1;
 /// Maximum number of bytes of a packed piece, and of its message. Only a piece with one huge row comes near it.
 pub(super) const MAX_PIECE_BYTES: usize = 8 << 20;
-/// Prefix of the names of internal tables: the format, and an index that a restore builds again.
-pub(super) const INTERNAL_PREFIX: char = '_';
 /// The default level of zstd.
 const COMPRESSION_LEVEL: i32 = 3;
+
+/// True for the name of a table that no backup has: the format, or an index that a restore builds again.
+pub(super) fn is_internal(table: &str) -> bool {
+    table.starts_with('_')
+}
 
 /// The contents of a backup.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -226,7 +229,7 @@ impl<R: Read> Reader<R> {
         if contents.schema != FORMAT {
             return Err(BackupError::OtherFormat { found: contents.schema, program: contents.program });
         }
-        if contents.tables.iter().any(|table| table.name.starts_with(INTERNAL_PREFIX)) {
+        if contents.tables.iter().any(|table| is_internal(&table.name)) {
             return Err(BackupError::Damaged("it has a table of the engine"));
         }
         reader.read = vec![0; contents.tables.len()];

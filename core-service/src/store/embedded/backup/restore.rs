@@ -13,15 +13,17 @@ use super::{
     super::{
         batch::EXPIRY,
         database::{self, FORMAT, Target, guarded, set_format},
-        key,
-        open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
+        dataset_numbers::DatasetNumbers,
+        disk::Fence,
+        open::{FoundFiles, LOCK, OpenError, Options, at, lock, open_error, publish},
         row::StoredRow,
+        store_files::{FOLDER, Files},
     },
     file::{BackupError, Contents, Reader, Verified, verify},
 };
 use crate::store::{Table, Value};
 
-/// The store's name until it is whole.
+/// The name of the store's folder until its files are whole.
 const UNFINISHED: &str = "store.restoring";
 /// Names that may be in the folder: keys that the operator puts there, files of an unfinished restore, and the folder
 /// that the system creates on a new disk.
@@ -53,11 +55,11 @@ pub enum RestoreError {
     Open(#[from] OpenError),
 }
 
-/// The file of an unfinished restore, if there is one and no store.
+/// The folder of an unfinished restore, if there is one and no store.
 #[must_use]
 pub fn unfinished(dir: &Path) -> Option<PathBuf> {
-    let file = dir.join(UNFINISHED);
-    (file.exists() && !dir.join(FILE).exists()).then_some(file)
+    let folder = dir.join(UNFINISHED);
+    (folder.exists() && !dir.join(FOLDER).exists()).then_some(folder)
 }
 
 /// Creates a store in an empty or missing folder. It changes nothing before the whole backup was read, and the store
@@ -79,16 +81,15 @@ pub fn restore(
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
     let locked = lock(dir)?;
     demand_empty(dir)?;
-    let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
+    let unfinished = dir.join(UNFINISHED);
     let again = open(&from).map_err(refused)?;
     let created = make(&unfinished, again, &verified.contents, options, left_out, refused);
     if created.is_err() {
         // The next restore would replace it anyway.
-        let _ = fs::remove_file(&unfinished);
+        let _ = fs::remove_dir_all(&unfinished);
     }
     created?;
-    fs::rename(&unfinished, &whole).map_err(at(&whole))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
+    publish(dir, UNFINISHED)?;
     drop(locked);
     Ok(verified)
 }
@@ -107,9 +108,9 @@ fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Creates the store's file, with the checksums of pages that every store has.
+/// Creates the files of a store, with the checksums of pages that every store has.
 fn make(
-    path: &Path,
+    folder: &Path,
     from: impl Read,
     contents: &Contents,
     options: Options,
@@ -117,31 +118,36 @@ fn make(
     refused: impl Fn(BackupError) -> RestoreError,
 ) -> Result<(), RestoreError> {
     let mut reader = Reader::open(from).map_err(&refused)?;
-    let name = path.display().to_string();
+    let name = folder.display().to_string();
     let failed = |error| RestoreError::Open(open_error(&name, error));
-    let new = new_file(path)?;
-    let (database, _fence) = database::open(&new, Target::Disk, options.cache_bytes, false).map_err(failed)?;
+    let new = FoundFiles::create(folder)?;
+    let opened = new
+        .disks
+        .as_ref()
+        .zip(database::caches(options.cache_bytes))
+        .try_map(|(disk, cache_bytes)| database::open(disk, Target::Disk, &Fence::default(), cache_bytes, false));
+    let databases = opened.map_err(failed)?;
     let changed = || refused(BackupError::Damaged("it was changed meanwhile"));
     if reader.contents() != contents {
         return Err(changed());
     }
-    while let Some(rows) = fill(&database, &mut reader).map_err(failed)? {
+    while let Some(rows) = fill(&databases, &mut reader).map_err(failed)? {
         rows.map_err(&refused)?;
     }
-    guarded(|| is_whole(&database, contents)).map_err(failed)?;
-    guarded(|| leave_out(&database, left_out)).map_err(failed)?;
-    // Only a file with its format is ever opened as a store.
-    set_format(&database, FORMAT).map_err(failed)?;
-    drop(database);
-    drop(new);
-    File::open(path).and_then(|file| file.sync_all()).map_err(at(path))?;
+    guarded(|| is_whole(&databases, contents)).map_err(failed)?;
+    guarded(|| leave_out(&databases, left_out)).map_err(failed)?;
+    // Only files with their format are ever opened as a store.
+    databases.as_ref().try_map(|database| set_format(database, FORMAT)).map_err(failed)?;
     Ok(())
 }
 
 /// Commits the next rows; none when no rows are left.
-fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<Result<(), BackupError>>, redb::Error> {
+fn fill<R: Read>(
+    databases: &Files<Database>,
+    reader: &mut Reader<R>,
+) -> Result<Option<Result<(), BackupError>>, redb::Error> {
     guarded(|| {
-        let tx = database.begin_write()?;
+        let tx = database::begin_write(databases)?;
         let mut size = 0;
         while size < BATCH_BYTES {
             let rows = match reader.next() {
@@ -151,8 +157,8 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
             };
             let place = usize::try_from(rows.table).unwrap_or(usize::MAX);
             let name = &reader.contents().tables[place].name;
-            let mut table = tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name))?;
-            let mut expiry = tx.open_table(EXPIRY)?;
+            let mut table = tx.of(name).open_table(TableDefinition::<&[u8], &[u8]>::new(name))?;
+            let mut expiry = tx.rows.open_table(EXPIRY)?;
             for (key, value) in rows.keys.iter().zip(&rows.values) {
                 size += key.len() + value.len();
                 table.insert(key.as_slice(), value.as_slice())?;
@@ -162,23 +168,26 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
                 }
             }
         }
-        tx.commit()?;
+        tx.log.commit()?;
+        tx.rows.commit()?;
         Ok((size > 0).then_some(Ok(())))
     })
 }
 
 /// Removes a row, if it is there.
-fn leave_out(database: &Database, (table, row): (&Table, &[Value])) -> Result<(), redb::Error> {
-    let tx = database.begin_write()?;
-    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table.name))?.remove(key::encode(row).as_slice())?;
+fn leave_out(databases: &Files<Database>, (table, row): (&Table, &[Value])) -> Result<(), redb::Error> {
+    let numbers = DatasetNumbers::load(&databases.log.begin_read()?)?;
+    let Some(key) = numbers.key(table, row) else { return Ok(()) };
+    let tx = databases.of(table.name).begin_write()?;
+    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table.name))?.remove(key.as_slice())?;
     tx.commit()?;
     Ok(())
 }
 
 /// Checks that no row is missing.
-fn is_whole(database: &Database, contents: &Contents) -> Result<(), redb::Error> {
-    let tx = database.begin_read()?;
+fn is_whole(databases: &Files<Database>, contents: &Contents) -> Result<(), redb::Error> {
     for table in contents.tables.iter().filter(|table| table.rows > 0) {
+        let tx = databases.of(&table.name).begin_read()?;
         let rows = tx.open_table(TableDefinition::<&[u8], &[u8]>::new(&table.name))?.len()?;
         if rows != table.rows {
             return Err(redb::Error::Corrupted(format!("{} has {rows} rows of {}", table.name, table.rows)));

@@ -11,8 +11,11 @@ use tokio::{
 };
 
 use super::{
-    super::database::{FORMAT, guarded, store_error},
-    file::{Contents, INTERNAL_PREFIX, Rows, TableContents, Writer},
+    super::{
+        database::{FORMAT, guarded, store_error},
+        store_files::Files,
+    },
+    file::{Contents, Rows, TableContents, Writer, is_internal},
 };
 use crate::store::{BackupPiece, StoreError, StoreResult};
 
@@ -25,11 +28,11 @@ const READER_TIMEOUT: Duration = Duration::from_mins(1);
 
 type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
 
-/// Begins a backup of a transaction's snapshot. The slot is free again once the thread has ended.
+/// Begins a backup of both files, of one moment. The slot is free again once the thread has ended.
 pub(in super::super) fn begin(
-    tx: ReadTransaction,
+    tx: Files<ReadTransaction>,
     created_at_ms: i64,
-    file: String,
+    folder: String,
     slot: OwnedSemaphorePermit,
 ) -> StoreResult<Pieces> {
     let (sender, pieces) = mpsc::channel(MAX_WAITING);
@@ -44,8 +47,8 @@ pub(in super::super) fn begin(
             tracing::warn!(%error, "a backup runs at the priority of everything else");
         }
         if let Err(error) = guarded(|| copy(&tx, created_at_ms, |piece| send(Ok(piece)))) {
-            tracing::error!(file, %error, "a backup failed");
-            send(Err(store_error(&file, &error)));
+            tracing::error!(folder, %error, "a backup failed");
+            send(Err(store_error(&folder, &error)));
         }
         drop((tx, slot));
     };
@@ -56,15 +59,18 @@ pub(in super::super) fn begin(
 
 /// Reads all tables, until the receiver is dropped.
 pub(super) fn copy(
-    tx: &ReadTransaction,
+    tx: &Files<ReadTransaction>,
     created_at_ms: i64,
     mut send: impl FnMut(BackupPiece) -> bool,
 ) -> Result<(), redb::Error> {
-    let names: Vec<String> = tx.list_tables()?.map(|table| table.name().to_owned()).collect();
-    let open = |name: &str| tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name));
+    let mut names = Vec::new();
+    for tx in [&tx.log, &tx.rows] {
+        names.extend(tx.list_tables()?.map(|table| table.name().to_owned()).filter(|name| !is_internal(name)));
+    }
+    let open = |name: &str| tx.of(name).open_table(TableDefinition::<&[u8], &[u8]>::new(name));
     let mut contents =
         Contents { schema: FORMAT, created_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
-    for name in names.into_iter().filter(|name| !name.starts_with(INTERNAL_PREFIX)) {
+    for name in names {
         let rows = open(&name)?.len()?;
         contents.tables.push(TableContents { name, rows });
     }

@@ -22,9 +22,9 @@ use crate::{
         embedded::{
             EmbeddedStore, OpenError, Options,
             database::FORMAT,
-            open::FILE,
-            row,
-            tests::{Fixed, applied, apply, insert, inserted},
+            files_in, row,
+            store_files::FOLDER,
+            tests::{Fixed, append, applied, apply, head, insert, inserted},
         },
         schema::{PROFILE, TOKEN},
     },
@@ -193,19 +193,22 @@ async fn a_restored_store_is_the_one_that_was_saved() {
         apply(&store, &n.to_string(), n).await.unwrap();
         assert!(insert(&store, &n.to_string()).await.unwrap());
     }
+    for seq in 0..10 {
+        assert!(append(&store, seq).await.unwrap());
+    }
     let expires = Change { table: &TOKEN, key: key!["d", "t"], version: 1, body: Some(Bytes::new()), ttl: Some(10) };
     let left = Change { key: key!["d", "left"], ttl: None, ..expires.clone() };
     store.apply(vec![expires, left]).await.unwrap();
     save(&store, &file).await;
     apply(&store, "later", 1).await.unwrap();
     let verified = restore(&file, &copy, Options::default()).unwrap();
-    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (602, 7));
+    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (614, 7));
     let restored = open(&copy, &clock);
     for n in 0..300 {
         assert_eq!(applied(&restored, &n.to_string()).await, Some(n));
         assert!(inserted(&restored, &n.to_string()).await);
     }
-    assert_eq!(applied(&restored, "later").await, None);
+    assert_eq!((head(&restored).await, applied(&restored, "later").await), (10, None));
     assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 1);
     assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
     // Expiring rows still expire, and the store can be written.
@@ -309,22 +312,25 @@ async fn a_restore_that_did_not_end_is_reported_and_can_be_repeated() {
     save(&store, &file).await;
     // The folder has the files of a crash, a key of the operator and the folder of a new disk.
     fs::create_dir(&copy).unwrap();
-    fs::write(copy.join("store.restoring"), "half").unwrap();
+    fs::create_dir(copy.join("store.restoring")).unwrap();
+    fs::write(copy.join("store.restoring/log.redb"), "half").unwrap();
     fs::write(copy.join("store.lock"), "").unwrap();
     fs::write(copy.join("secret_key"), "key").unwrap();
     fs::create_dir(copy.join("lost+found")).unwrap();
     assert_eq!(unfinished(&copy), Some(copy.join("store.restoring")));
     restore(&file, &copy, Options::default()).unwrap();
     assert_eq!(unfinished(&copy), None);
-    assert_eq!(files(&copy).into_keys().collect::<Vec<_>>(), ["lost+found", "secret_key", "store.lock", FILE]);
+    assert_eq!(files(&copy).into_keys().collect::<Vec<_>>(), ["lost+found", "secret_key", FOLDER, "store.lock"]);
     for folder in ["data", "copy"] {
-        let mode = fs::metadata(dir.path().join(folder).join(FILE)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{folder}");
+        let folder = dir.path().join(folder);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let of_files = files_in(&folder).map(|path| mode(&path));
+        assert_eq!((mode(&folder.join(FOLDER)), of_files.log, of_files.rows), (0o700, 0o600, 0o600), "{folder:?}");
     }
     let restored = open(&copy, &clock);
     assert!(inserted(&restored, "1").await);
     // Another one now would be over data, and one beside a process that holds the folder too.
     assert!(matches!(restore(&file, &copy, Options::default()), Err(RestoreError::Occupied { .. })));
-    fs::remove_file(copy.join(FILE)).unwrap();
+    fs::remove_dir_all(copy.join(FOLDER)).unwrap();
     assert!(matches!(restore(&file, &copy, Options::default()), Err(RestoreError::Open(OpenError::InUse(_)))));
 }

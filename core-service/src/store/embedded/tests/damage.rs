@@ -2,14 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use redb::StorageBackend as _;
-
-use super::{super::*, Fixed, disk::Disk};
+use super::{super::*, Fixed, append, disk::Disk, rows_follow};
 use crate::{
     key,
     store::{
         ConditionalWrite, Expect,
-        schema::{IDEMPOTENCY, PROFILE, TOKEN_SYMBOL},
+        schema::{EVENT_LOG, IDEMPOTENCY, PROFILE, TOKEN_SYMBOL},
     },
 };
 
@@ -28,13 +26,7 @@ impl Dice {
 fn open(disk: &Disk, verify: bool) -> Result<EmbeddedStore, OpenError> {
     // A cache too small to hide the disk.
     let options = Options { cache_bytes: 0, verify_bytes: if verify { u64::MAX } else { 0 } };
-    EmbeddedStore::open_with_backend(disk.clone(), options, Arc::new(Fixed::default()))
-}
-
-fn bytes_of(disk: &Disk) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(disk.len().unwrap()).unwrap()];
-    disk.read(0, &mut bytes).unwrap();
-    bytes
+    EmbeddedStore::open_with_backends(disk.files(), options, Arc::new(Fixed::default()))
 }
 
 type Rows = BTreeMap<Vec<Value>, Row>;
@@ -59,6 +51,7 @@ async fn fill(store: &EmbeddedStore) -> Rows {
         };
         let partition = key!["d", batch.to_string()];
         store.transact(Transaction { table: &IDEMPOTENCY, partition, writes: vec![write], ttl: None }).await.unwrap();
+        assert!(append(store, batch.into()).await.unwrap());
     }
     rows
 }
@@ -86,6 +79,10 @@ async fn compare(store: &EmbeddedStore, rows: &Rows, what: &str) -> usize {
             Err(error) => report(error),
         }
     }
+    match store.scan(&Scan::all(&EVENT_LOG, key!["d", 0], usize::MAX)).await {
+        Ok(found) => assert!(found.iter().all(|row| row.body.iter().all(|byte| *byte == 9)), "{what}: the log"),
+        Err(error) => report(error),
+    }
     reported
 }
 
@@ -93,25 +90,28 @@ async fn compare(store: &EmbeddedStore, rows: &Rows, what: &str) -> usize {
 async fn damage_is_reported_and_never_read_as_data() {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let mut dice = Dice(seed);
-    let disk = Disk::new(Vec::new());
+    let disk = Disk::empty();
     let store = open(&disk, false).unwrap();
     let rows = fill(&store).await;
     store.close().await.unwrap();
     drop(store);
-    let clean = bytes_of(&disk);
+    let clean = disk.bytes();
     // The bytes that a killed process leaves are as good.
     let store = open(&disk, false).unwrap();
     super::apply(&store, "late", 1).await.unwrap();
     super::insert(&store, "late").await.unwrap();
-    let killed = bytes_of(&disk);
+    let killed = disk.bytes();
     drop(store);
     let used = |bytes: &[u8]| bytes.chunks(PAGE).rposition(|page| page.iter().any(|byte| *byte != 0)).unwrap() + 1;
     let (mut refused, mut reported) = (0, 0);
     for round in 0..48 {
         let whole = if round % 2 == 0 { &clean } else { &killed };
         let verify = round % 4 < 2;
-        let pages = used(whole);
-        let mut bytes = whole.clone();
+        let mut damaged = whole.clone();
+        // The rows have more pages.
+        let in_log = dice.roll(4) == 0;
+        let bytes = if in_log { &mut damaged.log } else { &mut damaged.rows };
+        let pages = used(bytes);
         let what = match round % 5 {
             0 => {
                 let (a, b) = (dice.roll(pages), dice.roll(pages));
@@ -144,8 +144,8 @@ async fn damage_is_reported_and_never_read_as_data() {
         };
         // Damaged before the start or while open: a debug build of the engine reads every page when it opens.
         let running = round % 4 == 3;
-        let what = format!("TEST_SEED={seed} round {round}: {what}, verify {verify}, running {running}");
-        let disk = Disk::new(if running { whole.clone() } else { bytes.clone() });
+        let what = format!("TEST_SEED={seed} round {round}: {what}, log {in_log}, verify {verify}, running {running}");
+        let disk = Disk::new(if running { whole.clone() } else { damaged.clone() });
         match open(&disk, verify) {
             Err(error) => {
                 assert!(error.to_string().contains("the given disk is damaged"), "{what}: {error}");
@@ -153,7 +153,7 @@ async fn damage_is_reported_and_never_read_as_data() {
             }
             Ok(store) => {
                 if running {
-                    disk.spoil(bytes);
+                    disk.spoil(damaged);
                 }
                 reported += compare(&store, &rows, &what).await.min(1);
                 // A write is done or refused, and rows without damage can still be read.
@@ -172,12 +172,17 @@ async fn what_a_loss_of_power_leaves_is_no_damage() {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let mut dice = Dice(seed);
     for round in 0..10 {
-        let mut disk = Disk::new(Vec::new());
+        let mut disk = Disk::empty();
         let mut store = open(&disk, false).unwrap();
         let mut durable: Vec<String> = Vec::new();
+        let mut head = 0;
         for step in 0..12 {
             let id = format!("{round}.{step}");
-            match dice.roll(3) {
+            match dice.roll(4) {
+                3 => {
+                    assert!(append(&store, head).await.unwrap());
+                    head += 1;
+                }
                 0 => super::apply(&store, &id, 5).await.unwrap(),
                 1 => {
                     super::insert(&store, &id).await.unwrap();
@@ -198,6 +203,7 @@ async fn what_a_loss_of_power_leaves_is_no_damage() {
                 store = open(&disk, round % 2 == 0).unwrap_or_else(|error| panic!("TEST_SEED={seed} {round}: {error}"));
             }
             disk.room(i64::MAX);
+            assert_eq!(rows_follow(&store, 0).await, head, "TEST_SEED={seed} {round}");
             for id in &durable {
                 assert!(super::inserted(&store, id).await, "TEST_SEED={seed} {round}: {id} is lost");
             }

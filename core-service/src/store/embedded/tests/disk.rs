@@ -1,4 +1,4 @@
-//! A disk in memory that can be full, fail, and lose unsynced writes.
+//! A disk in memory with the files of a store. It can be full, fail, and lose unsynced writes.
 
 use std::{
     io,
@@ -8,16 +8,26 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use redb::StorageBackend;
+
+use crate::store::embedded::Files;
 
 /// A disk in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk(Arc<Inside>);
 
+/// A file on it.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskFile {
+    disk: Disk,
+    is_log: bool,
+}
+
 #[derive(Debug)]
 struct Inside {
-    bytes: Mutex<Bytes>,
+    /// Both files under one lock, so that a copy of the disk is of one moment.
+    files: Mutex<Files<Bytes>>,
     /// Number of writes that still work.
     writes_left: AtomicI64,
     /// The next read fails.
@@ -56,9 +66,24 @@ impl Unsynced {
 }
 
 impl Disk {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        let bytes = Bytes { seen: bytes.clone(), synced: bytes, unsynced: Vec::new() };
-        Self(Arc::new(Inside { bytes: Mutex::new(bytes), writes_left: i64::MAX.into(), fail_read: false.into() }))
+    /// A disk with empty files.
+    pub(crate) fn empty() -> Self {
+        Self::new(Files::default())
+    }
+
+    pub(crate) fn new(bytes: Files<Vec<u8>>) -> Self {
+        let files = bytes.map(|seen| Bytes { synced: seen.clone(), seen, unsynced: Vec::new() });
+        Self(Arc::new(Inside { files: files.into(), writes_left: i64::MAX.into(), fail_read: false.into() }))
+    }
+
+    /// Its files, for a store.
+    pub(crate) fn files(&self) -> Files<DiskFile> {
+        Files { log: true, rows: false }.map(|is_log| DiskFile { disk: self.clone(), is_log })
+    }
+
+    /// The bytes of its files as seen now.
+    pub(crate) fn bytes(&self) -> Files<Vec<u8>> {
+        self.0.files.lock().as_ref().map(|file| file.seen.clone())
     }
 
     /// Sets how many writes still work.
@@ -67,8 +92,9 @@ impl Disk {
     }
 
     /// Replaces its bytes without telling anybody.
-    pub(crate) fn spoil(&self, bytes: Vec<u8>) {
-        self.0.bytes.lock().seen = bytes;
+    pub(crate) fn spoil(&self, bytes: Files<Vec<u8>>) {
+        let mut files = self.0.files.lock();
+        (files.log.seen, files.rows.seen) = (bytes.log, bytes.rows);
     }
 
     /// Makes the next read fail.
@@ -83,7 +109,7 @@ impl Disk {
 
     /// A copy of the disk as seen now.
     pub(crate) fn copy(&self) -> Self {
-        Self::new(self.0.bytes.lock().seen.clone())
+        Self::new(self.bytes())
     }
 
     /// The disk after a loss of power, without any unsynced write.
@@ -93,10 +119,12 @@ impl Disk {
 
     /// The disk after a power loss that keeps the unsynced writes which `stays` chooses.
     pub(crate) fn after_power_loss_but(&self, mut stays: impl FnMut() -> bool) -> Self {
-        let bytes = self.0.bytes.lock();
-        let mut left = bytes.synced.clone();
-        bytes.unsynced.iter().filter(|_| stays()).for_each(|unsynced| unsynced.reach(&mut left));
-        Self::new(left)
+        let files = self.0.files.lock();
+        Self::new(files.as_ref().map(|file| {
+            let mut left = file.synced.clone();
+            file.unsynced.iter().filter(|_| stays()).for_each(|unsynced| unsynced.reach(&mut left));
+            left
+        }))
     }
 
     fn write_one(&self) -> io::Result<()> {
@@ -109,43 +137,49 @@ impl Disk {
     }
 }
 
-impl StorageBackend for Disk {
+impl DiskFile {
+    fn bytes(&self) -> MappedMutexGuard<'_, Bytes> {
+        MutexGuard::map(self.disk.0.files.lock(), |files| if self.is_log { &mut files.log } else { &mut files.rows })
+    }
+}
+
+impl StorageBackend for DiskFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.bytes.lock().seen.len() as u64)
+        Ok(self.bytes().seen.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        if self.0.fail_read.swap(false, Ordering::SeqCst) {
+        if self.disk.0.fail_read.swap(false, Ordering::SeqCst) {
             return Err(io::ErrorKind::Other.into());
         }
         let offset = usize::try_from(offset).unwrap();
-        let bytes = self.0.bytes.lock();
+        let bytes = self.bytes();
         let read = bytes.seen.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(read);
         Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.write_one()?;
+        self.disk.write_one()?;
         let len = usize::try_from(len).unwrap();
-        let mut bytes = self.0.bytes.lock();
+        let mut bytes = self.bytes();
         bytes.seen.resize(len, 0);
         bytes.unsynced.push(Unsynced::Length(len));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.write_one()?;
-        let mut bytes = self.0.bytes.lock();
+        self.disk.write_one()?;
+        let mut bytes = self.bytes();
         let Bytes { synced, unsynced, .. } = &mut *bytes;
         unsynced.drain(..).for_each(|unsynced| unsynced.reach(synced));
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.write_one()?;
+        self.disk.write_one()?;
         let offset = usize::try_from(offset).unwrap();
-        let mut bytes = self.0.bytes.lock();
+        let mut bytes = self.bytes();
         bytes.seen[offset..offset + data.len()].copy_from_slice(data);
         bytes.unsynced.push(Unsynced::Write(offset, data.to_vec()));
         Ok(())

@@ -7,12 +7,12 @@ use super::{super::*, Fixed, applied, apply, disk::Disk, insert, inserted};
 fn open(disk: &Disk) -> EmbeddedStore {
     // A cache too small to hide the disk.
     let options = Options { cache_bytes: 0, ..Options::default() };
-    EmbeddedStore::open_with_backend(disk.clone(), options, Arc::new(Fixed::default())).unwrap()
+    EmbeddedStore::open_with_backends(disk.files(), options, Arc::new(Fixed::default())).unwrap()
 }
 
 #[tokio::test]
 async fn full_disk_refuses_writes_and_recovers() {
-    let disk = Disk::new(Vec::new());
+    let disk = Disk::empty();
     let store = open(&disk);
     insert(&store, "early").await.unwrap();
     apply(&store, "not yet synced", 5).await.unwrap();
@@ -45,7 +45,7 @@ async fn full_disk_refuses_writes_and_recovers() {
 async fn every_failing_write_is_reported_and_survived() {
     let mut in_doubt = 0;
     for room in 0.. {
-        let disk = Disk::new(Vec::new());
+        let disk = Disk::empty();
         let store = open(&disk);
         insert(&store, "early").await.unwrap();
         apply(&store, "early", 5).await.unwrap();
@@ -82,7 +82,7 @@ async fn every_failing_write_is_reported_and_survived() {
 
 #[tokio::test]
 async fn loss_of_power_undoes_no_conditional_write() {
-    let disk = Disk::new(Vec::new());
+    let disk = Disk::empty();
     let store = open(&disk);
     apply(&store, "before", 5).await.unwrap();
     insert(&store, "durable").await.unwrap();
@@ -95,8 +95,8 @@ async fn loss_of_power_undoes_no_conditional_write() {
 
 #[tokio::test]
 async fn applied_is_durable_after_a_second() {
-    let (disk, clock) = (Disk::new(Vec::new()), Arc::new(Fixed::default()));
-    let store = EmbeddedStore::open_with_backend(disk.clone(), Options::default(), clock.clone()).unwrap();
+    let (disk, clock) = (Disk::empty(), Arc::new(Fixed::default()));
+    let store = EmbeddedStore::open_with_backends(disk.files(), Options::default(), clock.clone()).unwrap();
     for (at, lost) in [(0, true), (999, true), (1_000, false)] {
         clock.0.store(at, Ordering::SeqCst);
         apply(&store, "row", at + 1).await.unwrap();
@@ -107,7 +107,7 @@ async fn applied_is_durable_after_a_second() {
 
 #[tokio::test]
 async fn synced_is_durable_at_once() {
-    let disk = Disk::new(Vec::new());
+    let disk = Disk::empty();
     let store = open(&disk);
     apply(&store, "before", 5).await.unwrap();
     assert_eq!(applied(&open(&disk.after_power_loss()), "before").await, None);
@@ -119,7 +119,7 @@ async fn synced_is_durable_at_once() {
 
 #[tokio::test]
 async fn failed_read_is_read_again() {
-    let disk = Disk::new(Vec::new());
+    let disk = Disk::empty();
     let store = open(&disk);
     insert(&store, "row").await.unwrap();
     apply(&store, "row", 5).await.unwrap();

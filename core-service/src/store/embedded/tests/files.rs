@@ -7,16 +7,28 @@ use redb::{Database, backends::FileBackend};
 use super::{
     super::{
         database::{FORMAT, set_format},
-        open::FILE,
+        store_files::FOLDER,
         summed::Summed,
         *,
     },
-    Fixed, applied, apply, insert, inserted,
+    Fixed, append, applied, apply, insert, inserted, rows_follow,
 };
-use crate::{key, store::schema::PROFILE};
+use crate::{
+    key,
+    store::{
+        ConditionalWrite, Expect,
+        schema::{EVENT_LOG, PROFILE},
+    },
+};
 
 fn open(dir: &Path) -> Result<EmbeddedStore, OpenError> {
     EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()))
+}
+
+/// Copies a store as it is at this moment, as a killed process leaves it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join(FOLDER)).unwrap();
+    files_in(from).zip(files_in(to)).map(|(from, to)| fs::copy(from, to).unwrap());
 }
 
 #[tokio::test]
@@ -46,14 +58,40 @@ async fn killed_store_keeps_what_it_acknowledged() {
     let store = open(dir.path()).unwrap();
     apply(&store, "before", 5).await.unwrap();
     for n in 0..20 {
+        assert!(append(&store, n).await.unwrap());
         insert(&store, &n.to_string()).await.unwrap();
-        // A killed process leaves the file as it is at that moment.
-        fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
+        copy(dir.path(), killed.path());
         let after = open(killed.path()).unwrap();
         assert_eq!(applied(&after, "before").await, Some(5));
+        assert_eq!(rows_follow(&after, n + 1).await, n + 1);
         for earlier in 0..=n {
             assert!(inserted(&after, &earlier.to_string()).await);
         }
+    }
+}
+
+/// Datasets have numbers in the file, and none gets another one's.
+#[tokio::test]
+async fn datasets_keep_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let store = open(dir.path()).unwrap();
+        let dataset = format!("dataset {round}");
+        let row = |dataset: &str| key![dataset, "id"];
+        // A refused write is no row of its dataset.
+        let write = ConditionalWrite { clustering: key![-1], expect: Expect::Version(1), version: 2, body: None };
+        let (table, partition, writes) = (&EVENT_LOG, key![format!("refused {round}"), 0], vec![write]);
+        assert!(!store.transact(Transaction { table, partition, writes, ttl: None }).await.unwrap());
+        let body = Some(bytes::Bytes::from(dataset.clone()));
+        store.apply(vec![Change { table: &PROFILE, key: row(&dataset), version: 1, body, ttl: None }]).await.unwrap();
+        for earlier in 0..=round {
+            let dataset = format!("dataset {earlier}");
+            let found = store.get(&PROFILE, &row(&dataset), Consistency::Quorum).await.unwrap();
+            assert_eq!(found.map(|row| row.body), Some(dataset.into()));
+        }
+        assert_eq!(store.get(&PROFILE, &row("refused 0"), Consistency::Quorum).await.unwrap(), None);
+        assert!(store.scan(&Scan::all(&EVENT_LOG, key!["refused 0", 0], 1)).await.unwrap().is_empty());
+        store.close().await.unwrap();
     }
 }
 
@@ -70,65 +108,77 @@ async fn folder_in_use_is_refused() {
 
 #[tokio::test]
 async fn newer_format_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    drop(open(dir.path()).unwrap());
-    let file = fs::File::options().read(true).write(true).open(dir.path().join(FILE)).unwrap();
-    let disk = Summed::new(FileBackend::new(file).unwrap());
-    let database = Database::builder().create_with_backend(disk).unwrap();
-    set_format(&database, FORMAT + 1).unwrap();
-    drop(database);
-    let refused = open(dir.path()).err().unwrap();
-    assert!(matches!(refused, OpenError::Newer { found, .. } if found == FORMAT + 1));
-    assert!(refused.to_string().contains(FILE), "{refused}");
+    for of_log in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path()).unwrap());
+        let files = files_in(dir.path());
+        let path = if of_log { files.log } else { files.rows };
+        let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+        let disk = Summed::new(FileBackend::new(file).unwrap());
+        let database = Database::builder().create_with_backend(disk).unwrap();
+        set_format(&database, FORMAT + 1).unwrap();
+        drop(database);
+        let refused = open(dir.path()).err().unwrap();
+        assert!(matches!(refused, OpenError::Newer { found, .. } if found == FORMAT + 1));
+        assert!(refused.to_string().contains(path.to_str().unwrap()), "{refused}");
+    }
 }
 
 #[tokio::test]
-async fn older_format_is_refused() {
+async fn the_file_of_an_earlier_version_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let database = Database::create(dir.path().join(FILE)).unwrap();
-    set_format(&database, 1).unwrap();
-    drop(database);
+    fs::write(dir.path().join("store.redb"), "redb").unwrap();
     let refused = open(dir.path()).err().unwrap();
     assert!(matches!(refused, OpenError::Older { .. }), "{refused}");
-    assert!(refused.to_string().contains(FILE), "{refused}");
+    assert!(refused.to_string().contains("store.redb"), "{refused}");
+    assert!(!dir.path().join(FOLDER).exists());
 }
 
 #[tokio::test]
-async fn damaged_file_is_refused() {
+async fn a_damaged_or_missing_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(FILE);
     let store = open(dir.path()).unwrap();
     for n in 0..50 {
         insert(&store, &n.to_string()).await.unwrap();
+        append(&store, n).await.unwrap();
     }
     store.close().await.unwrap();
     drop(store);
-    let whole = fs::read(&path).unwrap();
-    // Damage in a body, in the head of the file, in a sum, and in the length.
-    let inside = whole.windows(100).position(|window| window == [7; 100]).unwrap();
-    let flip = |at: usize| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 0xff;
-        bytes
-    };
-    let cases = [
-        ("body", flip(inside)),
-        ("magic", flip(4_096)),
-        ("root", [&whole[..4_160], &[0xaa; 256], &whole[4_416..]].concat()),
-        ("a page's sum", flip(4 * (1 + (inside / 4_096 - 1)) - 4)),
-        ("cut", whole[..whole.len() / 2].to_vec()),
-        ("empty", Vec::new()),
-        ("other", b"something else entirely".repeat(1_000)),
-    ];
-    for (name, bytes) in cases {
-        fs::write(&path, &bytes).unwrap();
-        let refused = open(dir.path()).err().unwrap_or_else(|| panic!("{name} was opened"));
-        assert!(matches!(&refused, OpenError::Damaged { .. }), "{name}: {refused:?}");
-        assert!(refused.to_string().contains(path.to_str().unwrap()), "{name}: {refused}");
-        assert_eq!(fs::read(&path).unwrap().len(), bytes.len(), "{name} was changed");
+    // The bytes of the bodies in each file.
+    let files = files_in(dir.path()).zip(Files { log: 9, rows: 7 });
+    for (path, body) in [files.log, files.rows] {
+        let whole = fs::read(&path).unwrap();
+        // Damage in a body, in the head of the file, in a sum, and in the length.
+        let inside = whole.windows(100).position(|window| window == [body; 100]).unwrap();
+        let flip = |at: usize| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xff;
+            bytes
+        };
+        let cases = [
+            ("body", flip(inside)),
+            ("magic", flip(4_096)),
+            ("root", [&whole[..4_160], &[0xaa; 256], &whole[4_416..]].concat()),
+            ("a page's sum", flip(4 * (1 + (inside / 4_096 - 1)) - 4)),
+            ("cut", whole[..whole.len() / 2].to_vec()),
+            ("empty", Vec::new()),
+            ("other", b"something else entirely".repeat(1_000)),
+        ];
+        for (name, bytes) in cases {
+            fs::write(&path, &bytes).unwrap();
+            let refused = open(dir.path()).err().unwrap_or_else(|| panic!("{name} was opened"));
+            assert!(matches!(&refused, OpenError::Damaged { .. }), "{name}: {refused:?}");
+            assert!(refused.to_string().contains(path.to_str().unwrap()), "{name}: {refused}");
+            assert_eq!(fs::read(&path).unwrap().len(), bytes.len(), "{name} was changed");
+        }
+        fs::remove_file(&path).unwrap();
+        let refused = open(dir.path()).err().unwrap();
+        assert!(matches!(&refused, OpenError::Damaged { .. }) && !path.exists(), "{refused:?}");
+        fs::write(&path, &whole).unwrap();
     }
-    fs::write(&path, &whole).unwrap();
-    assert!(inserted(&open(dir.path()).unwrap(), "49").await);
+    let again = open(dir.path()).unwrap();
+    assert!(inserted(&again, "49").await);
+    assert_eq!(rows_follow(&again, 50).await, 50);
 }
 
 #[tokio::test]

@@ -1,0 +1,110 @@
+//! An append to a log is durable at once, and the rows beside it follow.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::{super::*, Fixed, append, applied, apply, disk::Disk, head, insert, rows_follow};
+
+fn open_at(disk: &Disk, clock: &Arc<Fixed>) -> EmbeddedStore {
+    // A cache too small to hide the disk.
+    let options = Options { cache_bytes: 0, ..Options::default() };
+    EmbeddedStore::open_with_backends(disk.files(), options, clock.clone()).unwrap()
+}
+
+fn open(disk: &Disk) -> EmbeddedStore {
+    open_at(disk, &Arc::default())
+}
+
+#[tokio::test]
+async fn an_append_is_durable_and_the_rows_beside_it_follow() {
+    let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+    let store = open_at(&disk, &clock);
+    for seq in 0..3 {
+        assert!(append(&store, seq).await.unwrap());
+    }
+    assert_eq!(rows_follow(&store, 3).await, 3);
+    let lost = open(&disk.after_power_loss());
+    assert_eq!((rows_follow(&lost, 0).await, applied(&lost, "3").await), (3, None));
+    // Rows that must be durable bring those before them along.
+    insert(&store, "row").await.unwrap();
+    assert_eq!(rows_follow(&open(&disk.after_power_loss()), 3).await, 3);
+    assert!(append(&store, 3).await.unwrap());
+    let lost = open(&disk.after_power_loss());
+    assert_eq!((rows_follow(&lost, 3).await, applied(&lost, "4").await), (4, None));
+    // So do a second and a sync.
+    clock.0.store(1_000, Ordering::SeqCst);
+    assert!(append(&store, 4).await.unwrap());
+    assert_eq!(rows_follow(&open(&disk.after_power_loss()), 5).await, 5);
+    assert!(append(&store, 5).await.unwrap());
+    store.sync().await.unwrap();
+    assert_eq!(rows_follow(&open(&disk.after_power_loss()), 6).await, 6);
+    // An append whose condition fails changes neither file.
+    assert!(!append(&store, 1).await.unwrap());
+    assert_eq!(rows_follow(&store, 6).await, 6);
+}
+
+/// The disk fails after each possible number of writes of an append. An acknowledged entry is there, before and after a
+/// loss of power; one neither acknowledged nor in doubt is not. No row is ever there without its entry.
+#[tokio::test]
+async fn every_failing_write_of_an_append_is_reported_and_survived() {
+    let mut in_doubt = 0;
+    for room in 0.. {
+        let disk = Disk::empty();
+        let store = open(&disk);
+        assert!(append(&store, 0).await.unwrap());
+        apply(&store, "early", 5).await.unwrap();
+        disk.room(room);
+        let answer = append(&store, 1).await;
+        let found = rows_follow(&store, if answer.is_ok() { 2 } else { 1 }).await;
+        match &answer {
+            Ok(done) => assert!(*done && found == 2),
+            Err(StoreError::Unavailable(_)) => assert_eq!(found, 1, "{room}"),
+            Err(StoreError::InDoubt(_)) => in_doubt += 1,
+            Err(StoreError::Damaged(reason) | StoreError::Unknown(reason)) => panic!("{room}: {reason}"),
+        }
+        assert_eq!(applied(&store, "early").await, Some(5), "{room}");
+        let left = rows_follow(&open(&disk.after_power_loss()), 0).await;
+        assert!(left == 2 || answer.is_err() && left == 1, "{room}: {left}");
+        disk.room(i64::MAX);
+        // Repeating the append settles it.
+        let is_missing = head(&store).await == 1;
+        assert_eq!(append(&store, 1).await.unwrap(), is_missing);
+        assert_eq!(applied(&store, "early").await, Some(5));
+        drop(store);
+        assert_eq!(rows_follow(&open(&disk.after_power_loss()), 1).await, 2);
+        if answer.is_ok() {
+            assert!(room > 3, "{room}");
+            println!("{in_doubt} of {room} were in doubt");
+            return;
+        }
+    }
+}
+
+/// Both files are of one moment in a backup, whatever is written meanwhile.
+#[tokio::test]
+async fn a_backup_has_no_row_without_its_entry() {
+    let store = Arc::new(open(&Disk::empty()));
+    let writer = store.clone();
+    let writing = tokio::spawn(async move {
+        for seq in 0..200 {
+            assert!(append(&writer, seq).await.unwrap());
+        }
+    });
+    for _ in 0..20 {
+        let mut pieces = loop {
+            match store.backup(1, Vec::new()).await.unwrap() {
+                Backup::Begun(pieces) => break pieces,
+                // The thread of the last one has not ended.
+                Backup::Busy | Backup::Elsewhere => tokio::task::yield_now().await,
+            }
+        };
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.recv().await {
+            bytes.extend(piece.unwrap().bytes);
+        }
+        let tables = backup::verify(bytes.as_slice()).unwrap().contents.tables;
+        let rows = |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows);
+        // The log has a row for its head, too.
+        assert_eq!(rows("event_log").saturating_sub(1), rows("profile"));
+    }
+    writing.await.unwrap();
+}
