@@ -288,7 +288,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads a slice of one partition.
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>>;
 
-    /// Reads slices as [`Backend::scan`] does, in their order. The embedded store reads them from one snapshot.
+    /// Reads slices as [`Backend::scan`] does, in their order. None is of a log. The embedded store reads them from one
+    /// snapshot.
     async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
         try_join_all(scans.iter().map(|scan| self.scan(scan))).await
     }

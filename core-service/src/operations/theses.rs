@@ -94,7 +94,7 @@ async fn joined<'a>(
     }
     let authors = theses.iter().map(|(dataset, thesis)| (home(dataset, thesis.sandbox_profile), &*thesis.profile_id));
     let tokens = theses.iter().map(|(dataset, thesis)| (home(dataset, thesis.sandbox_token), &*thesis.token_id));
-    let (author_keys, token_keys): (Vec<(&str, &str)>, Vec<(&str, &str)>) = (authors.collect(), tokens.collect());
+    let (author_keys, token_keys) = (authors.collect::<Vec<_>>(), tokens.collect::<Vec<_>>());
     let (authors, tokens) = tokio::try_join!(reader.profiles(&author_keys), reader.tokens(&token_keys))?;
     let rows = theses.iter().zip(authors).zip(tokens).filter_map(|(((dataset, thesis), author), token)| {
         Some(JoinedThesis { dataset, thesis, author: author?, token: token? })

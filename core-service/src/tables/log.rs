@@ -102,7 +102,7 @@ impl LogStore {
         Self { backend, recent: Arc::default() }
     }
 
-    pub fn backend(&self) -> &SharedBackend {
+    pub(crate) fn backend(&self) -> &SharedBackend {
         &self.backend
     }
 

@@ -167,7 +167,7 @@ impl<'tx> Batch<'tx> {
         let mut rows = Vec::with_capacity(changes.len());
         for Change { table, key, version, body, ttl } in changes {
             let key = self.key(table, key)?;
-            rows.push(RowWrite { table: *table, key, version: *version, body: body.as_ref(), ttl: *ttl });
+            rows.push(RowWrite { table, key, version: *version, body: body.as_ref(), ttl: *ttl });
         }
         rows.sort_by(|one, other| (one.table.name, &one.key).cmp(&(other.table.name, &other.key)));
         rows.dedup_by(|next, kept| {

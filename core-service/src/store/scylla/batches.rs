@@ -50,9 +50,9 @@ pub(crate) fn batches(changes: Vec<Change>) -> Vec<Vec<Change>> {
 /// Groups changes by table and partition, up to [`MAX_ATOMIC_BYTES`].
 fn by_partition(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let mut full = Vec::new();
-    let mut open: BTreeMap<(&str, Vec<Value>), (usize, Vec<Change>)> = BTreeMap::new();
+    let mut open = BTreeMap::<_, (usize, Vec<Change>)>::new();
     for change in changes {
-        let partition = change.key.iter().take(change.table.partition.len()).cloned().collect();
+        let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
         let size = atomic_size(&change);
         let (bytes, group) = open.entry((change.table.name, partition)).or_default();
         if !group.is_empty() && *bytes + size > MAX_ATOMIC_BYTES {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use thesis_net::services::Trusted;
 use thesis_proto::{
     json::{EventList, List, RenderedRows, ThesisList},
-    v1::{self, event_service_server::EventService as _, thesis_service_server::ThesisService as _},
+    v1,
 };
 use tonic::{Extensions, Request};
 
