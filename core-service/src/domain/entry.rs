@@ -168,7 +168,7 @@ impl ThesisCreated {
         self.totals.by_author == i64::from(PROLIFIC_AFTER) + 1
     }
 
-    /// True if the id of its event leads to this sequence number, through the row of the thesis.
+    /// True if the id of its event leads to this sequence number, through the thesis.
     pub(crate) fn is_found_at(&self, event_id: &str, seq: u64) -> bool {
         self.thesis.sequence == Some(seq) && thesis_event_id(&self.thesis.id) == event_id
     }

@@ -1,6 +1,6 @@
 //! Ids of events. Most of them say where their event is in the log, so the store keeps no row for each:
 //!
-//! - A creation has the id of its thesis with another prefix. The row of the thesis has the sequence number.
+//! - A creation has the id of its thesis with another prefix. The thesis has the sequence number.
 //! - A derived event has its own sequence number, encrypted: customers do not learn how long a log is.
 //! - A `profile.updated` derives its id from the observation and has a row. So has a derived event that came with an
 //!   import, if its number is encrypted with the key of another store or for another project.

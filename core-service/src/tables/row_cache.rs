@@ -76,8 +76,8 @@ pub(super) trait CachedRow: prost::Message + Default + Clone + Sized + 'static {
     const TABLE: &'static Table;
     fn rows(cache: &RowCache) -> &Rows<Self>;
 
-    /// The row that a log entry of this kind writes, if such rows are also stored without their bodies.
-    fn written_by(_: Kind) -> Option<Self> {
+    /// The row with this id, if a log entry of this kind writes it and such rows are also stored without their bodies.
+    fn written_by(_: Kind, _: &str) -> Option<Self> {
         None
     }
 }
@@ -88,8 +88,8 @@ impl CachedRow for Thesis {
         &cache.theses
     }
 
-    fn written_by(kind: Kind) -> Option<Self> {
-        kind.into_thesis()
+    fn written_by(kind: Kind, id: &str) -> Option<Self> {
+        kind.into_thesis().filter(|thesis| thesis.id == id)
     }
 }
 

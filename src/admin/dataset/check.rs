@@ -65,8 +65,10 @@ fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     if line.seq != next {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
     }
+    // This refuses a creation without an id, which has no stored form.
+    line.entry.must_suit(dataset, line.seq).map_err(|why| format!("the entry {why}"))?;
     Entry::read_whole(next, &line.entry.stored(next)).map_err(|why| format!("the entry {why}"))?;
-    line.entry.must_suit(dataset, line.seq).map_err(|why| format!("the entry {why}"))
+    Ok(())
 }
 
 /// Reads the last line, and checks that nothing follows.

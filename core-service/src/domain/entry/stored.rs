@@ -2,8 +2,9 @@
 //!
 //! Most entries create a thesis. The stored form of such an entry leaves out what follows from its place and from its
 //! other fields: the id of the event, and the sequence number in the thesis. Two times are stored as distances:
-//! `recorded_at` from the time of the entry, and `updated_at` from the time of the post. They are usually 0, which takes
-//! no bytes. An entry without an id has this form, since no entry has an empty id. All others are stored as they are.
+//! `recorded_at` from the time of the entry, and `updated_at` from the time of the post. They are usually 0, which
+//! takes no bytes. A creation without an id has this form, since no entry has an empty id. All others are stored as
+//! they are.
 
 use bytes::Buf;
 use prost::{DecodeError, Message as _};
@@ -15,17 +16,19 @@ impl Entry {
     /// The bytes that a log has at this sequence number.
     #[must_use]
     pub fn stored(&self, seq: u64) -> Vec<u8> {
-        let mut short = self.clone();
-        if let Some(Kind::ThesisCreated(created)) = &mut short.kind
-            && created.is_found_at(&self.id, seq)
-        {
-            let thesis = &mut created.thesis;
-            thesis.sequence = None;
-            thesis.recorded_at = thesis.recorded_at.wrapping_sub(self.created_at);
-            thesis.updated_at = thesis.updated_at.wrapping_sub(thesis.created_at);
-            short.id.clear();
+        let Some(Kind::ThesisCreated(created)) = &self.kind else { return self.encode_to_vec() };
+        debug_assert!(!self.id.is_empty(), "a creation without an id would be decoded as the short form");
+        if !created.is_found_at(&self.id, seq) {
+            return self.encode_to_vec();
         }
-        short.encode_to_vec()
+        let mut created = created.clone();
+        let thesis = &mut created.thesis;
+        thesis.sequence = None;
+        thesis.recorded_at = thesis.recorded_at.wrapping_sub(self.created_at);
+        thesis.updated_at = thesis.updated_at.wrapping_sub(thesis.created_at);
+        let (id, kind) = (String::new(), Some(Kind::ThesisCreated(created)));
+        let (trace, salt) = (self.trace.clone(), self.salt.clone());
+        Self { id, created_at: self.created_at, test: self.test, kind, trace, salt }.encode_to_vec()
     }
 
     /// Decodes the bytes that a log has at this sequence number.

@@ -217,7 +217,7 @@ async fn older_theses_are_indexed_though_later_ones_are_stored() {
             let thesis = Thesis { profile_id: author.to_owned(), ..thesis(seq) };
             let totals = totals(&mut by_author, author, 1);
             let kind = Kind::ThesisCreated(ThesisCreated { thesis, totals, ..ThesisCreated::default() });
-            SequencedEntry { seq, entry: Entry { kind: Some(kind), ..Entry::default() } }
+            SequencedEntry { seq, entry: Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() } }
         })
         .collect();
     let store = Arc::new(MemoryStore::new(false));
@@ -278,7 +278,10 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     let backend: SharedBackend = store.clone();
     let start = || projector(&backend, ThesisStore::new(backend.clone()));
     let (one, other) = (start(), start());
-    let sequenced = |seq, kind| SequencedEntry { seq, entry: Entry { kind: Some(kind), ..Entry::default() } };
+    let sequenced = |seq, kind| {
+        let entry = Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() };
+        SequencedEntry { seq, entry }
+    };
     let created = |seq| {
         let thesis = Thesis { id: format!("th_{seq}"), ..thesis(0) };
         sequenced(seq, Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }))

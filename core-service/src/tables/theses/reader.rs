@@ -99,11 +99,11 @@ impl RowReader<'_> {
         let steps = self.store.rows.write_steps();
         let wanted: Vec<_> = missing.iter().map(|index| key![key_at(*index).0, key_at(*index).1]).collect();
         let stored = missing.iter().copied().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
-        let stored = stored.filter_map(|(index, row)| Some((index, (key_at(index).0, row?))));
-        let (places, stored): (Vec<usize>, Vec<(&str, Row)>) = stored.unzip();
+        let stored = stored.filter_map(|(index, row)| Some((index, (key_at(index), row?))));
+        let (places, stored): (Vec<usize>, Vec<((&str, &str), Row)>) = stored.unzip();
         let rows = self.decode_rows::<M>(&stored).await?;
-        for ((index, (dataset, stored)), row) in places.into_iter().zip(stored).zip(rows) {
-            let (id, row) = (keys[index].1, Arc::new(row));
+        for ((index, ((dataset, id), stored)), row) in places.into_iter().zip(stored).zip(rows) {
+            let row = Arc::new(row);
             match &self.store.followed {
                 None => self.store.rows.put_read(steps, &dataset.into(), id, stored.version, &row),
                 Some(followed) => {
@@ -124,17 +124,19 @@ impl RowReader<'_> {
         Ok(found)
     }
 
-    /// Decodes rows, each with its dataset.
-    async fn decode_rows<M: CachedRow>(&self, rows: &[(&str, Row)]) -> StoreResult<Vec<M>> {
+    /// Decodes rows, each with its dataset and id.
+    async fn decode_rows<M: CachedRow>(&self, rows: &[((&str, &str), Row)]) -> StoreResult<Vec<M>> {
         let logged = rows.iter().filter(|(_, row)| row.body.is_empty());
-        let places: Vec<(&str, u64)> = logged.map(|(dataset, row)| (*dataset, row.version.unsigned_abs())).collect();
+        let places: Vec<(&str, u64)> =
+            logged.map(|((dataset, _), row)| (*dataset, row.version.unsigned_abs())).collect();
         let mut entries = self.store.log.entries_at(&places).await?.into_iter();
-        let rows = rows.iter().map(|(dataset, row)| {
+        let rows = rows.iter().map(|((dataset, id), row)| {
             if !row.body.is_empty() {
                 return decode(row);
             }
-            let found = entries.next().and_then(|entry| entry.kind).and_then(M::written_by);
-            found.ok_or_else(|| StoreError::Damaged(format!("entry {} of log {dataset} has no such row", row.version)))
+            let kind = entries.next().and_then(|entry| entry.kind);
+            let found = kind.and_then(|kind| M::written_by(kind, id));
+            found.ok_or_else(|| StoreError::Damaged(format!("entry {} of log {dataset} has no {id}", row.version)))
         });
         rows.collect()
     }

@@ -6,7 +6,7 @@ use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
 use super::{
-    stored::{deliveries, logs, replay, stored_row},
+    stored::{deliveries, logs, recount_theses, replay, stored_row},
     world::World,
 };
 use crate::{
@@ -86,6 +86,7 @@ pub(super) async fn recount(world: &World) {
         assert!(is_logged, "{id} was acknowledged and is lost");
     }
     let rows = ThesisStore::new(rows.clone());
+    recount_theses(&rows, &all).await;
     for id in &world.acknowledged.gone {
         let row = stored_row(&rows, &schema::THESIS, &key!["live", id]).await;
         assert!(row.contains("deleted_at: Some("), "the deletion of {id} was acknowledged: {row}");

@@ -10,7 +10,12 @@ use thesis_proto::v1::WebhookStatus;
 use crate::{
     control::CONTROL_LOG,
     domain::{
-        control::ControlChange, dataset::Dataset, delivery::Delivery, entry::SequencedEntry, event_id::EventIdCipher,
+        control::ControlChange,
+        dataset::Dataset,
+        delivery::Delivery,
+        entry::{Kind, SequencedEntry},
+        event_id::EventIdCipher,
+        row::Thesis,
     },
     log::{
         fan_out::FAN_OUT,
@@ -132,6 +137,20 @@ pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec
         all.push((Dataset::parse(name).unwrap(), entries));
     }
     all
+}
+
+/// Readers get each thesis as its last entry in the log has it. A comparison of tables does not show that where the
+/// rows of theses have no bodies.
+pub(super) async fn recount_theses(rows: &ThesisStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
+    for (dataset, entries) in all {
+        let name = dataset.to_string();
+        let logged = entries.iter().filter_map(|of| of.entry.kind.clone().and_then(Kind::into_thesis));
+        let theses: BTreeMap<String, Thesis> = logged.map(|thesis| (thesis.id.clone(), thesis)).collect();
+        let keys: Vec<(&str, &str)> = theses.keys().map(|id| (name.as_str(), id.as_str())).collect();
+        let found = rows.theses(&keys).await.unwrap();
+        let found: Vec<Option<&Thesis>> = found.iter().map(Option::as_deref).collect();
+        assert_eq!(found, theses.values().map(Some).collect::<Vec<_>>(), "theses of {name}");
+    }
 }
 
 /// The text of a row, as readers get it; without a row it has no fields.

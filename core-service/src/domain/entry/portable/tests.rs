@@ -295,7 +295,7 @@ fn rows_suit_the_dataset_that_named_them() {
     };
     assert_eq!(suits(&tested("evt_1", Some(7))), [false, false, true, true]);
     // Nobody would find these.
-    for lost in [tested("evt_2", Some(7)), tested("evt_1", Some(8)), tested("evt_1", None)] {
-        assert_eq!(suits(&lost), [false; 4]);
+    for (id, sequence) in [("evt_2", Some(7)), ("", Some(7)), ("evt_1", Some(8)), ("evt_1", None)] {
+        assert_eq!(suits(&tested(id, sequence)), [false; 4]);
     }
 }

@@ -88,14 +88,15 @@ async fn a_list_reads_its_rows_and_then_their_entries() {
 }
 
 #[tokio::test]
-async fn a_row_whose_entry_has_no_thesis_is_damage() {
+async fn a_row_whose_entry_does_not_have_its_thesis_is_damage() {
     let backend = memory(&ManualClock::new());
     write(&backend).await;
     let filler = SequencedEntry { seq: 9, entry: Entry::filler(9, 0) };
     let theses = ThesisStore::new(Arc::clone(&backend));
     let projector = Projector::new(Arc::clone(&backend), theses.clone(), "live".to_owned(), event_id_cipher());
     projector.append(8, [3; 16], &[filler], None, Vec::new(), async || Ok(())).await.unwrap();
-    for version in [9, 10] {
+    // The creation of another thesis, an entry without one, and none.
+    for version in [2, 9, 10] {
         theses.apply(vec![logged_thesis_change("live", &thesis("th_1", None, ""), version)]).await.unwrap();
         let found = theses.theses(&[("live".to_owned(), "th_1")]).await;
         assert!(matches!(found, Err(StoreError::Damaged(_))), "{found:?}");
