@@ -28,6 +28,9 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const MALFORMED: &str = "x-malformed";
 /// `true` on a replayed response.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
+/// `true` on a page whose rows are in the extension [`crate::json::RenderedRows`], and not in its message. It never
+/// leaves the process.
+pub const RENDERED: &str = "x-rendered";
 /// Requests allowed in the window.
 pub const RATE_LIMIT: &str = "x-ratelimit-limit";
 /// Requests left in the window.

@@ -122,6 +122,10 @@ pub(crate) fn list_page<T: Serialize>(
     messages: impl FnOnce() -> T,
 ) -> Answer {
     let Some(RenderedRows(rows)) = extensions.get::<RenderedRows>() else {
+        // The message has no rows. Without the rendered ones the page would be wrong, and look empty.
+        if metadata.contains_key(metadata::RENDERED) {
+            return Err(Failure::incomplete());
+        }
         return json(StatusCode::OK, metadata, &messages());
     };
     let rows: Vec<&RawValue> = rows.iter().map(|row| &**row).collect();
@@ -160,5 +164,24 @@ pub(crate) async fn take_bytes(body: &mut Full<Bytes>) -> Bytes {
     match body.frame().await {
         Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         None => Bytes::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_without_its_rendered_rows_is_an_error() {
+        let page = |metadata: &MetadataMap, extensions: &Extensions| {
+            list_page(metadata, extensions, (None, false), || "messages")
+        };
+        let (mut metadata, mut extensions) = (MetadataMap::new(), Extensions::new());
+        assert_eq!(page(&metadata, &extensions).unwrap().status(), StatusCode::OK);
+        metadata.insert(metadata::RENDERED, "true".parse().unwrap());
+        let Err(Failure::Error(error, _)) = page(&metadata, &extensions) else { panic!("an empty page") };
+        assert_eq!(error.code.http_status(), 500);
+        extensions.insert(RenderedRows(Vec::new()));
+        assert_eq!(page(&metadata, &extensions).unwrap().status(), StatusCode::OK);
     }
 }

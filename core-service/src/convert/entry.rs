@@ -39,7 +39,7 @@ pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
         5 => v1::EventType::TokenActivity,
         6 => v1::EventType::TokenThesisVelocity,
         7 => v1::EventType::ProfileUpdated,
-        8..=13 => return false,
+        tag if [8, 9, 10, 11, 12, 13].contains(&tag) => return false,
         // It may be of a kind that only a newer version knows, which no reader may pass over.
         _ => return true,
     };

@@ -21,8 +21,9 @@
 //! 6. `docs/guides`: `filters-and-references.md`, `streams.md`, `sandbox.md`; `CHANGELOG.md`.
 //!
 //! Tests: `proto/src/json/tests.rs`, its snapshots (see CONTRIBUTING.md), `filter/tests.rs`, `portable/tests.rs`; the
-//! types in `tests/system/events.rs`, `examples.rs`, `wrong_forms/table.rs`. The compiler does not name `tags`, data
-//! and `derived` of `convert/entry.rs`, `EventScope::of`, `stream/message.rs`, or files not in Rust.
+//! types in `tests/system/events.rs`, `examples.rs`, `wrong_forms/table.rs`. The compiler does not name the tags here
+//! and in `outline.rs`, `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`,
+//! `stream/message.rs`, or files not in Rust.
 
 mod outline;
 mod portable;

@@ -14,7 +14,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
         AUTHORIZATION, CLIENT_ADDRESS, ENVIRONMENT, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY,
-        LIVE, MALFORMED, PROJECT, RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN, SESSION,
+        LIVE, MALFORMED, PROJECT, RATE_LIMIT, RATE_REMAINING, RATE_RESET, RENDERED, REQUEST_ID, SERVICE_TOKEN, SESSION,
     },
 };
 use tonic::{
@@ -255,6 +255,7 @@ where
                 let mut response = Response::new(message);
                 finish(&call, response.metadata_mut());
                 if let Some(rows) = call.rendered.lock().take() {
+                    response.metadata_mut().insert(RENDERED, MetadataValue::from_static("true"));
                     response.extensions_mut().insert(rows);
                 }
                 Ok(response)

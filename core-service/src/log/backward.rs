@@ -87,7 +87,8 @@ impl<'a> Backward<'a> {
         Self { shared, selection, renders: false, logs: slices.into_iter().map(cursor).collect() }
     }
 
-    /// Reads the JSON of events in place of the entries. Use it if the reader takes every entry that it reads.
+    /// Reads the JSON of events in place of the entries. Every entry that is read is rendered, so use it if the reader
+    /// takes nearly all. The one behind a page is needed too: [`RenderedLists::known_events`] begins with the oldest.
     pub fn rendering(self) -> Self {
         Self { renders: true, ..self }
     }
@@ -148,18 +149,15 @@ impl LogCursor {
         let (dataset, store, lists) = (&self.slice.dataset, &shared.log, &shared.rendered);
         let name = dataset.name();
         let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(self.page);
-        let reads_all = *selection == Selection::All;
-        let known = if renders && reads_all { lists.known_events(dataset, before, wanted) } else { None };
-        let (found, entries) = match (known, selection) {
-            (Some(events), _) => {
-                let entries = events.into_iter().map(|(seq, event)| ReadEntry::rendered(seq, event)).collect();
-                (wanted, entries)
+        let (found, entries) = match selection {
+            Selection::All => {
+                let known = if renders { lists.known_events(dataset, before, wanted) } else { Vec::new() };
+                let newer = store.read_back(name, before, wanted - known.len()).await?;
+                let mut entries = read_entries(lists, dataset, newer, renders)?;
+                entries.extend(known.into_iter().map(|(seq, event)| ReadEntry::rendered(seq, event)));
+                (entries.len(), entries)
             }
-            (None, Selection::All) => {
-                let rows = store.read_back(name, before, wanted).await?;
-                (rows.len(), read_entries(lists, dataset, rows, renders)?)
-            }
-            (None, Selection::Scopes(scopes)) => {
+            Selection::Scopes(scopes) => {
                 let between = SeqRange { after, before, projected };
                 let seqs = shared.events.positions(name, scopes, between, true, wanted).await?;
                 let rows = store.get_many(name, &seqs).await?;
@@ -192,7 +190,8 @@ impl LogCursor {
     }
 }
 
-/// The entries of rows, or their events. An entry that cannot be rendered fails once it is taken.
+/// The entries of rows, or their events. An entry that cannot be rendered fails once it is taken. One without a
+/// readable outline fails at once, since its time is not known.
 fn read_entries(
     lists: &RenderedLists,
     dataset: &Dataset,

@@ -87,10 +87,10 @@ fn held(holds: &bool) -> &'static str {
     if *holds { "ok" } else { "lost" }
 }
 
-/// The table of the changes, if all have the same one.
-fn table_of(changes: &[Change]) -> Option<&'static Table> {
-    let first = changes.first()?.table;
-    changes.iter().all(|change| std::ptr::eq(change.table, first)).then_some(first)
+/// The table of a call, if all its parts have the same one.
+fn table_of(mut tables: impl Iterator<Item = &'static Table>) -> Option<&'static Table> {
+    let first = tables.next()?;
+    tables.all(|table| std::ptr::eq(table, first)).then_some(first)
 }
 
 #[async_trait]
@@ -109,14 +109,16 @@ impl Backend for ObservedStore {
 
     async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
         if self.0.is_exclusive() {
-            return self.call("scan", scans.first().map(|scan| scan.table), self.0.scan_many(scans), ok).await;
+            let table = table_of(scans.iter().map(|scan| scan.table));
+            return self.call("scan", table, self.0.scan_many(scans), ok).await;
         }
         // Elsewhere each scan is a request of its own.
         try_join_all(scans.iter().map(|scan| self.scan(scan))).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        self.call("apply", table_of(&changes), self.0.apply(changes), ok).await
+        let table = table_of(changes.iter().map(|change| change.table));
+        self.call("apply", table, self.0.apply(changes), ok).await
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {

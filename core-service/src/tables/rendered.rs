@@ -2,8 +2,9 @@
 //!
 //! The JSON of a thesis is made of three rows: the thesis, its author and its token. It is right while all three are
 //! the objects in memory that it was made of, since a changed row is another object. So it is exactly as new as these
-//! rows, also on a cluster. An entry of a log never changes, and so neither does the JSON of its event. The JSON is the
-//! same for all callers who see the dataset.
+//! rows, also on a cluster. It has the dataset's `livemode` too, and the object of a thesis belongs to one dataset: no
+//! cache of rows may give it to another one. An entry of a log never changes, and so neither does the JSON of its
+//! event. The JSON is the same for all callers who see the dataset.
 
 use std::{
     ptr,
@@ -117,10 +118,14 @@ impl RenderedLists {
         json
     }
 
-    /// The events of the entries before a sequence number, newest first, if all of them are known.
-    pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Option<Vec<(u64, RenderedEvent)>> {
-        let newest_first = (1..before).rev().take(entries);
-        newest_first.map(|seq| Some((seq, self.events.get(&(dataset.clone(), seq))?))).collect()
+    /// The known events of the oldest among this number of entries before a sequence number, newest first. They end
+    /// before the first unknown one, so that the entries after them are read together.
+    pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Vec<(u64, RenderedEvent)> {
+        let oldest_first = before.saturating_sub(entries as u64).max(1)..before;
+        let known = oldest_first.map_while(|seq| Some((seq, self.events.get(&(dataset.clone(), seq))?)));
+        let mut known: Vec<_> = known.collect();
+        known.reverse();
+        known
     }
 
     /// The event of an entry that the projection of its log has reached.

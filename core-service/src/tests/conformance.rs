@@ -21,7 +21,8 @@ macro_rules! conformance_tests {
         $crate::tests::conformance::conformance_tests!(@each $name, $backend;
             absent_rows_are_none, get_many_answers_in_order, reads_give_clustering_and_version, large_and_empty_bodies,
             scan_is_one_partition_in_order, scan_stops_at_limit, scan_bounds_are_tuples, scan_of_nothing_is_empty,
-            many_partitions, texts_sort_by_bytes, integers_sort_by_value, partitions_do_not_mix, odd_texts_come_back,
+            scan_many_answers_in_order, many_partitions, texts_sort_by_bytes, integers_sort_by_value,
+            partitions_do_not_mix, odd_texts_come_back,
             lower_version_does_nothing, equal_version_repeats, higher_version_wins, deletion_removes,
             old_deletion_does_nothing, order_of_arrival_does_not_matter, one_apply_many_tables, one_apply_many_versions,
             absent_is_a_condition, version_is_a_condition, any_is_none, all_or_nothing, deletion_by_condition,

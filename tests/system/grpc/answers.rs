@@ -13,10 +13,11 @@ use thesis_proto::{
 use tonic::Code;
 
 use super::{assert_failure, customer, json, new_thesis, with_key};
-use crate::harness::{Service, text};
+use crate::harness::{Client, SOON, Service, eventually, rows, text};
 
 on_both_stores![
     reading_answers_what_rest_answers,
+    lists_have_the_same_bytes,
     profiles_and_tokens_are_the_same,
     a_verdict_is_the_same,
     creating_does_what_rest_does,
@@ -70,6 +71,51 @@ async fn reading_answers_what_rest_answers(service: &Service) {
     let id = text(&made.1, "id").to_owned();
     let event = events.get_event(with_key(&key, v1::GetEventRequest { id })).await.unwrap().into_inner();
     assert_eq!(json(canonical::Event::from(&event.event.unwrap())), made.1);
+}
+
+/// An edge in core's process writes rows that core has rendered. Others write messages, as gRPC has them.
+async fn lists_have_the_same_bytes(service: &Service) {
+    let (key, rest) = customer(service).await;
+    rest.thesis("writer", "BYTES", "\"<é>\" \\ \u{1f680}").await;
+    let theses = ThesisServiceClient::new(service.channel());
+    let over_grpc = async |cursor: Option<String>| {
+        let request = v1::ListThesesRequest { cursor, limit: Some(10), ..v1::ListThesesRequest::default() };
+        let page = theses.clone().list_theses(with_key(&key, request)).await.unwrap().into_inner();
+        serde_json::to_string(&canonical::ThesisList::from(&page)).unwrap()
+    };
+    same_bytes(&rest, "/v1/theses?limit=10", over_grpc).await;
+    let events = EventServiceClient::new(service.channel());
+    let over_grpc = async |cursor: Option<String>| {
+        let request = v1::ListEventsRequest { cursor, limit: Some(10), ..v1::ListEventsRequest::default() };
+        let page = events.clone().list_events(with_key(&key, request)).await.unwrap().into_inner();
+        serde_json::to_string(&canonical::EventList::from(&page)).unwrap()
+    };
+    same_bytes(&rest, "/v1/events?limit=10", over_grpc).await;
+}
+
+/// Compares the text of a list's first page over REST with that over gRPC, and then the page after it.
+async fn same_bytes(rest: &Client, list: &str, over_grpc: impl AsyncFn(Option<String>) -> String) {
+    let mut cursor: Option<String> = None;
+    for _ in 0..2 {
+        let path = cursor.as_ref().map_or_else(|| list.to_owned(), |cursor| format!("{list}&cursor={cursor}"));
+        let (over_rest, expected) = eventually("no event comes between the reads", SOON, async || {
+            let before = without_cursor(&over_grpc(cursor.clone()).await);
+            let over_rest = rest.get(&path).await;
+            let after = without_cursor(&over_grpc(cursor.clone()).await);
+            (before == after).then_some((over_rest, after))
+        })
+        .await;
+        let page = over_rest.ok(200);
+        assert_eq!(rows(&page).len(), 10, "{path}");
+        assert_eq!(without_cursor(&over_rest.text), expected, "{path}");
+        cursor = Some(text(&page, "next_cursor").to_owned());
+    }
+}
+
+/// A page without its cursor, which has the time of the first read.
+fn without_cursor(page: &str) -> String {
+    let parsed: Value = serde_json::from_str(page).unwrap();
+    page.replace(text(&parsed, "next_cursor"), "")
 }
 
 async fn profiles_and_tokens_are_the_same(service: &Service) {

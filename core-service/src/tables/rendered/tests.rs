@@ -11,6 +11,7 @@ use tonic::{Extensions, Request};
 use super::*;
 use crate::{
     domain::{
+        entry::Entry,
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         window::HOUR_MS,
     },
@@ -161,5 +162,70 @@ async fn rendered_pages_are_those_of_messages_and_follow_each_change() {
         for page in same_pages(&core, TEST_KEY).await {
             assert!(page.contains("\"livemode\":false") && !page.contains("\"livemode\":true"), "{page}");
         }
+    }
+}
+
+/// The rendered rows of the first page of theses.
+async fn thesis_rows(core: &Arc<Core>) -> Vec<RenderedRow> {
+    let message = request(v1::ListThesesRequest::default(), LIVE_KEY, true);
+    let page = local(core).theses.list_theses(message).await.unwrap();
+    page.extensions().get::<RenderedRows>().unwrap().0.clone()
+}
+
+/// The rendered rows of the first page of events.
+async fn event_rows(core: &Arc<Core>) -> Vec<RenderedRow> {
+    let message = request(v1::ListEventsRequest::default(), LIVE_KEY, true);
+    let page = local(core).events.list_events(message).await.unwrap();
+    page.extensions().get::<RenderedRows>().unwrap().0.clone()
+}
+
+/// Reads pages until two in a row have the same objects. The first ones may differ, since derived events come.
+async fn cached_rows(read: impl AsyncFn() -> Vec<RenderedRow>) -> Vec<RenderedRow> {
+    let mut before = read().await;
+    for _ in 0..20 {
+        let rows = read().await;
+        let are_same = rows.iter().zip(&before).all(|(row, before)| Arc::ptr_eq(row, before));
+        if rows.len() == before.len() && are_same {
+            assert!(!rows.is_empty());
+            return rows;
+        }
+        before = rows;
+    }
+    panic!("no page comes from the cache");
+}
+
+#[tokio::test]
+async fn pages_share_their_rows_until_another_core_renames_the_author() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let [reader, writer] = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    let alone = core(memory(&clock), &clock, 1).await;
+    for (reader, writer) in [(&reader, &writer), (&alone, &alone)] {
+        for number in 0..3 {
+            observe(writer, NOON, thesis(number, "text")).await;
+        }
+        cached_rows(async || event_rows(reader).await).await;
+        for (renamed_at, handle) in [(NOON + 1, "renamed"), (NOON + 2, "again")] {
+            cached_rows(async || thesis_rows(reader).await).await;
+            observe(writer, renamed_at, ObservedThing::Profile(Box::new(author(handle)))).await;
+            let rows = thesis_rows(reader).await;
+            assert_eq!(rows.len(), 3);
+            assert!(rows.iter().all(|row| row.get().contains(&format!("\"@{handle}\""))), "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn the_oldest_events_are_known_up_to_an_unknown_one() {
+    let lists = RenderedLists::default();
+    for seq in [1, 3, 4, 5] {
+        lists.event(&Dataset::Live, seq, &Entry::filler(seq, 0).stored(seq).into()).unwrap();
+    }
+    for (before, entries, expected) in
+        [(6, 3, &[5_u64, 4, 3][..]), (8, 5, &[5, 4, 3]), (6, 9, &[1]), (6, 4, &[]), (6, 0, &[])]
+    {
+        let known = lists.known_events(&Dataset::Live, before, entries);
+        let known: Vec<u64> = known.into_iter().map(|(seq, _)| seq).collect();
+        assert_eq!(known, expected, "{entries} before {before}");
     }
 }

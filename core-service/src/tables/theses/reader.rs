@@ -87,22 +87,29 @@ impl RowReader<'_> {
         keys: &[(impl AsRef<str> + Sync, &str)],
     ) -> StoreResult<Vec<Option<Arc<M>>>> {
         let key_at = |index: usize| (keys[index].0.as_ref(), keys[index].1);
-        let mut found: Vec<Option<Arc<M>>> =
-            keys.iter().map(|(dataset, id)| self.cached(dataset.as_ref(), id)).collect();
-        let mut missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+        let mut found: Vec<Option<Arc<M>>> = vec![None; keys.len()];
+        let mut sorted: Vec<usize> = (0..keys.len()).collect();
+        sorted.sort_unstable_by_key(|index| key_at(*index));
+        // Many theses of a list can have the same author or token. Each is read once, so all of them show the same row,
+        // although it may change meanwhile.
+        let mut missing: Vec<&[usize]> = Vec::new();
+        for places in sorted.chunk_by(|a, b| key_at(*a) == key_at(*b)) {
+            let (dataset, id) = key_at(places[0]);
+            match self.cached(dataset, id) {
+                Some(row) => places.iter().for_each(|index| found[*index] = Some(Arc::clone(&row))),
+                None => missing.push(places),
+            }
+        }
         if missing.is_empty() {
             return Ok(found);
         }
-        // Many theses of a list can have the same author or token.
-        missing.sort_unstable_by_key(|index| key_at(*index));
-        missing.dedup_by_key(|index| key_at(*index));
         let steps = self.store.rows.write_steps();
-        let wanted: Vec<_> = missing.iter().map(|index| key![key_at(*index).0, key_at(*index).1]).collect();
-        let stored = missing.iter().copied().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
-        let stored = stored.filter_map(|(index, row)| Some((index, (key_at(index), row?))));
-        let (places, stored): (Vec<usize>, Vec<((&str, &str), Row)>) = stored.unzip();
+        let wanted: Vec<_> = missing.iter().map(|places| key![key_at(places[0]).0, key_at(places[0]).1]).collect();
+        let stored = missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
+        let stored = stored.filter_map(|(places, row)| Some((places, (key_at(places[0]), row?))));
+        let (missing, stored): (Vec<&[usize]>, Vec<((&str, &str), Row)>) = stored.unzip();
         let rows = self.decode_rows::<M>(&stored).await?;
-        for ((index, ((dataset, id), stored)), row) in places.into_iter().zip(stored).zip(rows) {
+        for ((places, ((dataset, id), stored)), row) in missing.into_iter().zip(stored).zip(rows) {
             let row = Arc::new(row);
             match &self.store.followed {
                 None => self.store.rows.put_read(steps, &dataset.into(), id, stored.version, &row),
@@ -112,14 +119,7 @@ impl RowReader<'_> {
                     }
                 }
             }
-            found[index] = Some(row);
-        }
-        for index in 0..keys.len() {
-            if found[index].is_none()
-                && let Ok(place) = missing.binary_search_by_key(&key_at(index), |first| key_at(*first))
-            {
-                found[index] = found[missing[place]].clone();
-            }
+            places.iter().for_each(|index| found[*index] = Some(Arc::clone(&row)));
         }
         Ok(found)
     }

@@ -123,6 +123,21 @@ pub(crate) async fn scan_of_nothing_is_empty(backend: &SharedBackend) {
     }
 }
 
+pub(crate) async fn scan_many_answers_in_order(backend: &SharedBackend) {
+    assert!(backend.scan_many(&[]).await.unwrap().is_empty());
+    let partition = timeline(backend, &[(1, "a"), (2, "a"), (3, "a")]).await;
+    // The dataset has rows, but a new store has none in this table.
+    let none = Scan::all(&TOKEN_SYMBOL, key![partition[0].clone(), "none"], 10);
+    let up = Scan::all(&THESIS_INDEX, partition, 10);
+    let down = Scan { reverse: true, limit: 2, ..up.clone() };
+    let scans = [down, none, up];
+    let read = backend.scan_many(&scans).await.unwrap();
+    assert_eq!(read.iter().map(Vec::len).collect::<Vec<_>>(), [2, 0, 3]);
+    for (scan, rows) in scans.iter().zip(read) {
+        assert_eq!(rows, backend.scan(scan).await.unwrap(), "{scan:?}");
+    }
+}
+
 pub(crate) async fn many_partitions(backend: &SharedBackend) {
     // Negative seconds that no clock gives, far apart from other runs.
     let first = -i64::from_str_radix(&fresh("")[1..13], 16).unwrap() * 1_000;

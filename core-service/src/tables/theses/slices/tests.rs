@@ -7,7 +7,7 @@ use crate::{
     domain::row::Thesis,
     store::{Backend as _, Change, SharedBackend},
     tables::theses::{creation_changes, prolific_changes},
-    tests::harness::{ManualClock, NOON, SharedMemory},
+    tests::harness::{ManualClock, NOON, SharedMemory, memory, shared_memory},
 };
 
 const AUTHOR: &str = "fp_author";
@@ -71,4 +71,37 @@ async fn filtering_ends_with_the_bucket_that_has_enough() {
     assert_eq!(list(&theses, true, 1).await, ["th_0"]);
     assert_eq!(store.scans(&schema::THESIS_INDEX) - before, 1);
     assert_eq!(list(&theses, true, 2).await, ["th_0", "th_1000"]);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_behind_the_buckets_that_it_reads_first() {
+    let clock = ManualClock::new();
+    let first_buckets = i64::try_from(FIRST_BUCKETS).unwrap();
+    for days in [first_buckets, first_buckets + 1, 2 * first_buckets + 1] {
+        let newest_first: Vec<_> = (0..days).map(|number| thesis(number, TOKEN)).collect();
+        let oldest_first: Vec<_> = newest_first.iter().rev().cloned().collect();
+        let exact = IndexSlice { from: oldest_first[0].created_at, to: NOON, ..EVERYTHING };
+        for backend in [memory(&clock), shared_memory(&clock)] {
+            backend.apply(rows_of(&newest_first)).await.unwrap();
+            let theses = ThesisStore::new(backend);
+            // The second time the store guesses the newest bucket.
+            for bounds in [&EVERYTHING, &EVERYTHING, &exact, &exact] {
+                for (descending, expected) in [(true, &newest_first), (false, &oldest_first)] {
+                    all_lists(&theses, &IndexSlice { descending, ..bounds.clone() }, expected).await;
+                }
+            }
+        }
+    }
+}
+
+/// Reads a list of all theses from its begin, and after each of its theses.
+async fn all_lists(store: &ThesisStore, bounds: &IndexSlice, expected: &[Thesis]) {
+    let afters = expected.iter().map(|last| Some((last.created_at, last.id.clone())));
+    for (start, after) in std::iter::once(None).chain(afters).enumerate() {
+        let slice = IndexSlice { after, ..bounds.clone() };
+        let rows = store.slices(&Dataset::Live, &[IndexScope::All], &slice, 100).await.unwrap();
+        let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let rest: Vec<&str> = expected[start..].iter().map(|thesis| thesis.id.as_str()).collect();
+        assert_eq!(ids, rest, "{slice:?}");
+    }
 }
