@@ -153,6 +153,13 @@ pub struct Webhook {
     /// Deliveries of events created up to this time are cancelled: it was enabled too late for them. Unix milliseconds.
     #[prost(int64, tag = "18")]
     pub cancelled_until: i64,
+    /// Start of the last time span in which it was disabled, in unix milliseconds. Events of this span are never
+    /// delivered, even if the fan-out comes to them later. 0 if it was never enabled again.
+    #[prost(int64, tag = "19")]
+    pub last_disabled_from: i64,
+    /// End of that time span.
+    #[prost(int64, tag = "20")]
+    pub last_disabled_until: i64,
 }
 
 impl Webhook {
@@ -178,9 +185,12 @@ impl Webhook {
     /// Sets the status by its number. Enabling a webhook after a long time cancels its pending deliveries.
     pub fn set_status(&mut self, status: i32, now_ms: i64) {
         if status == Self::ENABLED {
-            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::GRACE_PERIOD_MS) {
-                // Events of this very millisecond may be new.
-                self.cancelled_until = now_ms - 1;
+            if let Some(at) = self.disabled_at.take() {
+                (self.last_disabled_from, self.last_disabled_until) = (at, now_ms);
+                if now_ms - at >= Self::GRACE_PERIOD_MS {
+                    // Events of this very millisecond may be new.
+                    self.cancelled_until = now_ms - 1;
+                }
             }
         } else {
             self.disabled_at.get_or_insert(now_ms);

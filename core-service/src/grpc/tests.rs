@@ -2,6 +2,7 @@
 
 mod entrance;
 mod given_up;
+mod new_names;
 
 use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
 use http::HeaderMap;

@@ -37,7 +37,8 @@ const CHUNK: usize = 500;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of entries that a checkpoint moves past before it is stored.
 const MAX_UNSTORED: u64 = 1_000;
-/// Maximum difference between replicas' clocks. An event that is older than a webhook by only this still reaches it.
+/// Maximum difference between replicas' clocks. An event that precedes the creation of a webhook, or its enabling, by
+/// only this still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
@@ -129,7 +130,8 @@ impl FanOut {
                 (state.judgements(), state.is_unseen(&self.dataset))
             };
             if self.judged_by != judgements {
-                // Entries matched with the old settings are never matched with the new ones, not even after a restart.
+                // Entries matched with the old settings are not matched with the new ones, unless this core ends before
+                // their position is stored.
                 self.store().await?;
                 self.judged_by = judgements;
             }
@@ -151,7 +153,8 @@ impl FanOut {
     }
 
     /// Moves the position to `seq`. A move past unwanted events alone is stored only now and then. If it is lost, these
-    /// events are matched again.
+    /// events are matched again, with the filters of then, as if this fan-out were late. Times cannot tell whether an
+    /// event precedes a change of filters: two cores' clocks may differ by more than [`CHECKPOINT_INTERVAL`].
     async fn mark_done(&mut self, seq: u64, has_deliveries: bool) -> Result<()> {
         self.done = self.done.max(seq);
         let now = Instant::now();
@@ -174,12 +177,13 @@ impl FanOut {
     async fn store_or_log(&mut self) {
         if let Err(error) = self.store().await {
             tracing::debug!(dataset = self.name, %error, "storing the fan-out position failed; it is stored later");
+            self.store_by = Some(Instant::now() + CHECKPOINT_INTERVAL);
         }
     }
 
     /// Waits for the position to move, and stores the checkpoint when it is due.
     async fn wait_for_position(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
-        if let Some(store_by) = self.store_by {
+        while let Some(store_by) = self.store_by {
             if let Ok(moved) = timeout_at(store_by, position.changed()).await {
                 return moved;
             }
@@ -226,7 +230,7 @@ impl FanOut {
             let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
             webhooks.retain(|webhook| {
                 let rule = DeliveryRule::of(&state, webhook, now_ms);
-                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_old(entry, webhook)
+                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_excluded(entry, webhook)
             });
             webhooks
         };
@@ -253,9 +257,11 @@ impl FanOut {
         Ok(())
     }
 
-    fn is_old(&self, entry: &Entry, webhook: &Webhook) -> bool {
-        let skew = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
-        entry.created_at + skew < webhook.created_at
+    /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before.
+    fn is_excluded(&self, entry: &Entry, webhook: &Webhook) -> bool {
+        let (at, skew) = (entry.created_at, if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS });
+        let was_disabled = webhook.last_disabled_from + skew < at && at + skew < webhook.last_disabled_until;
+        at + skew < webhook.created_at || was_disabled
     }
 }
 

@@ -100,6 +100,7 @@ impl Writer {
         fanned_out: watch::Receiver<u64>,
     ) -> Self {
         let (name, now) = (dataset.to_string(), Instant::now());
+        let known = KnownRows::new(shared.backend.is_exclusive());
         Self {
             projector: Projector::new(
                 Arc::clone(&shared.backend),
@@ -122,7 +123,7 @@ impl Writer {
             last_created_at: 0,
             current: false,
             import: None,
-            known: KnownRows::new(),
+            known,
             fanned_out,
             last_carried_out: MAX_ENTRIES,
             last_command: now,

@@ -14,7 +14,7 @@ use crate::{
     convert,
     domain::{
         dataset::Dataset,
-        entry::Kind,
+        entry::{Kind, ThesisCreated},
         handle::{self, is_test_handle, is_test_symbol},
         id,
         row::{NewThesis, Profile, Thesis, Token},
@@ -63,6 +63,7 @@ pub async fn create_test_thesis(
         };
         let max_theses = Some(i64::from(call.caller.plan.test_theses));
         let trace = call.meta.trace.to_stored();
+        let known = (profile_home.map(|_| profile.clone()), token_home.map(|_| token.clone()));
         let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
         let appending = Span::step(SpanKind::Internal, || "append".into());
         let written = core.datasets.create_thesis(&dataset, new).await?;
@@ -71,10 +72,34 @@ pub async fn create_test_thesis(
         let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
             return Err(Error::internal("the log answered with another entry"));
         };
-        let thesis = convert::row::thesis(&dataset, &created.thesis, &created.profile, &created.token);
+        let (profile, token) = references(core, call, known, &created).await?;
+        let thesis = convert::row::thesis(&dataset, &created.thesis, &profile, &token);
         Ok(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult { thesis: Some(thesis), event }) })
     };
     core.idempotency.once(call, &message, perform).await
+}
+
+/// The author and the token of a new thesis as they are now: the known ones, or those that its entry introduces. If
+/// another request has introduced them meanwhile, they are read.
+async fn references(
+    core: &Core,
+    call: &Call,
+    known: (Option<Profile>, Option<Token>),
+    created: &ThesisCreated,
+) -> Result<(Profile, Token)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
+    let missing = || Error::internal("a row that a thesis needs is missing");
+    let profile = match known.0 {
+        Some(profile) => profile,
+        None if created.introduces_profile => created.profile.clone(),
+        None => Profile::clone(&theses.profile(view, &created.profile.id).await?.ok_or_else(missing)?.1),
+    };
+    let token = match known.1 {
+        Some(token) => token,
+        None if created.introduces_token => created.token.clone(),
+        None => Token::clone(&theses.token(view, &created.token.id).await?.ok_or_else(missing)?.1),
+    };
+    Ok((profile, token))
 }
 
 /// Refuses a new handle or token if the project already has the plan's number. The check precedes the append, so

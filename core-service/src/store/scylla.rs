@@ -52,8 +52,8 @@ impl ScyllaStore {
         Self { session, statements, availability: Availability::start(), permits: RequestPermits::new() }
     }
 
-    /// Waits for `request`, retries included, for at most `limit` once it is sent. `late` and `wrong` create its
-    /// errors.
+    /// Waits for `request` about one partition, retries included, for at most `limit` once it is sent. `late` and
+    /// `wrong` create its errors.
     async fn limited<T, E>(
         &self,
         limit: Duration,
@@ -61,8 +61,20 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
+        self.limited_by(1, limit, request, late, wrong).await
+    }
+
+    /// Waits like [`Self::limited`], for a request about several partitions.
+    async fn limited_by<T, E>(
+        &self,
+        partitions: usize,
+        limit: Duration,
+        request: impl Future<Output = Result<T, E>> + Send,
+        late: fn(String) -> StoreError,
+        wrong: impl FnOnce(E) -> StoreError,
+    ) -> StoreResult<T> {
         crate::metrics::STORE_REQUESTS.one().increment(1);
-        let answer = self.permits.run(limit, request, late, wrong).await?;
+        let answer = self.permits.run(partitions, limit, request, late, wrong).await?;
         self.availability.note_answer();
         Ok(answer)
     }

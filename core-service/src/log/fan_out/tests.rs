@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use prost::Message as _;
 use thesis_proto::v1::{EventType, WebhookStatus};
+use tokio::time::timeout;
 
 use super::*;
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
         entry::{Kind, ThesisCreated},
         row::{Profile, Thesis, Token},
     },
+    key,
     service::Core,
     store::{SharedBackend, schema},
     tables::log::{ImportMark, LogStore},
@@ -26,9 +28,12 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let clock = ManualClock::new();
-        let store = SharedMemory::new(&clock);
+        Self::on(SharedMemory::new(&clock), &clock).await
+    }
+
+    async fn on(store: Arc<SharedMemory>, clock: &Arc<ManualClock>) -> Self {
         let backend: SharedBackend = store.clone();
-        let core = core(backend, &clock, 1).await;
+        let core = core(backend, clock, 1).await;
         core.stop.cancel();
         let project = core.shared.control.state().projects().next().unwrap().id.clone();
         Self { store, core, dataset: Dataset::of_project(&project) }
@@ -72,11 +77,19 @@ impl Bench {
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Option<Delivery> {
-        self.core.shared.deliveries.get(&delivery_id(webhook, 1, &[event])).await.unwrap()
+        self.delivery_at(1, event, webhook).await
+    }
+
+    async fn delivery_at(&self, created_at: i64, event: &str, webhook: &str) -> Option<Delivery> {
+        self.core.shared.deliveries.get(&delivery_id(webhook, created_at, &[event])).await.unwrap()
     }
 }
 
 fn event(number: u64) -> Bytes {
+    event_at(number, 1)
+}
+
+fn event_at(number: u64, created_at: i64) -> Bytes {
     let created = ThesisCreated {
         thesis: Thesis { id: format!("th_{number}"), ..Thesis::default() },
         profile: Profile { handle: "@one".to_owned(), ..Profile::default() },
@@ -84,7 +97,7 @@ fn event(number: u64) -> Bytes {
         ..ThesisCreated::default()
     };
     let kind = Some(Kind::ThesisCreated(created));
-    let entry = Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind, ..Entry::default() };
+    let entry = Entry { id: format!("evt_{number}"), created_at, test: true, kind, ..Entry::default() };
     entry.encode_to_vec().into()
 }
 
@@ -154,6 +167,79 @@ async fn a_webhook_that_changed_twice_in_a_millisecond_is_matched_by_its_last_fi
         fan_out.advance(upto).await.unwrap();
         assert_eq!(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some(), gets, "{number}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_core_that_takes_over_matches_entries_again_if_their_position_is_not_stored() {
+    let bench = Bench::on(SharedMemory::without_threads(), &ManualClock::new()).await;
+    bench.webhook("wh_1", 0).await;
+    let webhook = Webhook::clone(bench.core.shared.control.state().webhook("wh_1").unwrap());
+    let set_tokens = async |token: &str| {
+        let changed = Webhook { tokens: vec![token.to_owned()], ..webhook.clone() };
+        bench.change(ControlChange::Webhook(changed)).await;
+    };
+    set_tokens("$TWO").await;
+    let mut one = bench.fan_out();
+    let upto = bench.append(&[event(1), event(2)]).await;
+    one.advance(upto).await.unwrap();
+    assert_eq!((one.done, bench.checkpoint().await), (upto, 0));
+    // The first core ends here. The webhook gets the events, as if their fan-out were late.
+    set_tokens("$ONE").await;
+    let mut other = bench.fan_out();
+    let upto = bench.append(&[event(3)]).await;
+    other.advance(upto).await.unwrap();
+    for event in ["evt_1", "evt_2", "evt_3"] {
+        assert!(bench.delivery(event, "wh_1").await.is_some(), "{event}");
+    }
+    assert_eq!(bench.checkpoint().await, upto);
+    // A core that goes on stores its position before it uses new settings.
+    set_tokens("$TWO").await;
+    let upto = bench.append(&[event(4)]).await;
+    other.advance(upto).await.unwrap();
+    set_tokens("$ONE").await;
+    let upto = bench.append(&[event(5)]).await;
+    other.advance(upto).await.unwrap();
+    bench.fan_out().advance(upto).await.unwrap();
+    let found = [bench.delivery("evt_4", "wh_1").await, bench.delivery("evt_5", "wh_1").await];
+    assert_eq!(found.map(|delivery| delivery.is_some()), [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_that_could_not_be_stored_in_time_is_stored_later() {
+    let bench = Bench::on(SharedMemory::without_threads(), &ManualClock::new()).await;
+    let mut fan_out = bench.fan_out();
+    let upto = bench.append(&[event(1)]).await;
+    fan_out.advance(upto).await.unwrap();
+    bench.store.refuse_changes(Some(&key![bench.dataset.to_string(), FAN_OUT]));
+    let (_sender, mut position) = watch::channel(upto);
+    let wait = CHECKPOINT_INTERVAL * 3 / 2;
+    timeout(wait, fan_out.wait_for_position(&mut position)).await.unwrap_err();
+    assert_eq!(bench.checkpoint().await, 0);
+    bench.store.refuse_changes(None);
+    timeout(wait, fan_out.wait_for_position(&mut position)).await.unwrap_err();
+    assert_eq!(bench.checkpoint().await, upto);
+}
+
+#[tokio::test]
+async fn events_of_the_time_in_which_a_webhook_was_disabled_are_never_delivered() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let mut webhook = Webhook::clone(bench.core.shared.control.state().webhook("wh_1").unwrap());
+    webhook.set_status(WebhookStatus::Disabled.into(), 10_000);
+    webhook.set_status(WebhookStatus::Enabled.into(), 20_000);
+    bench.change(ControlChange::Webhook(webhook)).await;
+    let times = [9_000, 11_000, 13_000, 17_000, 19_000, 21_000];
+    let events: Vec<Bytes> = (1..).zip(times).map(|(number, at)| event_at(number, at)).collect();
+    let upto = bench.append(&events).await;
+    bench.fan_out().advance(upto).await.unwrap();
+    let mut delivered = Vec::new();
+    for (number, at) in (1..).zip(times) {
+        if bench.delivery_at(at, &format!("evt_{number}"), "wh_1").await.is_some() {
+            delivered.push(at);
+        }
+    }
+    // Within two seconds of a change the clocks of two cores decide nothing.
+    assert_eq!(delivered, [9_000, 11_000, 19_000, 21_000]);
 }
 
 #[tokio::test]

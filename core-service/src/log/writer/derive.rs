@@ -30,8 +30,8 @@ impl Writer {
         if self.is_importing() || self.pending.ready_tokens(self.shared.clock.now_ms(), 1).is_empty() {
             return Ok(());
         }
-        // Another writer may have appended them. That is unlikely at the owner of the log if the last entry is its own.
-        // If it happens, the append fails.
+        // Another writer may have appended them. That is unlikely at the owner of the log while it knows of no entries
+        // after those that this core may have appended. If it happens, the append fails.
         if self.own_head < self.head || !self.peers.owns(&self.name) {
             self.follow_others(false).await?;
             if self.is_importing() {
@@ -85,19 +85,24 @@ impl Writer {
     /// Adds the derived events of new theses to the same append, as far as it has space. So a lone thesis takes no
     /// second append. The events must be due at once, and the other theses of their tokens' last day in memory.
     pub(super) fn add_derived(&self, drafted: &mut Vec<Entry>, space: &mut Space) {
-        let mut theses: BTreeMap<&str, (&Token, TokenTheses)> = BTreeMap::new();
+        let now = self.shared.clock.now_ms();
+        let mut theses: BTreeMap<&str, Option<(&Token, TokenTheses)>> = BTreeMap::new();
         for entry in drafted.iter() {
             // Deletions and changed tokens are rare, and change what the events show.
             let Some(Kind::ThesisCreated(created)) = &entry.kind else { return };
             let ThesisCreated { thesis, token, .. } = created;
-            if self.pending.is_due_at_once(&token.id, entry.created_at) {
-                let (_, added) = theses.entry(&token.id).or_insert_with(|| (token, TokenTheses::default()));
+            let of_token = theses.entry(&token.id).or_insert_with(|| Some((token, TokenTheses::default())));
+            if !self.pending.is_due_at_once(&token.id, entry.created_at, now) {
+                // The events would settle this thesis too without counting it.
+                *of_token = None;
+            } else if let Some((_, added)) = of_token {
                 added.insert(thesis.created_at, thesis.id.clone(), thesis.profile_id.clone());
             }
         }
-        let at = drafted.iter().map(|entry| entry.created_at).fold(self.shared.clock.now_ms(), i64::max);
+        let at = drafted.iter().map(|entry| entry.created_at).fold(now, i64::max);
+        let theses = theses.into_iter().filter_map(|(id, of_token)| Some((id, of_token?)));
         let (mut derived, mut left) = (Vec::new(), room(self.head).saturating_sub(drafted.len()));
-        for (id, (token, added)) in theses.into_iter().take(DERIVE_BATCH) {
+        for (id, (token, added)) in theses.take(DERIVE_BATCH) {
             let day = self.projector.theses().day_in_memory(&self.dataset, id, at);
             let Some(counts) = day.map(|day| day.counts_with(&added, at)).filter(|counts| counts.latest.is_some())
             else {

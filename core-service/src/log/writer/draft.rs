@@ -150,6 +150,14 @@ impl<'a> Draft<'a> {
         Ok(found)
     }
 
+    async fn is_new_profile(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(!self.known.profiles.contains(id) && self.profile(id).await?.is_none())
+    }
+
+    async fn is_new_token(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(!self.known.tokens.contains(id) && self.token(id).await?.is_none())
+    }
+
     pub(super) fn put_profile(&mut self, profile: &Profile) {
         self.profiles.insert(profile.id.clone(), Some(profile.clone()));
     }
@@ -221,8 +229,8 @@ impl<'a> Draft<'a> {
 
     /// Adds a thesis that is not in the log yet.
     pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<EntryPlace> {
-        let introduces_profile = !new.thesis.sandbox_profile && self.profile(&new.profile.id).await?.is_none();
-        let introduces_token = !new.thesis.sandbox_token && self.token(&new.token.id).await?.is_none();
+        let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
+        let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
         let mut totals = self.totals(&new.thesis, 1).await?;
         if let Some(all) = &mut totals.in_dataset {
             all.profiles += i64::from(introduces_profile);

@@ -168,8 +168,8 @@ impl PendingDerivations {
     }
 
     /// Returns whether the derived events of a new thesis would be due at once; `created_at` is the time of its entry.
-    pub(super) fn is_due_at_once(&self, token: &str, created_at: i64) -> bool {
-        let (now, last) = (self.shared.clock.now_ms(), self.derived_at.get(token).copied());
+    pub(super) fn is_due_at_once(&self, token: &str, created_at: i64, now: i64) -> bool {
+        let last = self.derived_at.get(token).copied();
         let is_old = created_at < now - DERIVE_EVERY_MS;
         !is_old && !self.tokens.contains_key(token) && last.unwrap_or(self.others_derived_at) + DERIVE_EVERY_MS <= now
     }

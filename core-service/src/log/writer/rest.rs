@@ -11,7 +11,10 @@ use std::time::Duration;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{Writer, handle::Job};
-use crate::store::{Consistency, StoreResult};
+use crate::{
+    log::fan_out::FAN_OUT,
+    store::{Consistency, StoreResult},
+};
 
 /// Time without commands after which a writer ends. It is longer than the five seconds for which a derived event waits.
 pub(super) const REST: Duration = Duration::from_secs(40);
@@ -46,8 +49,12 @@ impl Writer {
     /// Returns whether this writer may end, since its work is done or another core will do it.
     async fn finish(&mut self) -> StoreResult<bool> {
         let is_owner = self.peers.owns(&self.name);
-        let done = self.pending.settled(self.head).min(*self.fanned_out.borrow());
+        let mut done = self.pending.settled(self.head).min(*self.fanned_out.borrow());
         let wanted = if is_owner { self.head } else { self.own_head };
+        if done >= wanted {
+            // The fan-out stores its position later than it moves.
+            done = done.min(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
+        }
         if done < wanted {
             let ends = !is_owner && self.last_command.elapsed() >= REST;
             if ends {

@@ -2,6 +2,7 @@ mod batches;
 mod beside;
 mod ids;
 mod imports;
+mod joined;
 mod likes;
 mod names;
 mod order;
@@ -29,7 +30,7 @@ use crate::{
     service::Core,
     store::{Change, Consistency, schema},
     tables::{
-        log::{AppendOutcome, LogStore, decode, room},
+        log::{AppendOutcome, LogStore, checkpoint_change, decode, room},
         theses::creation_changes,
     },
     tests::harness::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
@@ -328,6 +329,8 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     (writer.head, taken) = (1, Vec::new());
     assert!(!writer.ends(&mut waiting, &mut taken).await);
     fanned_out.send_replace(1);
+    assert!(!writer.ends(&mut waiting, &mut taken).await, "the fan-out has not stored its position");
+    core.shared.backend.apply(vec![checkpoint_change(&dataset.to_string(), FAN_OUT, 1)]).await.unwrap();
     assert!(writer.ends(&mut waiting, &mut taken).await);
 }
 

@@ -3,6 +3,7 @@
 //! The changes of one table and partition are in one batch, up to [`MAX_ATOMIC_BYTES`]: a replica applies them as one.
 //! A larger batch would hold a replica up for longer than it saves. Small partitions share a batch, since a request
 //! costs more than a small row. The node that gets it sends each partition to its replicas, which apply it as one too.
+//! So the replicas' work is that of a write for each partition, and the bound of concurrent requests counts partitions.
 
 use std::{collections::BTreeMap, mem::take};
 
@@ -45,6 +46,15 @@ pub(crate) fn batches(changes: Vec<Change>) -> Vec<Vec<Change>> {
     full.push(shared);
     full.retain(|batch| !batch.is_empty());
     full
+}
+
+fn partition(change: &Change) -> (&str, &[Value]) {
+    (change.table.name, &change.key[..change.table.partition.len()])
+}
+
+/// The number of partitions in a batch of [`batches`].
+pub(super) fn partition_count(batch: &[Change]) -> usize {
+    batch.chunk_by(|change, next| partition(change) == partition(next)).count()
 }
 
 /// Groups changes by table and partition, up to [`MAX_ATOMIC_BYTES`].
@@ -91,7 +101,8 @@ mod tests {
         assert_eq!(sizes((0..11).map(|token| change(token, 0, 1))), [10, 1]);
         assert_eq!(sizes((0..4).map(|token| change(token, 0, 1_500))), [2, 2]);
         // Two partitions, each with rows of two authors.
-        assert_eq!(sizes((0..4).map(|number| change(number % 2, number / 2, 1))), [4]);
+        let shared = batches((0..4).map(|number| change(number % 2, number / 2, 1)).collect());
+        assert_eq!((shared.len(), shared[0].len(), partition_count(&shared[0])), (1, 4, 2));
         assert!(batches(Vec::new()).is_empty());
     }
 

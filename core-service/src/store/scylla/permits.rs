@@ -1,6 +1,7 @@
 //! Permits for requests to the cluster. When it is busy, requests wait here, where giving up costs nothing.
 //!
-//! At most 64 requests of a core are under way. The time of a request starts when it is sent.
+//! At most 64 requests of a core are under way. A write of several partitions counts as one for each of them, since the
+//! cluster has as much work with it. The time of a request starts when it is sent.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use super::{StoreError, StoreResult};
 
-/// Maximum number of requests that this process has under way.
+/// Maximum number of requests that this process has under way, each counted for each of its partitions.
 const MAX_REQUESTS: usize = 64;
 
 pub(super) struct RequestPermits(Semaphore);
@@ -18,17 +19,20 @@ impl RequestPermits {
         Self(Semaphore::new(MAX_REQUESTS))
     }
 
-    /// Waits for a permit and then for `request`, at most `limit` for each: a request that waited for its permit still
-    /// has its whole time at the cluster. `late` and `wrong` create the errors of a request that was sent.
+    /// Waits for a permit for each of these partitions, at most `limit`, and then for `request`, at most `limit` again:
+    /// a request that waited for its permits still has its whole time at the cluster. `late` and `wrong` create the
+    /// errors of a request that was sent.
     pub(super) async fn run<T, E>(
         &self,
+        partitions: usize,
         limit: Duration,
         request: impl Future<Output = Result<T, E>> + Send,
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
         let ms = limit.as_millis();
-        let Ok(_permit) = timeout(limit, self.0.acquire()).await else {
+        let permits = u32::try_from(partitions.min(MAX_REQUESTS)).expect("it is at most 64");
+        let Ok(_permits) = timeout(limit, self.0.acquire_many(permits)).await else {
             return Err(StoreError::Unavailable(format!("not sent: no leave to ask within {ms} ms")));
         };
         timeout(limit, request).await.map_err(|_| late(format!("no answer within {ms} ms")))?.map_err(wrong)
@@ -38,19 +42,19 @@ impl RequestPermits {
 #[cfg(test)]
 mod tests {
     use futures::future::join_all;
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
     /// Timeout of the permit, and again of the request.
     const TIMEOUT: Duration = Duration::from_secs(2);
 
-    async fn run(permits: &RequestPermits, takes: Duration) -> StoreResult<()> {
+    async fn run(permits: &RequestPermits, partitions: usize, takes: Duration) -> StoreResult<()> {
         let request = async {
             sleep(takes).await;
             Ok::<(), String>(())
         };
-        permits.run(TIMEOUT, request, StoreError::InDoubt, StoreError::Unavailable).await
+        permits.run(partitions, TIMEOUT, request, StoreError::InDoubt, StoreError::Unavailable).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -58,17 +62,28 @@ mod tests {
         let permits = RequestPermits::new();
         let nearly_all = TIMEOUT * 3 / 4;
         // The second half waits until the first is through.
-        let outcomes = join_all((0..2 * MAX_REQUESTS).map(|_| run(&permits, nearly_all))).await;
+        let outcomes = join_all((0..2 * MAX_REQUESTS).map(|_| run(&permits, 1, nearly_all))).await;
         assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-        let late = run(&permits, TIMEOUT * 2).await;
+        let late = run(&permits, 1, TIMEOUT * 2).await;
         assert!(matches!(late, Err(StoreError::InDoubt(_))), "{late:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_counts_for_each_of_its_partitions() {
+        let permits = RequestPermits::new();
+        let (started, second) = (Instant::now(), Duration::from_secs(1));
+        let requests = [MAX_REQUESTS / 2, MAX_REQUESTS / 2, 1].map(|partitions| run(&permits, partitions, second));
+        let outcomes = join_all(requests).await;
+        assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+        // The third one waits for the others.
+        assert!(started.elapsed() >= 2 * second);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_permit_for_ever() {
         let permits = RequestPermits::new();
         let _taken = permits.0.acquire_many(MAX_REQUESTS as u32).await.unwrap();
-        let refused = run(&permits, Duration::ZERO).await;
+        let refused = run(&permits, 1, Duration::ZERO).await;
         // Nothing was sent, so there is no doubt.
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     }

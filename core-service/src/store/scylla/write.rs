@@ -15,7 +15,7 @@ use scylla::{
 
 use super::{
     MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
-    batches::batches,
+    batches::{batches, partition_count},
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction};
@@ -47,7 +47,8 @@ async fn write(store: &ScyllaStore, batch: Vec<Change>) -> StoreResult<()> {
     // An earlier try, or another batch, may have been written in spite of the last error.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
-    store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
+    let partitions = partition_count(&batch);
+    store.limited_by(partitions, WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
 }
 
 pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {

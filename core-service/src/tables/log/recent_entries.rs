@@ -1,6 +1,6 @@
 //! The newest entries of logs in memory. Search, streams, fan-out and cached rows read each entry soon after its
-//! append, so only the first of them reads it from the store, and none where this process has appended it. An entry
-//! never changes, so it does not matter who appended it.
+//! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
+//! Readers that are further behind read the store. An entry never changes, so it does not matter who appended it.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 

@@ -28,19 +28,19 @@ struct NamedRows {
 }
 
 impl NamedRows {
-    fn add(&mut self, name: &str, command: &Command) {
+    fn add(&mut self, draft: &Draft<'_>, command: &Command) {
         match command {
             Command::Create(new) => {
                 let thesis = &new.thesis;
                 self.theses.insert(thesis.id.clone());
-                if !thesis.sandbox_profile {
+                if !thesis.sandbox_profile && !draft.known.profiles.contains(&thesis.profile_id) {
                     self.profiles.insert(thesis.profile_id.clone());
                 }
-                if !thesis.sandbox_token {
+                if !thesis.sandbox_token && !draft.known.tokens.contains(&thesis.token_id) {
                     self.tokens.insert(thesis.token_id.clone());
                 }
             }
-            Command::Observe(observation) => self.add_observed(name, observation),
+            Command::Observe(observation) => self.add_observed(draft.name(), observation),
             Command::DeleteSurplus { id, .. } => drop(self.theses.insert(id.clone())),
             Command::Import(_) => {}
         }
@@ -117,11 +117,11 @@ impl Draft<'_> {
         let commands: Vec<&Command> = commands.collect();
         let mut named = NamedRows::default();
         for command in &commands {
-            named.add(self.name(), command);
+            named.add(self, command);
         }
         let NamedRows { theses, mut profiles, mut tokens } = named;
-        profiles.retain(|id| !self.known.profiles.contains_key(id));
-        tokens.retain(|id| !self.known.tokens.contains_key(id));
+        profiles.retain(|id| self.known.profiles.get(id).is_none());
+        tokens.retain(|id| self.known.tokens.get(id).is_none());
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let in_dataset = async { if self.counts_all { self.dataset_totals().await.map(Some) } else { Ok(None) } };
@@ -184,11 +184,12 @@ impl Draft<'_> {
             commands.iter().filter_map(|command| self.created_by(command)).collect();
         for thesis in commands.iter().filter_map(|command| self.deleted_by(command)) {
             pairs.insert((thesis.token_id.clone(), thesis.profile_id.clone()));
-            if !self.profiles.contains_key(&thesis.profile_id) {
-                related.profiles.insert(thesis.profile_id.clone(), self.dataset(thesis.sandbox_profile));
+            let (author, on) = (&thesis.profile_id, &thesis.token_id);
+            if !self.profiles.contains_key(author) && self.known.profiles.get(author).is_none() {
+                related.profiles.insert(author.clone(), self.dataset(thesis.sandbox_profile));
             }
-            if !self.tokens.contains_key(&thesis.token_id) {
-                related.tokens.insert(thesis.token_id.clone(), self.dataset(thesis.sandbox_token));
+            if !self.tokens.contains_key(on) && self.known.tokens.get(on).is_none() {
+                related.tokens.insert(on.clone(), self.dataset(thesis.sandbox_token));
             }
         }
         for (token, author) in pairs {

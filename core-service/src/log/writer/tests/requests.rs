@@ -10,6 +10,12 @@ const MAX_REQUESTS: usize = 5;
 /// Background tasks make requests each second or two, so the same number in most spans of this length.
 const SPAN: Duration = Duration::from_millis(2_100);
 
+fn median(numbers: &[usize]) -> usize {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2]
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
     let clock = ManualClock::new();
@@ -22,7 +28,7 @@ async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
         made
     };
     backend.count_requests("live");
-    let (mut idle, mut lone) = (usize::MAX, usize::MAX);
+    let (mut idle, mut lone) = (Vec::new(), Vec::new());
     // The author, the token and their buckets are known after the first ones.
     for number in 1..8 {
         clock.advance(2 * DERIVE_EVERY_MS);
@@ -32,13 +38,14 @@ async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
         let seen = ObservedThing::Thesis(Box::new(seen));
         let observation = Observation { observed_at: now_ms, revision: Some(now_ms), seen };
         core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
-        lone = requests().await.min(lone);
-        idle = requests().await.min(idle);
+        lone.push(requests().await);
+        idle.push(requests().await);
         let log = entries(&core, &Dataset::Live).await;
         let Some(Kind::TokenActivity(activity)) = &log[3 * number - 2].entry.kind else { panic!("{log:?}") };
         assert_eq!((log.len(), activity.thesis_count_24h), (3 * number, i64::try_from(number).unwrap()));
         // The requests of this test do not count.
         backend.count_requests("live");
     }
-    assert!((1..=MAX_REQUESTS).contains(&(lone - idle)), "{lone} requests, {idle} without a thesis");
+    let least = median(&idle) + 1;
+    assert!((least..least + MAX_REQUESTS).contains(&median(&lone)), "{lone:?} requests, {idle:?} without a thesis");
 }

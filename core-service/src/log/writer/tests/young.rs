@@ -1,7 +1,6 @@
 //! A writer that has just started.
 
 use super::*;
-use crate::tables::log::checkpoint_change;
 
 #[tokio::test(start_paused = true)]
 async fn a_young_writer_knows_from_the_log_when_a_token_last_got_derived_events() {
