@@ -107,7 +107,7 @@ impl RowReader<'_> {
         let wanted: Vec<_> = missing.iter().map(|places| key![key_at(places[0]).0, key_at(places[0]).1]).collect();
         let stored = missing.into_iter().zip(self.store.backend.get_many(M::TABLE, &wanted).await?);
         let stored = stored.filter_map(|(places, row)| Some((places, (key_at(places[0]), row?))));
-        let (missing, stored): (Vec<&[usize]>, Vec<((&str, &str), Row)>) = stored.unzip();
+        let (missing, stored): (Vec<_>, Vec<_>) = stored.unzip();
         let rows = self.decode_rows::<M>(&stored).await?;
         for ((places, ((dataset, id), stored)), row) in missing.into_iter().zip(stored).zip(rows) {
             let row = Arc::new(row);
