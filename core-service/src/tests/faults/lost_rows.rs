@@ -23,7 +23,7 @@ async fn lost_rows_are_written_again(store: StoreKind) {
     for round in 0..8 {
         // The first of these appends may find a flush due.
         for number in 0..3 {
-            world.ingest_thesis(&format!("{round} {number}")).await;
+            world.ingest_thesis(&format!("{round}-{number}")).await;
         }
         if round % 2 == 0 {
             world.idle().await;
