@@ -122,6 +122,7 @@ impl FanOut {
             if self.done >= upto {
                 return Ok(());
             }
+            let _held = self.shared.control.hold_settings().await;
             // A webhook whose creation was acknowledged before an event's append must be known here before that event.
             self.shared.control.catch_up().await?;
             let (judgements, is_unseen) = {
@@ -129,7 +130,8 @@ impl FanOut {
                 (state.judgements(), state.is_unseen(&self.dataset))
             };
             if self.judged_by != judgements {
-                // Entries matched with the old settings are never matched with the new ones, not even after a restart.
+                // Entries matched with the old settings are never matched with the new ones. After a crash the last
+                // ones may be, if no webhook got them.
                 self.store().await?;
                 self.judged_by = judgements;
             }
