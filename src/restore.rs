@@ -13,6 +13,7 @@ use core_service::{
         backup::{RestoreError, restore, unfinished},
     },
 };
+use thesis_net::clock::SystemIdSource;
 use thesis_proto::time::format_millis;
 
 use crate::{
@@ -47,6 +48,7 @@ pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure>
         dir,
         Options::default(),
         (table, row.as_slice()),
+        &SystemIdSource,
     );
     let verified = restored.map_err(|error| match error {
         RestoreError::Backup { .. } => Failure::from(format!("--from: {error}")),

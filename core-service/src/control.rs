@@ -24,7 +24,7 @@ use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use tokio::{
-    sync::{Mutex, Notify, watch},
+    sync::{self, Mutex, Notify, watch},
     time::MissedTickBehavior,
 };
 
@@ -64,6 +64,8 @@ pub struct Control {
     ids: SharedIdSource,
     state: RwLock<ControlState>,
     changing: Arc<Mutex<()>>,
+    /// Held for writing while an entry is appended and applied, where only this process writes.
+    settings: sync::RwLock<()>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
     /// Number of reads by [`Control::try_refresh`] that have begun, and the lock that a read holds.
@@ -97,6 +99,7 @@ impl Control {
             changed: watch::Sender::new(state.head),
             state: RwLock::new(state),
             changing: Arc::default(),
+            settings: sync::RwLock::default(),
             current: watch::Sender::new(true),
             notifications: Arc::default(),
             entry_notified: Notify::new(),
@@ -235,6 +238,13 @@ impl Control {
         Ok(())
     }
 
+    /// Keeps the settings as they are, until the result is dropped. A caller that matches events with them and writes
+    /// the deliveries meanwhile loses none of these: the next change makes them durable before itself. Where other
+    /// processes write too, every write is durable, and nothing is held.
+    pub async fn hold_settings(&self) -> Option<sync::RwLockReadGuard<'_, ()>> {
+        if self.is_shared() { None } else { Some(self.settings.read().await) }
+    }
+
     fn apply_entries(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
         let mut state = self.state.write();
         for (seq, body) in entries {
@@ -282,6 +292,10 @@ impl Control {
     async fn append_entry(&self, head: u64, entry: Bytes) -> Result<bool> {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
+        let held = self.settings.write().await;
+        // A crash must not undo what followed from the settings before this entry: with the new ones it may not follow
+        // again.
+        self.backend.sync().await?;
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
             Ok(AppendOutcome::Done) => {}
             Ok(AppendOutcome::Lost) => return Ok(false),
@@ -293,6 +307,7 @@ impl Control {
         }
         self.notifications.control_changed();
         self.apply_entries(vec![(head + 1, entry)])?;
+        drop(held);
         // The change is done. Rows only make a start faster; the next change writes these rows too.
         if let Err(error) = self.project().await {
             tracing::warn!(%error, "storing the rows of the control log failed");

@@ -1,6 +1,10 @@
 //! The stores and tools that every part of a core uses. They know no use case.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use tokio::sync::Semaphore;
@@ -48,6 +52,8 @@ pub struct Shared {
     /// Permits to read a token's theses beside a writer.
     pub token_reads: Arc<Semaphore>,
     pub replica: String,
+    /// Number of marks of unfinished logs that were created.
+    pub marks: AtomicU64,
     pub clock: SharedClock,
     pub ids: SharedIdSource,
 }
@@ -74,6 +80,7 @@ impl Shared {
             keys,
             hints: QueueHints::default(),
             token_reads: Arc::new(Semaphore::new(MAX_TOKEN_READS)),
+            marks: AtomicU64::new(0),
             clock,
             ids,
             backend,

@@ -10,7 +10,7 @@ use core_service::{
     },
     store::{
         SharedBackend,
-        embedded::{EmbeddedStore, Options},
+        embedded::{self, EmbeddedStore, Options},
         scylla::{ScyllaOptions, ScyllaStore},
     },
 };
@@ -72,6 +72,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
             let (dir, ids) = (&settings.store.data_dir, Arc::new(SystemIdSource));
             secrets::folder(dir)?;
             restore::demand_finished(dir)?;
+            // Before a key is made: a store of an earlier version may have lost its own.
+            embedded::exists(dir).map_err(|error| refused_file(dir, &error))?;
             let secrets = Secrets::kept(&settings.keys, dir, ids.as_ref())?;
             let given = bootstrap.test_key.is_some();
             let first_key =
@@ -118,7 +120,8 @@ pub(super) async fn start(
             Arc::new(store.map_err(|error| settings.store.refused(&error))?)
         }
         None => {
-            let store = EmbeddedStore::open(&settings.store.data_dir, Options::default(), Arc::clone(clock));
+            let (dir, options) = (&settings.store.data_dir, Options::default());
+            let store = EmbeddedStore::open(dir, options, Arc::clone(clock), ids.as_ref());
             Arc::new(store.map_err(|error| refused_file(&settings.store.data_dir, &error))?)
         }
     };

@@ -15,7 +15,7 @@ use core_service::store::{
     scylla::{ScyllaOptions, ScyllaStore},
 };
 use scylla::client::session_builder::SessionBuilder;
-use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_net::clock::{Clock as _, SystemClock, SystemIdSource};
 
 use crate::{Failure, Options, StoreKind, load::FACTS, report::number};
 
@@ -64,7 +64,7 @@ impl Place {
     pub(crate) async fn open(&self) -> Result<SharedBackend, Failure> {
         let clock = Arc::new(SystemClock);
         Ok(match &self.cluster {
-            None => Arc::new(EmbeddedStore::open(&self.dir, EmbeddedOptions::default(), clock)?),
+            None => Arc::new(EmbeddedStore::open(&self.dir, EmbeddedOptions::default(), clock, &SystemIdSource)?),
             Some(options) => Arc::new(ScyllaStore::connect(options.clone(), clock).await?),
         })
     }

@@ -242,6 +242,11 @@ fn a_start_and_the_doctor_say_the_same_of_folders_and_files() {
 
     fs::write(data.join("store.redb"), "of an earlier version").unwrap();
     as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
+    // A store without its key gets no other one.
+    fs::remove_file(data.join("secret_key")).unwrap();
+    as_a_start_says(&dir, &setup, "all", "SVC_DATA_DIR");
+    assert!(!data.join("secret_key").exists());
+    fs::write(data.join("secret_key"), SECRET_KEY).unwrap();
     fs::remove_file(data.join("store.redb")).unwrap();
     // A folder without files, then with files that are none of a store.
     fs::create_dir(data.join("store")).unwrap();

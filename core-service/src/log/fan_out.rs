@@ -123,6 +123,7 @@ impl FanOut {
             if self.done >= upto {
                 return Ok(());
             }
+            let _held = self.shared.control.hold_settings().await;
             // A webhook whose creation was acknowledged before an event's append must be known here before that event.
             self.shared.control.catch_up().await?;
             let (judgements, is_unseen) = {
@@ -131,7 +132,7 @@ impl FanOut {
             };
             if self.judged_by != judgements {
                 // Entries matched with the old settings are not matched with the new ones, unless this core ends before
-                // their position is stored.
+                // their position is stored: then the last ones may be, if no webhook got them.
                 self.store().await?;
                 self.judged_by = judgements;
             }

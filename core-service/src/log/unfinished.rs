@@ -1,6 +1,7 @@
-//! Marks the logs that this core appends to. If the core dies, another core finds its unfinished work by the marks.
+//! Marks the logs that this core appends to. If the core dies, another core finds its unfinished work by the marks. On
+//! the embedded store the next start does, and writes lost rows again too.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
     domain::dataset::Dataset,
@@ -14,16 +15,25 @@ const MAX_MARK_AGE_MS: i64 = 30_000;
 /// Age of a mark in milliseconds from which it belongs to no running append.
 pub(super) const STALE_MARK_AGE_MS: i64 = 2 * MAX_MARK_AGE_MS;
 
-/// The mark of this core on one log.
+/// The mark of a writer on its log.
 pub(super) struct UnfinishedMark {
     shared: Arc<Shared>,
     dataset: Dataset,
+    /// The name in its row.
+    holder: String,
     set_at: Option<i64>,
 }
 
 impl UnfinishedMark {
     pub(super) fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
-        Self { shared, dataset, set_at: None }
+        let mut holder = shared.replica.clone();
+        if shared.backend.is_exclusive() {
+            // While a writer carries out its last commands, another one may run already. Neither may remove the mark of
+            // the other: on this store an append writes rows at once, and without a mark a crash could lose them.
+            let number = shared.marks.fetch_add(1, Ordering::Relaxed);
+            holder = format!("{holder}/{number}");
+        }
+        Self { shared, dataset, holder, set_at: None }
     }
 
     /// Writes the mark, unless a recent one exists. Call it before each append and again after it, before rows
@@ -33,7 +43,7 @@ impl UnfinishedMark {
         if self.set_at.is_some_and(|set_at| at - set_at < MAX_MARK_AGE_MS) {
             return Ok(());
         }
-        let (dataset, replica) = (self.dataset.to_string(), self.shared.replica.clone());
+        let (dataset, replica) = (self.dataset.to_string(), self.holder.clone());
         unfinished::write(&self.shared.backend, &UnfinishedLog { dataset, replica, at }).await?;
         self.set_at = Some(at);
         Ok(())
@@ -44,12 +54,12 @@ impl UnfinishedMark {
         self.set().await
     }
 
-    /// Removes the mark: the work of this core on the log is done. If `all` work up to the head is done, this also
-    /// removes the stale marks of other cores.
+    /// Removes the mark: the work of this writer on the log is done. If `all` work up to the head is done, this also
+    /// removes the stale marks of others.
     pub(super) async fn clear(&mut self, all: bool) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut rows = unfinished::list_of(&self.shared.backend, &self.dataset).await?;
-        rows.retain(|row| row.replica == self.shared.replica || all && row.at + STALE_MARK_AGE_MS < now_ms);
+        rows.retain(|row| row.replica == self.holder || all && row.at + STALE_MARK_AGE_MS < now_ms);
         if !rows.is_empty() {
             // A removed mark brings no lost rows back, so they must be durable first.
             self.shared.backend.sync().await?;
@@ -57,5 +67,31 @@ impl UnfinishedMark {
         }
         self.set_at = None;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::harness::{ManualClock, core, memory};
+
+    #[tokio::test]
+    async fn a_writer_on_the_embedded_store_leaves_the_mark_of_another() {
+        let clock = ManualClock::new();
+        let core = core(memory(&clock), &clock, 1).await;
+        let dataset = Dataset::of_project("two");
+        let mark = || UnfinishedMark::new(Arc::clone(&core.shared), dataset.clone());
+        let marked = async || unfinished::list_of(&core.shared.backend, &dataset).await.unwrap().len();
+        let (mut ending, mut next, mut idle) = (mark(), mark(), mark());
+        next.set().await.unwrap();
+        ending.set().await.unwrap();
+        idle.clear(true).await.unwrap();
+        ending.clear(true).await.unwrap();
+        assert_eq!(marked().await, 1);
+        // A process that has ended left this one.
+        clock.advance(STALE_MARK_AGE_MS + 1);
+        idle.set().await.unwrap();
+        idle.clear(true).await.unwrap();
+        assert_eq!(marked().await, 0);
     }
 }

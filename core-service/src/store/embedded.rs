@@ -2,7 +2,8 @@
 //!
 //! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
 //! A conditional write waits for the disk. Other changes do not, unless they are synced: a crash may undo those of the
-//! last second. Appends to logs stay, and the next start writes the rows that follow from them.
+//! last second. Appends to logs stay, and the next start writes the rows that follow from them. The last second of the
+//! other rows stays undone: counts of usage, uses of keys, and audit records of operators.
 
 pub mod backup;
 mod batch;
@@ -19,6 +20,7 @@ mod summed;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text_encoding;
+mod unsynced;
 mod writer;
 
 use std::{
@@ -40,7 +42,7 @@ use self::{
 };
 pub use self::{
     examine::{Examined, examine},
-    open::{OpenError, Options, engine_view},
+    open::{OpenError, Options, engine_view, exists},
     row::version_of,
     store_files::{Files, files_in},
 };

@@ -299,31 +299,36 @@ impl LogStore {
             Transaction { table: &schema::EVENT_LOG, partition: key![log, int(bucket)], writes, ttl: None };
         let mut doubts = 0;
         loop {
-            match self.backend.transact_with(transaction.clone(), beside.clone()).await {
-                Ok(true) => {
-                    self.recent.add_appended(log, head, entries);
-                    return Ok(AppendOutcome::Done);
-                }
-                Ok(false) => {
+            // A serial read slows down running appends, and only doubt needs it.
+            let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
+            let tried = async {
+                if !self.backend.transact_with(transaction.clone(), beside.clone()).await? {
                     let first = key![log, int(bucket), int(head + 1)];
-                    // A serial read slows down running appends, and only doubt needs it.
-                    let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
                     let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
-                    let own = row.is_some_and(|row| row.body.starts_with(&first_prefix(batch)));
-                    if !own {
+                    if row.is_none_or(|row| !row.body.starts_with(&first_prefix(batch))) {
                         return Ok(AppendOutcome::Lost);
                     }
-                    self.recent.add_appended(log, head, entries);
                     // The changes beside the append may be missing, or older than changes that a restart repeated.
-                    self.backend.apply(beside).await?;
-                    return Ok(AppendOutcome::Done);
+                    self.backend.apply(beside.clone()).await?;
                 }
+                self.recent.add_appended(log, head, entries);
+                Ok::<_, StoreError>(AppendOutcome::Done)
+            };
+            match tried.await {
                 Err(StoreError::InDoubt(why)) if doubts < DOUBT_RETRIES => {
                     doubts += 1;
                     tracing::debug!(log, head, doubts, why, "append in doubt, repeating it");
                     tokio::time::sleep(std::time::Duration::from_millis(20 << doubts)).await;
                 }
-                Err(error) => return Err(error),
+                Err(error) if doubts == 0 => return Err(error),
+                // An earlier try may have appended the entries.
+                Err(
+                    StoreError::InDoubt(why)
+                    | StoreError::Unavailable(why)
+                    | StoreError::Damaged(why)
+                    | StoreError::Unknown(why),
+                ) => return Err(StoreError::InDoubt(why)),
+                Ok(outcome) => return Ok(outcome),
             }
         }
     }

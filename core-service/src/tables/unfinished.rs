@@ -1,5 +1,6 @@
-//! Logs that cores append to: a row for each log and core. The core writes it before its first append after a rest, and
-//! removes it once all work for its own entries is done. Another core finds the work of a dead core by its rows.
+//! Logs that cores append to: a row for each log and core, or for each log and writer on the embedded store. It is
+//! written before the first append after a rest, and removed once all work for the own entries is done. Another core,
+//! or the next start, finds the work of a dead core by its rows.
 
 use std::ops::Bound;
 
@@ -21,7 +22,7 @@ const PAGE: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedLog {
     pub dataset: String,
-    /// The core that appends to it.
+    /// The core that appends to it; on the embedded store, the writer.
     pub replica: String,
     /// Time of the core's last write of the row, in unix milliseconds.
     pub at: i64,

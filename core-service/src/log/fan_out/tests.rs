@@ -1,4 +1,7 @@
+use std::pin::pin;
+
 use bytes::Bytes;
+use futures::poll;
 use prost::Message as _;
 use thesis_proto::v1::{EventType, WebhookStatus};
 use tokio::time::timeout;
@@ -13,14 +16,17 @@ use crate::{
     },
     key,
     service::Core,
-    store::{SharedBackend, schema},
+    store::{Backend, SharedBackend, schema},
     tables::log::{ImportMark, LogStore},
-    tests::harness::{ManualClock, SharedMemory, core},
+    tests::{
+        faulty::MemoryStore,
+        harness::{ManualClock, SharedMemory, core},
+    },
 };
 
-/// A core that only does what it is asked to, on a store that several share.
-struct Bench {
-    store: Arc<SharedMemory>,
+/// A core that only does what it is asked to, by default on a store that several share.
+struct Bench<S = SharedMemory> {
+    store: Arc<S>,
     core: Arc<Core>,
     dataset: Dataset,
 }
@@ -30,8 +36,10 @@ impl Bench {
         let clock = ManualClock::new();
         Self::on(SharedMemory::new(&clock), &clock).await
     }
+}
 
-    async fn on(store: Arc<SharedMemory>, clock: &Arc<ManualClock>) -> Self {
+impl<S: Backend> Bench<S> {
+    async fn on(store: Arc<S>, clock: &Arc<ManualClock>) -> Self {
         let backend: SharedBackend = store.clone();
         let core = core(backend, clock, 1).await;
         core.stop.cancel();
@@ -259,4 +267,28 @@ async fn imported_entries_are_passed_for_good() {
         found.push(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some());
     }
     assert_eq!(found, [false, false, false, true]);
+}
+
+/// The embedded store makes deliveries durable only later, and an edit of their webhook at once.
+#[tokio::test(start_paused = true)]
+async fn a_crash_after_an_edit_undoes_no_delivery_from_before_it() {
+    let bench = Bench::on(Arc::new(MemoryStore::new(true)), &ManualClock::new()).await;
+    bench.webhook("wh_1", 0).await;
+    let upto = bench.append(&[event(1)]).await;
+    bench.fan_out().advance(upto).await.unwrap();
+    let webhook = Webhook::clone(bench.core.shared.control.state().webhook("wh_1").unwrap());
+    let disabled = Webhook { status: WebhookStatus::Disabled.into(), disabled_at: Some(1), ..webhook };
+    bench.change(ControlChange::Webhook(disabled)).await;
+    bench.store.lose_power();
+    assert!(bench.delivery("evt_1", "wh_1").await.is_some());
+    assert_eq!(bench.checkpoint().await, upto);
+    // The deliveries of a page under way are among them: an edit waits for its end.
+    let held = bench.core.shared.control.hold_settings().await;
+    let mut change = pin!(bench.webhook("wh_1", 0));
+    for _ in 0..20 {
+        assert!(poll!(&mut change).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    change.await;
 }

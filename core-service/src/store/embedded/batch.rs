@@ -104,11 +104,14 @@ pub(super) struct Batch<'tx> {
     now_ms: i64,
     tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
     expiry: Option<Expiry<'tx>>,
+    /// The files in which something was written.
+    written: Files<bool>,
 }
 
 impl<'tx> Batch<'tx> {
     pub(super) fn new(tx: &'tx Files<WriteTransaction>, numbers: &'tx DatasetNumbers, now_ms: i64) -> Self {
-        Self { tx, numbers, new_numbers: HashMap::new(), now_ms, tables: HashMap::new(), expiry: None }
+        let (new_numbers, tables, written) = (HashMap::new(), HashMap::new(), Files::default());
+        Self { tx, numbers, new_numbers, now_ms, tables, expiry: None, written }
     }
 
     /// Performs one write. Later writes of the same batch see it.
@@ -130,12 +133,10 @@ impl<'tx> Batch<'tx> {
         }
     }
 
-    /// Closes the tables, for the commits. Returns whether some of each file were opened, and the new numbers of
+    /// Closes the tables, for the commits. Returns the files in which something was written, and the new numbers of
     /// datasets, which count once the log's file is committed.
     pub(super) fn close(self) -> (Files<bool>, HashMap<String, i64>) {
-        let log = self.tables.keys().any(|name| is_in_log_file(name));
-        let rows = self.expiry.is_some() || self.tables.keys().any(|name| !is_in_log_file(name));
-        (Files { log, rows }, self.new_numbers)
+        (self.written, self.new_numbers)
     }
 
     /// The key with these columns, or its beginning. A dataset without a number gets one.
@@ -150,6 +151,7 @@ impl<'tx> Batch<'tx> {
         }
         let number = self.numbers.next() + i64::try_from(self.new_numbers.len()).unwrap_or(i64::MAX);
         self.table(DATASET_NUMBER)?.insert(dataset.as_bytes(), dataset_numbers::value(number).as_slice())?;
+        self.written.log = true;
         self.new_numbers.insert(dataset.to_owned(), number);
         Ok(number)
     }
@@ -209,7 +211,8 @@ impl<'tx> Batch<'tx> {
 
     /// Writes rows of one table, in the order of their keys, each at most once.
     fn write_sorted(&mut self, mut rows: &[RowWrite<'_>]) -> Result<(), redb::Error> {
-        let now_ms = self.now_ms;
+        let (now_ms, mut has_written) = (self.now_ms, false);
+        let is_log = rows.first().is_some_and(|row| is_in_log_file(row.table.name));
         while let Some(first) = rows.first() {
             let mut cursor = self.table(first.table.name)?.lower_bound_mut(Bound::Included(first.key.as_slice()))?;
             // The first row replaces a stored one, or the first rows go before the next stored one.
@@ -226,9 +229,10 @@ impl<'tx> Batch<'tx> {
             };
             let (now, later) = rows.split_at(together);
             rows = later;
+            // There is nothing to remove where no row is stored.
+            has_written |= is_stored || now.iter().any(|row| row.body.is_some());
             if together < MIN_RUN {
                 drop(cursor);
-                // There is nothing to remove where no row is stored.
                 now.iter().filter(|row| is_stored || row.body.is_some()).try_for_each(|row| self.put(row))?;
                 continue;
             }
@@ -240,6 +244,8 @@ impl<'tx> Batch<'tx> {
             cursor.close()?;
             now.iter().try_for_each(|row| self.move_expiry(row, 0))?;
         }
+        self.written.log |= has_written && is_log;
+        self.written.rows |= has_written && !is_log;
         Ok(())
     }
 
@@ -294,6 +300,7 @@ impl<'tx> Batch<'tx> {
         for (_, name, key) in &due {
             self.table(name)?.remove(key.as_slice())?;
         }
+        self.written.rows |= !due.is_empty();
         Ok(due.len() == MAX_SWEPT)
     }
 }

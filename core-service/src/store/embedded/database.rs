@@ -1,7 +1,13 @@
-//! Opens redb, checks its format version and maps its errors.
+//! Opens redb, checks format versions and stamps, commits, and maps errors.
+//!
+//! Each file has a stamp: the id of its store, the number of its durable commits, and the number of the other file at
+//! the last of them. Only durable commits of the other file are noted, so no crash undoes them. A file that lacks a
+//! commit which the other one has noted is an older copy. With an old log rows would have no entry. With old rows some
+//! would be missing, and the mark of their log is gone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 use thesis_net::panics;
 
@@ -15,9 +21,12 @@ use super::{
 use crate::store::{StoreError, Table};
 
 /// Version of keys, rows and tables in the files.
-pub(super) const FORMAT: u64 = 8;
+pub(super) const FORMAT: u64 = 9;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
+const STORE: &str = "store";
+const COMMITS: &str = "commits";
+const OTHER_COMMITS: &str = "other_commits";
 
 /// Runs a call to redb; a panic, as a damaged file may cause, becomes an error.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
@@ -39,13 +48,39 @@ pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
 pub(super) struct OpenStore {
     pub(super) databases: Files<Database>,
     pub(super) numbers: DatasetNumbers,
+    /// Number of durable commits of each file.
+    commits: Mutex<Files<u64>>,
 }
 
 impl OpenStore {
-    /// Loads the numbers from files whose formats were checked.
-    pub(super) fn load(databases: Files<Database>) -> Result<Self, redb::Error> {
-        let numbers = guarded(|| DatasetNumbers::load(&databases.log.begin_read()?))?;
-        Ok(Self { databases, numbers })
+    /// Loads the numbers from files whose formats were checked. After an error the fence is closed: a database that is
+    /// dropped would write again.
+    pub(super) fn load(databases: Files<Database>, fence: &Fence) -> Result<Self, redb::Error> {
+        let loaded = guarded(|| {
+            let numbers = DatasetNumbers::load(&databases.log.begin_read()?)?;
+            let commits = databases.as_ref().try_map(|database| Ok::<_, redb::Error>(Stamp::load(database)?.commits));
+            Ok((numbers, Mutex::new(commits?)))
+        });
+        let (numbers, commits) = loaded.inspect_err(|_| fence.close())?;
+        Ok(Self { databases, numbers, commits })
+    }
+
+    /// Commits to the log's file. Only the writer commits.
+    pub(super) fn commit_log(&self, tx: WriteTransaction, durable: bool) -> Result<(), redb::Error> {
+        let mut commits = self.commits.lock();
+        let (own, other) = (commits.log + u64::from(durable), commits.rows);
+        commit(tx, durable.then_some((own, other)))?;
+        commits.log = own;
+        Ok(())
+    }
+
+    /// Commits to the rows' file.
+    pub(super) fn commit_rows(&self, tx: WriteTransaction, durable: bool) -> Result<(), redb::Error> {
+        let mut commits = self.commits.lock();
+        let (own, other) = (commits.rows + u64::from(durable), commits.log);
+        commit(tx, durable.then_some((own, other)))?;
+        commits.rows = own;
+        Ok(())
     }
 
     /// The rows of the file with a table, as they are now.
@@ -105,21 +140,50 @@ pub(super) fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     })
 }
 
-pub(super) fn set_format(database: &Database, version: u64) -> Result<(), redb::Error> {
+/// Writes the format version, and the id of the store that the file is of.
+pub(super) fn set_format(database: &Database, version: u64, store: u64) -> Result<(), redb::Error> {
     guarded(|| {
         let mut tx = database.begin_write()?;
         tx.set_quick_repair(true);
-        tx.open_table(FORMAT_TABLE)?.insert(VERSION, version)?;
+        let mut table = tx.open_table(FORMAT_TABLE)?;
+        table.insert(VERSION, version)?;
+        table.insert(STORE, store)?;
+        drop(table);
         Ok(tx.commit()?)
     })
 }
 
-/// Commits; a durable commit also stores data to open quickly after a crash.
-pub(super) fn commit(mut tx: WriteTransaction, durable: bool) -> Result<(), redb::Error> {
-    if durable {
-        tx.set_quick_repair(true);
-    } else {
-        tx.set_durability(redb::Durability::None)?;
+/// The stamp of a file whose format was checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    /// The id of its store.
+    pub(super) store: u64,
+    /// Number of its durable commits.
+    pub(super) commits: u64,
+    /// The other file's number at the last of them.
+    pub(super) other_commits: u64,
+}
+
+impl Stamp {
+    pub(super) fn load(database: &Database) -> Result<Self, redb::Error> {
+        guarded(|| {
+            let table = database.begin_read()?.open_table(FORMAT_TABLE)?;
+            let number = |name: &str| Ok::<_, redb::Error>(table.get(name)?.map_or(0, |number| number.value()));
+            Ok(Self { store: number(STORE)?, commits: number(COMMITS)?, other_commits: number(OTHER_COMMITS)? })
+        })
+    }
+}
+
+/// Commits, durably with the numbers of a stamp. A durable commit also stores data to open quickly after a crash.
+fn commit(mut tx: WriteTransaction, stamp: Option<(u64, u64)>) -> Result<(), redb::Error> {
+    match stamp {
+        Some((commits, other_commits)) => {
+            tx.set_quick_repair(true);
+            let mut table = tx.open_table(FORMAT_TABLE)?;
+            table.insert(COMMITS, commits)?;
+            table.insert(OTHER_COMMITS, other_commits)?;
+        }
+        None => tx.set_durability(redb::Durability::None)?,
     }
     Ok(tx.commit()?)
 }

@@ -78,7 +78,7 @@ mod tests {
     use std::{fs, sync::Arc};
 
     use bytes::Bytes;
-    use thesis_net::clock::SystemClock;
+    use thesis_net::clock::{SystemClock, SystemIdSource};
 
     use super::{
         super::{EmbeddedStore, files_in},
@@ -111,7 +111,8 @@ mod tests {
         assert_eq!(examine(&dir.path().join("none"), Options::default()).unwrap(), Examined::Nothing);
         assert!(contents(dir.path()).is_empty());
 
-        let store = EmbeddedStore::open(dir.path(), Options::default(), Arc::new(SystemClock)).unwrap();
+        let (options, clock) = (Options::default(), Arc::new(SystemClock));
+        let store = EmbeddedStore::open(dir.path(), options, clock, &SystemIdSource).unwrap();
         assert!(matches!(examine_again(), Err(OpenError::InUse(_))));
         // A killed process leaves files that the next start repairs.
         let killed = tempfile::tempdir().unwrap();

@@ -11,15 +11,16 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use redb::{StorageBackend, backends::FileBackend};
-use thesis_net::clock::SharedClock;
+use thesis_net::clock::{IdSource, SharedClock, random};
 use tokio::sync::Semaphore;
 
 use super::{
     EmbeddedStore,
-    database::{self, FORMAT, OpenStore, Target},
+    database::{self, FORMAT, OpenStore, Stamp, Target},
     disk::{Disk, Fence},
     store_files::{FOLDER, Files},
     summed::Summed,
+    unsynced::Unsynced,
     writer::{CurrentDatabase, Writer},
 };
 
@@ -85,12 +86,12 @@ pub enum OpenError {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in a folder. It creates a missing folder.
-    pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
+    /// Opens the store in a folder. It creates a missing folder. A new store has an id of `ids`.
+    pub fn open(dir: &Path, options: Options, clock: SharedClock, ids: &dyn IdSource) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
         if !exists(dir)? {
-            create(dir, options)?;
+            create(dir, options, ids)?;
         }
         let folder = dir.join(FOLDER);
         let found = FoundFiles::find(&folder, File::options().read(true).write(true))?;
@@ -102,11 +103,12 @@ impl EmbeddedStore {
         backends: Files<impl StorageBackend>,
         options: Options,
         clock: SharedClock,
+        ids: &dyn IdSource,
     ) -> Result<Self, OpenError> {
         let name = "the given disk".to_owned();
         let disks = backends.map(|backend| Disk::new(Summed::new(backend)));
         let mut found = FoundFiles { disks, names: Files { log: name.clone(), rows: name.clone() }, bytes: 0 };
-        found.format_new(options)?;
+        found.format_new(options, ids)?;
         let lengths = found.disks.as_ref().try_map(Disk::len).map_err(|error| open_error(&name, error.into()))?;
         found.bytes = lengths.log + lengths.rows;
         Self::start(found, name, None, options, clock)
@@ -116,7 +118,8 @@ impl EmbeddedStore {
     #[cfg(test)]
     pub(crate) fn in_memory(clock: SharedClock) -> Self {
         let [log, rows] = std::array::from_fn(|_| redb::backends::InMemoryBackend::new());
-        Self::open_with_backends(Files { log, rows }, Options::default(), clock).expect("memory is always there")
+        let ids = &thesis_net::clock::SystemIdSource;
+        Self::open_with_backends(Files { log, rows }, Options::default(), clock, ids).expect("memory is always there")
     }
 
     fn start(
@@ -140,8 +143,8 @@ impl EmbeddedStore {
             cache_bytes: options.cache_bytes,
             clock,
             lock,
-            unsynced: Vec::new(),
-            unsynced_since: None,
+            unsynced: Unsynced::default(),
+            opened_again_at: None,
         };
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
@@ -202,7 +205,7 @@ impl FoundFiles {
         self.bytes <= options.verify_bytes
     }
 
-    /// Opens both files, if this version reads their format.
+    /// Opens both files, if this version reads their format and they belong together.
     pub(super) fn open(&self, target: Target, fence: &Fence, options: Options) -> Result<OpenStore, OpenError> {
         let (caches, verify) = (database::caches(options.cache_bytes), self.are_verified(options));
         let files = self.disks.as_ref().zip(self.names.as_ref()).zip(caches);
@@ -212,11 +215,16 @@ impl FoundFiles {
             judge_format(database::format(&database).map_err(failed)?, name.clone())?;
             Ok::<_, OpenError>(database)
         })?;
-        OpenStore::load(databases).map_err(|error| open_error(&self.names.log, error))
+        let stamps = databases.as_ref().zip(self.names.as_ref());
+        let stamps =
+            stamps.try_map(|(database, name)| Stamp::load(database).map_err(|error| open_error(name, error)))?;
+        judge_stamps(stamps, &self.names)?;
+        OpenStore::load(databases, fence).map_err(|error| open_error(&self.names.log, error))
     }
 
     /// Turns empty disks into a store.
-    fn format_new(&self, options: Options) -> Result<(), OpenError> {
+    fn format_new(&self, options: Options, ids: &dyn IdSource) -> Result<(), OpenError> {
+        let store = u64::from_le_bytes(random(ids));
         let formatted = self.disks.as_ref().zip(self.names.as_ref()).try_map(|(disk, name)| {
             let failed = |error| open_error(name, error);
             if disk.len().map_err(|error| failed(error.into()))? > 0 {
@@ -224,14 +232,14 @@ impl FoundFiles {
             }
             let fence = Fence::default();
             let database = database::open(disk, Target::Disk, &fence, options.cache_bytes, false).map_err(failed)?;
-            database::set_format(&database, FORMAT).map_err(failed)
+            database::set_format(&database, FORMAT, store).map_err(failed)
         });
         formatted.map(drop)
     }
 }
 
-/// Returns whether a data folder has a store.
-pub(super) fn exists(dir: &Path) -> Result<bool, OpenError> {
+/// Returns whether a data folder has a store. One of an earlier version is an error.
+pub fn exists(dir: &Path) -> Result<bool, OpenError> {
     let (folder, older) = (dir.join(FOLDER), dir.join(OLDER_FILE));
     if folder.try_exists().map_err(at(&folder))? {
         return Ok(true);
@@ -250,6 +258,21 @@ pub(super) fn judge_format(found: Option<u64>, file: String) -> Result<(), OpenE
         Some(found) => Err(OpenError::Newer { file, found }),
         None => Err(OpenError::Damaged { file, reason: "it has no format version".to_owned() }),
     }
+}
+
+/// Refuses files that are of two stores, or of two times.
+fn judge_stamps(stamps: Files<Stamp>, names: &Files<String>) -> Result<(), OpenError> {
+    let Files { log, rows } = stamps;
+    let (file, reason) = if log.store != rows.store {
+        (&names.rows, format!("it belongs to another store than {}", names.log))
+    } else if log.commits < rows.other_commits {
+        (&names.log, format!("it is older than {}", names.rows))
+    } else if rows.commits < log.other_commits {
+        (&names.rows, format!("it is older than {}", names.log))
+    } else {
+        return Ok(());
+    };
+    Err(OpenError::Damaged { file: file.clone(), reason })
 }
 
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
@@ -299,9 +322,9 @@ pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
 }
 
 /// Creates a new store. Its folder gets its name only when both files are whole, so an unfinished one never counts.
-fn create(dir: &Path, options: Options) -> Result<(), OpenError> {
+fn create(dir: &Path, options: Options, ids: &dyn IdSource) -> Result<(), OpenError> {
     let new = FoundFiles::create(&dir.join(NEW_FOLDER))?;
-    new.format_new(options)?;
+    new.format_new(options, ids)?;
     drop(new);
     publish(dir, NEW_FOLDER)
 }

@@ -8,7 +8,6 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::Duration,
 };
 
 use parking_lot::RwLock;
@@ -19,20 +18,15 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::{
     batch::{Batch, Write, WriteOutcome},
     database::{self, OpenStore, Target, store_error},
-    dataset_numbers::DatasetNumbers,
     disk::{Disk, Fence},
     read,
     store_files::Files,
+    unsynced::{SYNC_INTERVAL, Unsynced, has_passed},
 };
-use crate::store::{Change, StoreError, StoreResult, Value};
+use crate::store::{StoreError, StoreResult, Value};
 
 /// Maximum number of writes in one commit.
 const MAX_GROUP: usize = 512;
-/// Interval in which changes that did not wait for the disk are made durable.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of such changes after which the next commit is durable. The more changes a flush has, the more of them share
-/// a page, and the pages of this number fit into the engine's buffer.
-const MAX_UNSYNCED: usize = 100_000;
 
 /// A write and its caller.
 pub(super) struct Job {
@@ -80,10 +74,9 @@ pub(super) struct Writer {
     pub(super) clock: SharedClock,
     /// The lock of the data folder while the files are in use.
     pub(super) lock: Option<File>,
-    /// Acknowledged changes that are not durable yet. They are repeated when the files are opened again.
-    pub(super) unsynced: Vec<Change>,
-    /// The time of the first commit that is not durable.
-    pub(super) unsynced_since: Option<i64>,
+    pub(super) unsynced: Unsynced,
+    /// The time of the last attempt to open the files again.
+    pub(super) opened_again_at: Option<i64>,
 }
 
 impl Writer {
@@ -91,7 +84,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let waiting = self.unsynced_since.is_some() || self.current.read().failure.is_some();
+            let waiting = !self.unsynced.is_empty() || self.current.read().failure.is_some();
             let first = if waiting {
                 self.messages.recv_timeout(SYNC_INTERVAL)
             } else {
@@ -103,6 +96,8 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        // A disk that failed a moment ago gets a last attempt.
+        self.opened_again_at = None;
         let settled = self.sync_all();
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
@@ -157,15 +152,20 @@ impl Writer {
             }
         };
         let writes: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
-        let committed = self.commit(&store, &writes, self.clock.now_ms());
+        let now_ms = self.clock.now_ms();
+        let committed = self.commit(&store, &writes, now_ms);
         drop(store);
         match committed {
-            Ok((outcomes, is_durable)) => {
+            Ok((outcomes, is_unsynced)) => {
                 for (Job { write, caller }, outcome) in jobs.into_iter().zip(outcomes) {
-                    if !is_durable {
+                    if is_unsynced {
                         self.unsynced.extend(write.into_rows(outcome));
                     }
                     caller.answer(Ok(outcome));
+                }
+                // A flush comes after the answers: if it fails, nothing that they acknowledge is in doubt.
+                if self.unsynced.is_due(now_ms) {
+                    drop(self.sync_all());
                 }
             }
             Err(error) => {
@@ -182,9 +182,12 @@ impl Writer {
         }
     }
 
-    /// The open files, if they can be written. After a failure they are opened again first.
+    /// The open files, if they can be written. After a failure they are opened again first, at most once in an
+    /// interval: each attempt repeats the changes that are not durable.
     fn writable(&mut self) -> StoreResult<Arc<OpenStore>> {
-        if self.current.read().failure.is_some() {
+        let is_failing = self.current.read().failure.is_some();
+        let now_ms = self.clock.now_ms();
+        if is_failing && self.opened_again_at.is_none_or(|at| has_passed(SYNC_INTERVAL, at, now_ms)) {
             self.reopen();
         }
         let current = self.current.read();
@@ -194,77 +197,73 @@ impl Writer {
         }
     }
 
-    /// Commits writes. Returns their outcomes, and whether all changes of rows up to here are durable.
+    /// Commits writes. Returns their outcomes, and whether they changed rows that are not durable yet.
     fn commit(
         &mut self,
         store: &OpenStore,
         writes: &[&Write],
         now_ms: i64,
     ) -> Result<(Vec<WriteOutcome>, bool), redb::Error> {
-        let overdue = self.unsynced.len() >= MAX_UNSYNCED
-            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_INTERVAL.as_millis() as u64);
+        let has_unsynced = !self.unsynced.is_empty();
         let (outcomes, changes_rows, is_durable) = database::guarded(|| {
             let tx = database::begin_write(&store.databases)?;
             let mut batch = Batch::new(&tx, &store.numbers, now_ms);
             let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
-            let (opened, new_numbers) = batch.close();
+            let (written, new_numbers) = batch.close();
             let changed = outcomes.iter().any(|outcome| *outcome != WriteOutcome::Transacted(false));
             // The log's file comes first. If the second commit fails, the rows still follow from the log.
-            if changed && opened.log {
-                database::commit(tx.log, true)?;
+            if changed && written.log {
+                store.commit_log(tx.log, true)?;
                 store.numbers.extend(new_numbers);
             } else {
                 tx.log.abort()?;
             }
-            let is_durable = overdue || writes.iter().zip(&outcomes).any(|(write, outcome)| write.syncs_rows(*outcome));
-            let changes_rows = changed && opened.rows;
+            let changes_rows = changed && written.rows;
+            let syncs_rows = writes.iter().zip(&outcomes).any(|(write, outcome)| write.syncs_rows(*outcome));
+            let is_durable = syncs_rows && (changes_rows || has_unsynced);
             if changes_rows || is_durable {
-                database::commit(tx.rows, is_durable)?;
+                store.commit_rows(tx.rows, is_durable)?;
             } else {
                 tx.rows.abort()?;
             }
             Ok((outcomes, changes_rows, is_durable))
         })?;
         if is_durable {
-            self.synced();
+            self.unsynced.clear();
         } else if changes_rows {
-            self.unsynced_since.get_or_insert(now_ms);
+            self.unsynced.note_commit(now_ms);
         }
-        Ok((outcomes, is_durable))
-    }
-
-    fn synced(&mut self) {
-        self.unsynced.clear();
-        self.unsynced_since = None;
+        Ok((outcomes, changes_rows && !is_durable))
     }
 
     /// Makes all changes durable.
     fn sync_all(&mut self) -> StoreResult<()> {
         let store = self.writable()?;
-        if self.unsynced_since.is_none() {
+        if self.unsynced.is_empty() {
             return Ok(());
         }
-        let committed = database::guarded(|| database::commit(store.databases.rows.begin_write()?, true));
+        let committed = database::guarded(|| store.commit_rows(store.databases.rows.begin_write()?, true));
         drop(store);
         if let Err(error) = committed {
             tracing::error!(folder = self.folder, %error, "a commit failed; opening the store again");
             self.reopen();
             return self.writable().map(drop);
         }
-        self.synced();
+        self.unsynced.clear();
         Ok(())
     }
 
     /// Opens both files again: on the disk if both can be written there, otherwise with writes in memory, so that reads
     /// continue. Repeats the acknowledged changes that are not durable.
     fn reopen(&mut self) {
+        self.opened_again_at = Some(self.clock.now_ms());
         self.fence.close();
         let mut opened = self.open(Target::Disk);
         let failure = opened.as_ref().err().map(|error| format!("{}: {error}", self.folder));
         if failure.is_some() {
             opened = self.open(Target::Memory);
         } else {
-            self.synced();
+            self.unsynced.clear();
         }
         match &failure {
             Some(_) if self.current.read().failure.is_some() => {}
@@ -288,23 +287,20 @@ impl Writer {
         let log = database::open(&self.disks.log, target, &fence, caches.log, false)?;
         let rows = database::open(&self.disks.rows, target, &fence, caches.rows, false);
         let rows = rows.inspect_err(|_| fence.close())?;
-        let databases = Files { log, rows };
+        let store = OpenStore::load(Files { log, rows }, &fence)?;
         let repeated = database::guarded(|| {
-            let numbers = DatasetNumbers::load(&databases.log.begin_read()?)?;
-            let tx = database::begin_write(&databases)?;
-            let mut batch = Batch::new(&tx, &numbers, self.clock.now_ms());
-            batch.apply(&self.unsynced)?;
+            let tx = database::begin_write(&store.databases)?;
+            let mut batch = Batch::new(&tx, &store.numbers, self.clock.now_ms());
+            batch.apply(self.unsynced.changes())?;
             let (_, new_numbers) = batch.close();
             let is_durable = target == Target::Disk;
-            database::commit(tx.log, is_durable)?;
-            database::commit(tx.rows, is_durable)?;
-            numbers.extend(new_numbers);
-            Ok(numbers)
+            store.commit_log(tx.log, is_durable)?;
+            store.commit_rows(tx.rows, is_durable)?;
+            store.numbers.extend(new_numbers);
+            Ok(())
         });
-        if repeated.is_err() {
-            fence.close();
-        }
-        repeated.map(|numbers| (OpenStore { databases, numbers }, fence))
+        repeated.inspect_err(|_| fence.close())?;
+        Ok((store, fence))
     }
 
     /// Both files as they are after the last commit.

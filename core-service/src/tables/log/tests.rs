@@ -4,7 +4,10 @@ use futures::future::join_all;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tests::harness::{ManualClock, memory};
+use crate::tests::{
+    faulty::{Fault, MemoryStore, Process, StoreCall},
+    harness::{ManualClock, memory},
+};
 
 impl LogStore {
     /// Writes the heads of a log's first buckets, as if they were full, and none of their entries; gives the log's
@@ -87,6 +90,22 @@ async fn an_append_repeated_after_doubt_has_been_done_once() {
     assert_eq!(log.append("live", 0, batch(2), &entries).await.unwrap(), AppendOutcome::Lost, "another's batch");
     assert_eq!(log.append("live", 1, batch(1), &entries).await.unwrap(), AppendOutcome::Lost, "no append began there");
     assert_eq!(log.head("live", 0, Consistency::Serial).await.unwrap(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_in_doubt_stays_so_when_the_store_fails_later() {
+    let process = Process::new(Arc::new(MemoryStore::new(true)));
+    let log = LogStore::new(process.clone());
+    process.set_chooser(Box::new(|number, called| match called {
+        StoreCall::Transact if number == 0 => Some(Fault::Done),
+        StoreCall::Read => Some(Fault::NotDone),
+        _ => None,
+    }));
+    process.count(true);
+    let appended = log.append("live", 0, batch(1), &bodies(1, 1)).await;
+    assert!(matches!(appended, Err(StoreError::InDoubt(_))), "{appended:?}");
+    process.rest();
+    assert_eq!(log.head("live", 0, Consistency::Serial).await.unwrap(), 1);
 }
 
 #[tokio::test]

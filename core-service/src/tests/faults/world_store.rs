@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thesis_net::clock::SharedClock;
+use thesis_net::clock::{SharedClock, SystemIdSource};
 
 use crate::{
     store::{
@@ -48,7 +48,7 @@ pub(super) enum WorldStore {
 }
 
 fn open(disk: Disk, clock: &SharedClock) -> WorldStore {
-    let store = EmbeddedStore::open_with_backends(disk.files(), Options::default(), clock.clone());
+    let store = EmbeddedStore::open_with_backends(disk.files(), Options::default(), clock.clone(), &SystemIdSource);
     WorldStore::Embedded(disk, Arc::new(store.expect("what a crash leaves can be opened")))
 }
 

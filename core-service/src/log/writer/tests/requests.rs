@@ -47,5 +47,6 @@ async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
         backend.count_requests("live");
     }
     let least = median(&idle) + 1;
+    println!("lone {lone:?} idle {idle:?}");
     assert!((least..least + MAX_REQUESTS).contains(&median(&lone)), "{lone:?} requests, {idle:?} without a thesis");
 }

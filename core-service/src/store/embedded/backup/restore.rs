@@ -8,6 +8,7 @@ use std::{
 };
 
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
+use thesis_net::clock::{IdSource, random};
 
 use super::{
     super::{
@@ -64,13 +65,15 @@ pub fn unfinished(dir: &Path) -> Option<PathBuf> {
 
 /// Creates a store in an empty or missing folder. It changes nothing before the whole backup was read, and the store
 /// gets its name only when it is whole. `open` reads the file from its present position, and decrypts it if necessary.
-/// The row `left_out`, by its table and key, is not in the store: a copy must not have it.
+/// The row `left_out`, by its table and key, is not in the store: a copy must not have it. The new store has an id of
+/// `ids`.
 pub fn restore(
     backup: &Path,
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,
     dir: &Path,
     options: Options,
     left_out: (&Table, &[Value]),
+    ids: &dyn IdSource,
 ) -> Result<Verified, RestoreError> {
     demand_empty(dir)?;
     let refused = |error| RestoreError::Backup { file: backup.to_owned(), error };
@@ -83,7 +86,8 @@ pub fn restore(
     demand_empty(dir)?;
     let unfinished = dir.join(UNFINISHED);
     let again = open(&from).map_err(refused)?;
-    let created = make(&unfinished, again, &verified.contents, options, left_out, refused);
+    let store = u64::from_le_bytes(random(ids));
+    let created = make(&unfinished, again, &verified.contents, options, store, left_out, refused);
     if created.is_err() {
         // The next restore would replace it anyway.
         let _ = fs::remove_dir_all(&unfinished);
@@ -108,12 +112,13 @@ fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Creates the files of a store, with the checksums of pages that every store has.
+/// Creates the files of a store with an id, with the checksums of pages that every store has.
 fn make(
     folder: &Path,
     from: impl Read,
     contents: &Contents,
     options: Options,
+    store: u64,
     left_out: (&Table, &[Value]),
     refused: impl Fn(BackupError) -> RestoreError,
 ) -> Result<(), RestoreError> {
@@ -137,7 +142,7 @@ fn make(
     guarded(|| is_whole(&databases, contents)).map_err(failed)?;
     guarded(|| leave_out(&databases, left_out)).map_err(failed)?;
     // Only files with their format are ever opened as a store.
-    databases.as_ref().try_map(|database| set_format(database, FORMAT)).map_err(failed)?;
+    databases.as_ref().try_map(|database| set_format(database, FORMAT, store)).map_err(failed)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use thesis_net::clock::SystemIdSource;
 
 use super::{
     file::{MAX_PIECE_BYTES, Reader, Rows, Writer},
@@ -164,7 +165,14 @@ fn backups_of_another_version_or_program_are_refused_by_name() {
 /// Restores a file that is not encrypted, without the token `left`.
 fn restore(file: &Path, dir: &Path, options: Options) -> Result<Verified, RestoreError> {
     let left_out = key!["d", "left"];
-    super::restore(file, |file| Ok(Box::new(io::BufReader::new(file))), dir, options, (&TOKEN, left_out.as_slice()))
+    super::restore(
+        file,
+        |file| Ok(Box::new(io::BufReader::new(file))),
+        dir,
+        options,
+        (&TOKEN, left_out.as_slice()),
+        &SystemIdSource,
+    )
 }
 
 /// Takes a whole backup into a file.
@@ -181,7 +189,7 @@ async fn save(store: &EmbeddedStore, file: &Path) {
 }
 
 fn open(dir: &Path, clock: &Arc<Fixed>) -> EmbeddedStore {
-    EmbeddedStore::open(dir, Options::default(), clock.clone()).unwrap()
+    EmbeddedStore::open(dir, Options::default(), clock.clone(), &SystemIdSource).unwrap()
 }
 
 #[tokio::test]

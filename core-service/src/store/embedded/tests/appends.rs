@@ -2,12 +2,23 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{super::*, Fixed, append, applied, apply, disk::Disk, head, insert, rows_follow};
+use thesis_net::clock::SystemIdSource;
+
+use super::{
+    super::{batch::Batch, database::begin_write, *},
+    Fixed, append, applied, apply,
+    disk::Disk,
+    head, insert, rows_follow,
+};
+use crate::{
+    key,
+    store::{ConditionalWrite, Expect},
+};
 
 fn open_at(disk: &Disk, clock: &Arc<Fixed>) -> EmbeddedStore {
     // A cache too small to hide the disk.
     let options = Options { cache_bytes: 0, ..Options::default() };
-    EmbeddedStore::open_with_backends(disk.files(), options, clock.clone()).unwrap()
+    EmbeddedStore::open_with_backends(disk.files(), options, clock.clone(), &SystemIdSource).unwrap()
 }
 
 fn open(disk: &Disk) -> EmbeddedStore {
@@ -30,16 +41,36 @@ async fn an_append_is_durable_and_the_rows_beside_it_follow() {
     assert!(append(&store, 3).await.unwrap());
     let lost = open(&disk.after_power_loss());
     assert_eq!((rows_follow(&lost, 3).await, applied(&lost, "4").await), (4, None));
-    // So do a second and a sync.
+    // So do a second and a sync. The flush of a second comes after the answer, and before the next one.
     clock.0.store(1_000, Ordering::SeqCst);
     assert!(append(&store, 4).await.unwrap());
+    store.apply(Vec::new()).await.unwrap();
     assert_eq!(rows_follow(&open(&disk.after_power_loss()), 5).await, 5);
     assert!(append(&store, 5).await.unwrap());
     store.sync().await.unwrap();
     assert_eq!(rows_follow(&open(&disk.after_power_loss()), 6).await, 6);
-    // An append whose condition fails changes neither file.
+    // An append whose condition fails changes neither file, and a sync has nothing to do then.
+    let before = disk.bytes();
     assert!(!append(&store, 1).await.unwrap());
+    store.sync().await.unwrap();
+    let after = disk.bytes();
+    assert!(before.log == after.log && before.rows == after.rows);
     assert_eq!(rows_follow(&store, 6).await, 6);
+}
+
+/// Beside other writes, such an append commits nothing to the log's file.
+#[tokio::test]
+async fn an_append_whose_condition_fails_writes_nothing() {
+    let store = open(&Disk::empty());
+    assert!(append(&store, 0).await.unwrap());
+    let opened = store.current.read().store.clone().unwrap();
+    let tx = begin_write(&opened.databases).unwrap();
+    let mut batch = Batch::new(&tx, &opened.numbers, 0);
+    let write = ConditionalWrite { clustering: key![-1], expect: Expect::Absent, version: 1, body: None };
+    let lost = Transaction { table: &EVENT_LOG, partition: key!["d", 0], writes: vec![write], ttl: None };
+    assert_eq!(batch.run(&Write::Transact(lost, Vec::new())).unwrap(), WriteOutcome::Transacted(false));
+    let (written, _) = batch.close();
+    assert!(!written.log && !written.rows);
 }
 
 /// The disk fails after each possible number of writes of an append. An acknowledged entry is there, before and after a
@@ -48,8 +79,8 @@ async fn an_append_is_durable_and_the_rows_beside_it_follow() {
 async fn every_failing_write_of_an_append_is_reported_and_survived() {
     let mut in_doubt = 0;
     for room in 0.. {
-        let disk = Disk::empty();
-        let store = open(&disk);
+        let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+        let store = open_at(&disk, &clock);
         assert!(append(&store, 0).await.unwrap());
         apply(&store, "early", 5).await.unwrap();
         disk.room(room);
@@ -65,6 +96,7 @@ async fn every_failing_write_of_an_append_is_reported_and_survived() {
         let left = rows_follow(&open(&disk.after_power_loss()), 0).await;
         assert!(left == 2 || answer.is_err() && left == 1, "{room}: {left}");
         disk.room(i64::MAX);
+        clock.0.store(1_000, Ordering::SeqCst);
         // Repeating the append settles it.
         let is_missing = head(&store).await == 1;
         assert_eq!(append(&store, 1).await.unwrap(), is_missing);
@@ -74,6 +106,39 @@ async fn every_failing_write_of_an_append_is_reported_and_survived() {
         if answer.is_ok() {
             assert!(room > 3, "{room}");
             println!("{in_doubt} of {room} were in doubt");
+            return;
+        }
+    }
+}
+
+/// Appends to a store on which a flush of rows is due or not, with room for this number of writes.
+async fn append_with_room(room: i64, is_due: bool) -> StoreResult<bool> {
+    let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+    let store = open_at(&disk, &clock);
+    assert!(append(&store, 0).await.unwrap());
+    clock.0.store(if is_due { 1_000 } else { 0 }, Ordering::SeqCst);
+    disk.room(room);
+    let answer = append(&store, 1).await;
+    // The flush comes after the answer, and before this one.
+    drop(store.apply(Vec::new()).await);
+    if answer.is_ok() {
+        assert_eq!(rows_follow(&store, 2).await, 2, "{room}");
+        let lost = open(&disk.after_power_loss());
+        assert_eq!(rows_follow(&lost, 0).await, 2, "{room}");
+        disk.room(i64::MAX);
+        clock.0.store(2_000, Ordering::SeqCst);
+        store.sync().await.unwrap();
+        assert_eq!(rows_follow(&open(&disk.after_power_loss()), 2).await, 2, "{room}");
+    }
+    answer
+}
+
+#[tokio::test]
+async fn a_flush_that_fails_leaves_no_append_in_doubt() {
+    for room in 0.. {
+        let (answer, with_flush) = (append_with_room(room, false).await, append_with_room(room, true).await);
+        assert_eq!(answer.is_ok(), with_flush.is_ok(), "{room}: {with_flush:?}");
+        if answer.is_ok() {
             return;
         }
     }

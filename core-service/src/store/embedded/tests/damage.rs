@@ -1,6 +1,11 @@
 //! Bytes that change by themselves, pages that change places, files that end too soon: reported, never taken for data.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
+
+use thesis_net::clock::SystemIdSource;
 
 use super::{super::*, Fixed, append, disk::Disk, rows_follow};
 use crate::{
@@ -24,9 +29,13 @@ impl Dice {
 }
 
 fn open(disk: &Disk, verify: bool) -> Result<EmbeddedStore, OpenError> {
+    open_at(disk, verify, &Arc::default())
+}
+
+fn open_at(disk: &Disk, verify: bool, clock: &Arc<Fixed>) -> Result<EmbeddedStore, OpenError> {
     // A cache too small to hide the disk.
     let options = Options { cache_bytes: 0, verify_bytes: if verify { u64::MAX } else { 0 } };
-    EmbeddedStore::open_with_backends(disk.files(), options, Arc::new(Fixed::default()))
+    EmbeddedStore::open_with_backends(disk.files(), options, clock.clone(), &SystemIdSource)
 }
 
 type Rows = BTreeMap<Vec<Value>, Row>;
@@ -172,8 +181,8 @@ async fn what_a_loss_of_power_leaves_is_no_damage() {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let mut dice = Dice(seed);
     for round in 0..10 {
-        let mut disk = Disk::empty();
-        let mut store = open(&disk, false).unwrap();
+        let (mut disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+        let mut store = open_at(&disk, false, &clock).unwrap();
         let mut durable: Vec<String> = Vec::new();
         let mut head = 0;
         for step in 0..12 {
@@ -194,13 +203,16 @@ async fn what_a_loss_of_power_leaves_is_no_damage() {
                     if super::insert(&store, &id).await.is_ok() {
                         durable.push(id);
                     }
+                    // The disk is tried again.
+                    clock.0.fetch_add(1_000, Ordering::SeqCst);
                 }
             }
             if dice.roll(3) == 0 {
                 let left = disk.after_power_loss_but(|| dice.roll(2) == 0);
                 drop(store);
                 disk = left;
-                store = open(&disk, round % 2 == 0).unwrap_or_else(|error| panic!("TEST_SEED={seed} {round}: {error}"));
+                let opened = open_at(&disk, round % 2 == 0, &clock);
+                store = opened.unwrap_or_else(|error| panic!("TEST_SEED={seed} {round}: {error}"));
             }
             disk.room(i64::MAX);
             assert_eq!(rows_follow(&store, 0).await, head, "TEST_SEED={seed} {round}");

@@ -2,18 +2,24 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use thesis_net::clock::SystemIdSource;
+
 use super::{super::*, Fixed, applied, apply, disk::Disk, insert, inserted};
 
 fn open(disk: &Disk) -> EmbeddedStore {
+    open_at(disk, &Arc::default())
+}
+
+fn open_at(disk: &Disk, clock: &Arc<Fixed>) -> EmbeddedStore {
     // A cache too small to hide the disk.
     let options = Options { cache_bytes: 0, ..Options::default() };
-    EmbeddedStore::open_with_backends(disk.files(), options, Arc::new(Fixed::default())).unwrap()
+    EmbeddedStore::open_with_backends(disk.files(), options, clock.clone(), &SystemIdSource).unwrap()
 }
 
 #[tokio::test]
 async fn full_disk_refuses_writes_and_recovers() {
-    let disk = Disk::empty();
-    let store = open(&disk);
+    let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+    let store = open_at(&disk, &clock);
     insert(&store, "early").await.unwrap();
     apply(&store, "not yet synced", 5).await.unwrap();
     disk.room(0);
@@ -28,6 +34,9 @@ async fn full_disk_refuses_writes_and_recovers() {
         assert_eq!(applied(&store, "late").await, None);
     }
     disk.room(i64::MAX);
+    // The disk is tried once in a second.
+    assert!(matches!(insert(&store, "late").await, Err(StoreError::Unavailable(_))));
+    clock.0.store(1_000, Ordering::SeqCst);
     assert!(insert(&store, "late").await.unwrap());
     apply(&store, "late", 6).await.unwrap();
     store.check().await.unwrap();
@@ -45,8 +54,8 @@ async fn full_disk_refuses_writes_and_recovers() {
 async fn every_failing_write_is_reported_and_survived() {
     let mut in_doubt = 0;
     for room in 0.. {
-        let disk = Disk::empty();
-        let store = open(&disk);
+        let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
+        let store = open_at(&disk, &clock);
         insert(&store, "early").await.unwrap();
         apply(&store, "early", 5).await.unwrap();
         disk.room(room);
@@ -66,6 +75,7 @@ async fn every_failing_write_is_reported_and_survived() {
             assert_eq!(applied(&lost, "early").await, Some(5), "{room}");
         }
         disk.room(i64::MAX);
+        clock.0.store(1_000, Ordering::SeqCst);
         // Repeating the write settles it.
         let absent = !inserted(&store, "tested").await;
         assert_eq!(insert(&store, "tested").await.unwrap(), absent);
@@ -96,10 +106,12 @@ async fn loss_of_power_undoes_no_conditional_write() {
 #[tokio::test]
 async fn applied_is_durable_after_a_second() {
     let (disk, clock) = (Disk::empty(), Arc::new(Fixed::default()));
-    let store = EmbeddedStore::open_with_backends(disk.files(), Options::default(), clock.clone()).unwrap();
+    let store = open_at(&disk, &clock);
     for (at, lost) in [(0, true), (999, true), (1_000, false)] {
         clock.0.store(at, Ordering::SeqCst);
         apply(&store, "row", at + 1).await.unwrap();
+        // The flush comes after the answer, and before this one.
+        store.apply(Vec::new()).await.unwrap();
         let found = applied(&open(&disk.after_power_loss()), "row").await;
         assert_eq!(found, (!lost).then_some(at + 1), "{at}");
     }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use redb::{Database, backends::FileBackend};
+use thesis_net::clock::SystemIdSource;
 
 use super::{
     super::{
@@ -11,7 +12,7 @@ use super::{
         summed::Summed,
         *,
     },
-    Fixed, append, applied, apply, insert, inserted, rows_follow,
+    Fixed, append, applied, apply, head, insert, inserted, rows_follow,
 };
 use crate::{
     key,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 fn open(dir: &Path) -> Result<EmbeddedStore, OpenError> {
-    EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()))
+    EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()), &SystemIdSource)
 }
 
 /// Copies a store as it is at this moment, as a killed process leaves it.
@@ -116,7 +117,7 @@ async fn newer_format_is_refused() {
         let file = fs::File::options().read(true).write(true).open(&path).unwrap();
         let disk = Summed::new(FileBackend::new(file).unwrap());
         let database = Database::builder().create_with_backend(disk).unwrap();
-        set_format(&database, FORMAT + 1).unwrap();
+        set_format(&database, FORMAT + 1, 0).unwrap();
         drop(database);
         let refused = open(dir.path()).err().unwrap();
         assert!(matches!(refused, OpenError::Newer { found, .. } if found == FORMAT + 1));
@@ -179,6 +180,45 @@ async fn a_damaged_or_missing_file_is_refused() {
     let again = open(dir.path()).unwrap();
     assert!(inserted(&again, "49").await);
     assert_eq!(rows_follow(&again, 50).await, 50);
+}
+
+/// Writes to both files, and closes the store.
+async fn write_more(dir: &Path) {
+    let store = open(dir).unwrap();
+    let head = head(&store).await;
+    for n in head..head + 3 {
+        assert!(append(&store, n).await.unwrap());
+        assert!(insert(&store, &n.to_string()).await.unwrap());
+    }
+    assert!(append(&store, head + 3).await.unwrap());
+    store.close().await.unwrap();
+}
+
+/// Two files that do not belong together would have rows without entries, or lack rows whose log has no mark.
+#[tokio::test]
+async fn a_file_of_another_time_or_store_is_refused() {
+    let [dir, earlier, other] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    write_more(dir.path()).await;
+    copy(dir.path(), earlier.path());
+    write_more(dir.path()).await;
+    for _ in 0..2 {
+        write_more(other.path()).await;
+    }
+    let swapped = tempfile::tempdir().unwrap();
+    for (from, expected) in [(&earlier, "is older than"), (&other, "belongs to another store than")] {
+        let from = files_in(from.path());
+        let files = files_in(swapped.path());
+        for (from, to) in [(from.log, &files.log), (from.rows, &files.rows)] {
+            copy(dir.path(), swapped.path());
+            fs::copy(from, to).unwrap();
+            let refused = open(swapped.path()).err().unwrap_or_else(|| panic!("{} was opened", to.display()));
+            assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+            assert!(refused.to_string().contains(expected), "{refused}");
+        }
+    }
+    // The files of one time and store are whole.
+    assert_eq!(rows_follow(&open(earlier.path()).unwrap(), 4).await, 4);
+    assert_eq!(rows_follow(&open(dir.path()).unwrap(), 8).await, 8);
 }
 
 #[tokio::test]
