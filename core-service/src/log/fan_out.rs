@@ -123,7 +123,8 @@ impl FanOut {
             if self.done >= upto {
                 return Ok(());
             }
-            let _held = self.shared.control.hold_settings().await;
+            let shared = Arc::clone(&self.shared);
+            let _held = shared.control.hold_settings().await;
             // A webhook whose creation was acknowledged before an event's append must be known here before that event.
             self.shared.control.catch_up().await?;
             let (judgements, is_unseen) = {
