@@ -4,9 +4,9 @@ use super::*;
 use crate::domain::observation::{Observation, ObservedThing};
 
 /// Maximum number of requests for the `live` log and its rows: a read of the thesis, its append with the derived
-/// events, its rows, their checkpoint, and that of the fan-out. Besides, a core reads the head of the control log,
-/// stores the position in the upstream's feed, and notes twice a minute that it appends.
-const MAX_REQUESTS: usize = 5;
+/// events, its rows in one or two batches, their checkpoint, and that of the fan-out. Besides, a core reads the head of
+/// the control log, stores the position in the upstream's feed, and notes twice a minute that it appends.
+const MAX_REQUESTS: usize = 6;
 /// Background tasks make requests each second or two, so the same number in most spans of this length.
 const SPAN: Duration = Duration::from_millis(2_100);
 
@@ -47,6 +47,8 @@ async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
         backend.count_requests("live");
     }
     let least = median(&idle) + 1;
-    println!("lone {lone:?} idle {idle:?}");
-    assert!((least..least + MAX_REQUESTS).contains(&median(&lone)), "{lone:?} requests, {idle:?} without a thesis");
+    assert!(
+        (least..=median(&idle) + MAX_REQUESTS).contains(&median(&lone)),
+        "{lone:?} requests, {idle:?} without a thesis"
+    );
 }
