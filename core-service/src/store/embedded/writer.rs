@@ -100,6 +100,9 @@ impl Writer {
         // A disk that failed a moment ago gets a last attempt.
         self.opened_again_at = None;
         let settled = self.sync_all();
+        if settled.is_ok() {
+            self.note_commits();
+        }
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
         let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
@@ -260,6 +263,15 @@ impl Writer {
         }
         self.unsynced.clear();
         Ok(())
+    }
+
+    /// Makes each file note the last commit of the other one. If it fails, no change is lost.
+    fn note_commits(&self) {
+        let Some(store) = self.current.read().store.clone() else { return };
+        if let Err(error) = store.note_commits() {
+            tracing::warn!(folder = self.folder, %error, "the files did not note each other's last commits");
+            self.fence.close();
+        }
     }
 
     /// Opens both files again: on the disk if both can be written there, otherwise with writes in memory, so that reads
