@@ -240,8 +240,8 @@ impl Control {
     }
 
     /// Keeps the settings as they are, until the result is dropped. A caller that matches events with them and writes
-    /// the deliveries meanwhile loses none of these: the next change of settings makes them durable before itself. Where
-    /// other processes write too, every write is durable, and nothing is held.
+    /// the deliveries meanwhile loses none of these: the next change of settings makes them durable before itself.
+    /// Where other processes write too, every write is durable, and nothing is held.
     pub async fn hold_settings(&self) -> Option<sync::RwLockReadGuard<'_, ()>> {
         if self.is_shared() { None } else { Some(self.settings.read().await) }
     }

@@ -84,8 +84,8 @@ impl OpenStore {
         Ok(())
     }
 
-    /// Makes each file note the last commit of the other one, where it has not yet. The commit that notes it in the log's
-    /// file changes nothing else, so it does not count.
+    /// Makes each file note the last commit of the other one, where it has not yet. The commit that notes it in the
+    /// log's file changes nothing else, so it does not count.
     pub(super) fn note_commits(&self) -> Result<(), redb::Error> {
         guarded(|| {
             let Files { log, rows } = &self.databases;
