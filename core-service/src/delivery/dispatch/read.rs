@@ -261,18 +261,18 @@ impl Dispatcher {
     async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
-            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs
-            // their marks.
-            if !self.shards.serves(*shard, self.shared.clock.now_ms())
-                || self.shards.taken_at(*shard) != Some(*taken_at)
-            {
-                continue;
-            }
             // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<(Arc<str>, i64)> = {
                 let firsts = self.state.lock().firsts().into_iter();
                 firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done).collect()
             };
+            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory before it was read.
+            // The shard's next core needs their marks.
+            if !self.shards.serves(*shard, self.shared.clock.now_ms())
+                || self.shards.taken_at(*shard) != Some(*taken_at)
+            {
+                continue;
+            }
             if !left.is_empty() {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }
