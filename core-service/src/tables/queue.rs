@@ -137,7 +137,7 @@ impl DeliveryQueue {
 
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
     /// a repeat is safe.
-    pub(super) async fn enqueue(
+    pub async fn enqueue(
         &self,
         deliveries: &[&Delivery],
         mut changes: Vec<Change>,
