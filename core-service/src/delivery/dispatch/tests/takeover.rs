@@ -251,7 +251,7 @@ async fn a_retry_that_a_former_owner_queued_stays_until_its_delivery_expects_it(
     }
     next.until(async || waits()).await;
     let written = deliveries.advance(&[DeliveryChange { before, after, epoch: 1 }], now_ms).await.unwrap();
-    assert!(written.iter().all(Result::is_ok));
+    assert!(written.iter().all(|written| written.is_ok()));
     assert_eq!(cores.stored().await, (vec![Some(500)], Status::Retrying));
     next.set_status("wh_1", WebhookStatus::Enabled).await;
     let claimed = next.next_claim(&mut cores.claims).await;
