@@ -106,7 +106,7 @@ impl Dispatcher {
         (from, to): &QueuePart,
         now_ms: i64,
     ) -> Result<Option<QueuePosition>> {
-        // What is read now is changed under this epoch. Without a lease, the shard's next core reads its queues.
+        // Deliveries read now change under this epoch. Without a lease, the shard's next core reads its queues.
         let Some(Tenure { epoch, .. }) = self.shards.tenure(shard_of(webhook), now_ms) else { return Ok(None) };
         let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
