@@ -1,6 +1,6 @@
 //! The folder of an index on a disk. It belongs to one process at a time.
 //!
-//! Each shard of the index has a folder of its own in it, named after the shard. So far one shard, `all`, holds every
+//! Each shard of the index has its own folder in it, named after the shard. So far one shard, `all`, holds every
 //! dataset. Projects share a shard for good: a tantivy index has its own writer with two threads and a memory budget,
 //! and its own open files, and a core cannot have these for 10,000 small projects each.
 
