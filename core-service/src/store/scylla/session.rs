@@ -76,6 +76,9 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
     let profile = repeated(&options.datacenter);
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
+        // The driver reads the metadata again after each change of the schema. The other keyspaces of a shared cluster
+        // do not concern this service.
+        .keyspaces_to_fetch([name])
         .default_execution_profile_handle(profile.build().into_handle())
         .connection_timeout(CONNECT_TIMEOUT)
         .keepalive_interval(KEEP_ALIVE_INTERVAL)
