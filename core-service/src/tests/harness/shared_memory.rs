@@ -16,7 +16,7 @@ use super::{ManualClock, memory};
 use crate::{
     store::{
         Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
-        scylla::batches::batches,
+        scylla::{batches::batches, key_groups::key_groups},
     },
     tests::faulty::MemoryStore,
 };
@@ -89,7 +89,7 @@ impl SharedMemory {
     }
 
     /// Returns the number of requests for a table, if each partition of a write and each row of a read had its own. A
-    /// cluster gets no more, and fewer where small partitions share one.
+    /// cluster gets no more, and fewer where small partitions or similar keys share one.
     pub(crate) fn partition_requests(&self, table: &Table) -> usize {
         self.partition_requests.lock().get(table.name).copied().unwrap_or_default()
     }
@@ -174,8 +174,10 @@ impl Backend for SharedMemory {
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
         let _passing = self.passage.read().await;
         self.called(table, keys.len());
+        for group in key_groups(table, keys) {
+            self.requested(group.keys.into_iter());
+        }
         for key in keys {
-            self.requested([key.as_slice()].into_iter());
             self.store_of(key)?;
         }
         self.store()?.get_many(table, keys).await
