@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Consistency, Row, Scan, SharedBackend, Value,
-        schema::{PROFILE, THESIS_INDEX, TICKET_MOVE, TOKEN_SYMBOL},
+        schema::{PROFILE, THESIS_INDEX, TICKET_MOVE, TOKEN_SYMBOL, TOKEN_TOTALS},
     },
 };
 
@@ -23,12 +23,34 @@ pub(crate) async fn get_many_answers_in_order(backend: &SharedBackend) {
     let dataset = fresh("many");
     let changes = (0..30).map(|n| put(&PROFILE, key![&dataset, format!("{n}")], 1, &n.to_string()));
     backend.apply(changes.collect()).await.unwrap();
-    let numbers = [7, 29, 100, 0, 7, 101];
-    let keys: Vec<_> = numbers.iter().map(|n| key![&dataset, n.to_string()]).collect();
-    let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
-    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
-    let expected = numbers.map(|n| (n < 100).then(|| body(&n.to_string())));
-    assert_eq!(bodies, expected);
+    // Rows from 30 on are absent, and some keys come twice.
+    let mixed: Vec<i32> = (0..30).map(|n| n * 7 % 36).chain([7, 35, 0, 7]).collect();
+    for numbers in [mixed, vec![29], vec![30], vec![30, 31], vec![3, 3]] {
+        let keys: Vec<_> = numbers.iter().map(|n| key![&dataset, n.to_string()]).collect();
+        let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
+        let row = |n: &i32| Row { clustering: Vec::new(), body: body(&n.to_string()), version: 1 };
+        let expected: Vec<_> = numbers.iter().map(|n| (*n < 30).then(|| row(n))).collect();
+        assert_eq!(rows, expected, "{numbers:?}");
+    }
+}
+
+pub(crate) async fn get_many_compares_whole_keys(backend: &SharedBackend) {
+    let datasets = [fresh("whole"), fresh("whole")];
+    let key = |n: i64| key![&datasets[usize::from(n % 2 == 1)], format!("tk_{}", n / 2 % 3), format!("fp_{}", n / 6)];
+    // One row in five is absent. Keys differ in any column: dataset and token are the partition, the author is not.
+    let written = (0..60).filter(|n| n % 5 > 0);
+    backend.apply(written.map(|n| put(&TOKEN_TOTALS, key(n), n, &n.to_string())).collect()).await.unwrap();
+    let read = async |numbers: Vec<i64>| {
+        let keys: Vec<_> = numbers.iter().map(|n| key(*n)).collect();
+        let rows = backend.get_many(&TOKEN_TOTALS, &keys).await.unwrap();
+        let row = |n: i64| Row { clustering: key(n)[2..].to_vec(), body: body(&n.to_string()), version: n };
+        let expected: Vec<_> = numbers.iter().map(|n| (n % 5 > 0).then(|| row(*n))).collect();
+        assert_eq!(rows, expected, "{numbers:?}");
+    };
+    // All; those of one partition; those of one dataset and author.
+    read((0..60).rev().collect()).await;
+    read((0..10).map(|n| 58 - 6 * n).collect()).await;
+    read(vec![4, 0, 2, 4]).await;
 }
 
 pub(crate) async fn reads_give_clustering_and_version(backend: &SharedBackend) {
