@@ -20,10 +20,11 @@
 //!    `workspace/events/row.rs` and `single.rs`, and the same text in `assets/events.js`.
 //! 6. `docs/guides`: `filters-and-references.md`, `streams.md`, `sandbox.md`; `CHANGELOG.md`.
 //!
-//! Tests: `proto/src/json/tests.rs`, its snapshots (see CONTRIBUTING.md), `filter/tests.rs`, `portable/tests.rs`; the
-//! types in `tests/system/events.rs`, `examples.rs`, `wrong_forms/table.rs`. The compiler does not name the tags here
-//! and in `outline.rs`, `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`,
-//! `stream/message.rs`, or files not in Rust.
+//! Tests: `proto/src/json/tests.rs`, its snapshots (see CONTRIBUTING.md), `filter/tests.rs`, `portable/tests.rs`;
+//! `kinds` in the test of `convert/entry.rs`; the types in `tests/system/events.rs`, `examples.rs`,
+//! `wrong_forms/table.rs`; `is_derived` and `recount` in `tests/system/recount/log.rs`. The compiler does not name the
+//! tags here and in `outline.rs`, `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`,
+//! `position_change`, the last arm of that `recount`, `stream/message.rs`, or files not in Rust.
 
 mod outline;
 mod portable;
