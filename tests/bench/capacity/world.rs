@@ -20,9 +20,9 @@ const SECOND: Time = 1_000_000_000;
 const CONCERNED: [f64; 2] = [0.000_55, 0.005_05];
 /// How many theses come to one about the hot token.
 const HOT_ONE_IN: usize = 10;
-/// Most theses a second that bring two derived events each, in their own append; beyond, those of a token are made
-/// together.
-const DERIVED_MOST: f64 = 120.0;
+/// Maximum number of theses a second that bring two derived events each, in the append of the thesis. The writer creates
+/// further ones of a token together.
+const MAX_DERIVING_THESES: f64 = 120.0;
 
 /// An event, by when its thesis was posted; a derived one has no such time that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -144,7 +144,7 @@ async fn without_its_owner_a_log_goes_on() {
 /// A core whose notifications arrive, but that answers no request.
 struct Silent {
     core: Arc<PeerCore>,
-    /// How often its notifications were subscribed to.
+    /// Number of subscriptions to its notifications.
     subscriptions: Arc<AtomicUsize>,
 }
 

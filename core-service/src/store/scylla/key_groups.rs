@@ -1,4 +1,4 @@
-//! Divides the keys of a read into groups, each of which is one request.
+//! Divides the keys of a read into groups. One group is one request.
 //!
 //! A request costs more than a small row, so keys that differ in one column alone share a request. If that column is in
 //! the partition key, the node that gets the request reads each partition from its replicas. So the replicas' work is

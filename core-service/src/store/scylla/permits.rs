@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
 use super::{StoreError, StoreResult};
 
@@ -17,6 +20,25 @@ const MAX_REQUESTS: usize = 64;
 pub(super) struct TimeLimit {
     pub(super) time: Duration,
     pub(super) exceeded: fn(String) -> StoreError,
+}
+
+/// Maximum number of requests that one call has under way, each counted for each of its partitions.
+const MAX_PARALLEL: usize = 64;
+
+/// Room for [`MAX_PARALLEL`] requests of one call. The others wait here: in the queue for permits they would hold up the requests of other calls, and give up on a slow
+/// cluster.
+pub(super) struct CallRoom(Semaphore);
+
+impl CallRoom {
+    pub(super) fn new() -> Self {
+        Self(Semaphore::new(MAX_PARALLEL))
+    }
+
+    /// Waits for room for a request about this many partitions, which is free again once the permits are dropped.
+    pub(super) async fn enter(&self, partitions: usize) -> SemaphorePermit<'_> {
+        let partitions = u32::try_from(partitions).expect("few partitions share a request");
+        self.0.acquire_many(partitions).await.expect("it is never closed")
+    }
 }
 
 pub(super) struct RequestPermits(Semaphore);

@@ -9,11 +9,11 @@ use scylla::{
     response::{PagingState, query_result::QueryResult},
     value::{CqlValue, Row as CqlRow},
 };
-use tokio::sync::Semaphore;
 
 use super::{
-    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult, TimeLimit,
+    ScyllaStore, StoreError, StoreResult, TimeLimit,
     key_groups::{KeyGroup, key_groups},
+    permits::CallRoom,
     statements::{Bind, Shape, edge},
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
@@ -44,12 +44,9 @@ pub(super) async fn get_many(
     keys: &[Vec<Value>],
 ) -> StoreResult<Vec<Option<Row>>> {
     let groups = key_groups(table, keys);
-    // Groups beyond this number of partitions wait here: in the queue for permits they would hold up the requests of
-    // other calls.
-    let room = &Semaphore::new(MAX_PARALLEL);
+    let room = &CallRoom::new();
     let reads = groups.iter().map(|group| async move {
-        let partitions = u32::try_from(group.partition_count(table)).expect("few partitions share a request");
-        let _permits = room.acquire_many(partitions).await.expect("it is never closed");
+        let _permits = room.enter(group.partition_count(table)).await;
         get_group(store, table, group).await
     });
     let found: HashMap<&[Value], Row> = try_join_all(reads).await?.into_iter().flatten().collect();

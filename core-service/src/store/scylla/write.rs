@@ -12,11 +12,11 @@ use scylla::{
     },
     value::{CqlValue, Row as CqlRow},
 };
-use tokio::sync::Semaphore;
 
 use super::{
-    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult, TimeLimit,
+    ScyllaStore, StoreError, StoreResult, TimeLimit,
     batches::{batches, partition_count},
+    permits::CallRoom,
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction};
@@ -28,21 +28,19 @@ pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreRes
     write_batches(batches(changes), |batch| write(store, batch)).await
 }
 
-/// Writes batches, at most [`MAX_PARALLEL`] of their partitions at a time. The others wait here: in the queue for
-/// permits they would hold up the requests of other calls, and give up on a slow cluster.
+/// Writes batches, as many at a time as a call has room for.
 async fn write_batches<F: Future<Output = StoreResult<()>>>(
     batches: Vec<Vec<Change>>,
     write: impl Fn(Vec<Change>) -> F,
 ) -> StoreResult<()> {
-    let room = Semaphore::new(MAX_PARALLEL);
+    let room = CallRoom::new();
     let (room, write) = (&room, &write);
     let batches = stream::iter(batches.into_iter().map(Ok));
     let write_in_turn = |batch: Vec<Change>| async move {
-        let partitions = u32::try_from(partition_count(&batch)).expect("few partitions share a batch");
-        let _permits = room.acquire_many(partitions).await.expect("it is never closed");
+        let _permits = room.enter(partition_count(&batch)).await;
         write(batch).await
     };
-    batches.try_for_each_concurrent(MAX_PARALLEL, write_in_turn).await
+    batches.try_for_each_concurrent(None, write_in_turn).await
 }
 
 async fn write(store: &ScyllaStore, batch: Vec<Change>) -> StoreResult<()> {

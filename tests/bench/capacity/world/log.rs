@@ -1,6 +1,6 @@
 //! The log of live data: one batch at a time, and what follows from each event.
 
-use super::{CONCERNED, DERIVED_MOST, Event, HOT_ONE_IN, Step, World, hop};
+use super::{CONCERNED, Event, HOT_ONE_IN, MAX_DERIVING_THESES, Step, World, hop};
 use crate::capacity::costs as cost;
 
 impl World<'_> {
@@ -11,7 +11,7 @@ impl World<'_> {
         let hot = self.random.below(HOT_ONE_IN) == 0;
         let event = Event { posted: self.now, hot, derived: false };
         let drawn = self.random.below(1_000) as f64 / 1e3;
-        if drawn < DERIVED_MOST / self.load.theses {
+        if drawn < MAX_DERIVING_THESES / self.load.theses {
             let derived = Event { derived: true, ..event };
             self.append([event, derived, derived]);
         } else {

@@ -112,7 +112,7 @@ async fn all_lists(store: &ThesisStore, bounds: &IndexSlice, expected: &[Thesis]
 
 /// Number of the theses of a very prolific author: one in half an hour, for almost six years.
 const MANY: i64 = 100_000;
-/// Those of them on a rare token, which is on a chain of its own.
+/// The numbers of the theses on a rare token. No other token is on its chain.
 const RARE: [i64; 3] = [7, 50_000, 99_990];
 const RARE_TOKEN: &str = "tk_rare";
 const RARE_CHAIN: &str = "rare";

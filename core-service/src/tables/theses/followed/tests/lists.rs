@@ -136,7 +136,7 @@ async fn a_cold_list_of_different_authors_and_tokens_is_few_requests() {
         observe(&writer, NOON, thesis_of_its_own(number)).await;
     }
     let reader = core(beside.clone(), &clock, 2).await;
-    // The reader ends what it does after its start. No time passes during the list.
+    // The reader ends the work that follows its start. No time passes during the list.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let call = admitted(&reader, Operation::ListTheses);
     beside.count_requests("live");
