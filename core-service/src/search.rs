@@ -27,6 +27,8 @@ pub mod run;
 
 mod schema;
 
+mod segments;
+
 mod syntax;
 
 #[cfg(test)]
@@ -43,6 +45,7 @@ mod writer;
 use std::{
     collections::{BTreeMap, HashMap},
     io::ErrorKind,
+    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -53,16 +56,18 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tantivy::{
     IndexReader, TantivyError,
+    collector::Collector as _,
     directory::error::OpenReadError as ReadError,
-    query::{BooleanQuery, Query},
+    query::{BooleanQuery, EnableScoring, Query},
 };
 use tokio::sync::{Notify, watch};
 
 use self::{
-    best::{Best, Rank, highest},
+    best::{Best, Rank},
     cancel::Cancellable,
     compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
     schema::{Fields, Terms},
+    segments::Source,
     turns::Turns,
     writer::Writer,
 };
@@ -106,6 +111,9 @@ pub enum SearchError {
     TooBroad(String),
     #[error("the search was cancelled")]
     Cancelled,
+    /// A request has read as many documents as it may.
+    #[error("the search reads too many documents")]
+    Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
 }
@@ -270,34 +278,53 @@ impl SearchIndex {
         let searcher = self.searcher(view)?;
         let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
         let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
-        let (mut found, mut left) = (Vec::new(), MAX_EXPANSIONS);
+        let mut left = MAX_EXPANSIONS;
         if let Some(parsed) = parsed {
             datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, parsed, &mut left))?;
         }
+        best.cancellation = narrow.cancellation.clone();
+        let scoring = if best.requires_scoring() {
+            EnableScoring::enabled_from_statistics_provider(&frequencies, &searcher)
+        } else {
+            EnableScoring::disabled_from_searcher(&searcher)
+        };
+        let mut sources = Vec::new();
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
-            let query = BooleanQuery::intersection(clauses(terms, kind, parsed, narrow));
+            let mut wanted = best.clone();
             if kind == Kind::Thesis {
-                (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
+                (wanted.from, wanted.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
-            let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
-            found.extend(ranks.into_iter().map(|rank| (rank, dataset)));
+            let rows = match parsed {
+                Some(parsed) => compile::query(terms, kind, parsed, &narrow.cancellation),
+                None => all_rows(terms, kind, narrow, segments::days_of(&searcher, wanted.from, wanted.to)?),
+            };
+            let query = BooleanQuery::intersection(clauses(terms, kind, rows, narrow));
+            sources.push(Source { dataset, searcher: &searcher, weight: query.weight(scoring)?, wanted });
+        }
+        let found = segments::search(&sources, best.limit)?;
+        if narrow.cancellation.is_exhausted() {
+            return Err(SearchError::Exhausted);
         }
         if narrow.cancellation.is_cancelled() {
             return Err(SearchError::Cancelled);
         }
-        Ok(highest(found, best.limit))
+        Ok(found)
     }
 }
 
+/// The rows of a kind without a search: those of some days, or all. A profile or a token has fewer rows than most days.
+fn all_rows(terms: &Terms, kind: Kind, narrow: &SearchFilter, days: Option<RangeInclusive<i64>>) -> Box<dyn Query> {
+    let rows = match days.filter(|_| narrow.profile.is_none() && narrow.tokens.is_none()) {
+        Some(days) => has_one(days.map(|day| terms.day(day))),
+        None => has(terms.term(terms.fields.kind, kind.prefix())),
+    };
+    Box::new(Cancellable::new(Arc::from(rows), &narrow.cancellation))
+}
+
 /// The conditions for a row of one dataset.
-fn clauses(terms: &Terms, kind: Kind, parsed: Option<&ParsedSearch>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
+fn clauses(terms: &Terms, kind: Kind, rows: Box<dyn Query>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
     let fields = &terms.fields;
-    let mut clauses = vec![match parsed {
-        Some(parsed) => compile::query(terms, kind, parsed, &narrow.cancellation),
-        None => {
-            Box::new(Cancellable::new(Arc::from(has(terms.term(fields.kind, kind.prefix()))), &narrow.cancellation))
-        }
-    }];
+    let mut clauses = vec![rows];
     let (profile, token) = match kind {
         Kind::Thesis => (fields.author, fields.about),
         Kind::Profile | Kind::Token => (fields.id, fields.id),

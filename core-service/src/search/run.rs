@@ -21,12 +21,21 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl From<SearchError> for Error {
     fn from(error: SearchError) -> Self {
-        if let SearchError::TooBroad(prefix) = &error {
-            let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
-            return ApiError::validation(&[FieldError::new("q", text)]).into();
+        match &error {
+            SearchError::TooBroad(prefix) => {
+                let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
+                ApiError::validation(&[FieldError::new("q", text)]).into()
+            }
+            SearchError::Exhausted => too_slow(),
+            _ => Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) },
         }
-        Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }
     }
+}
+
+/// The error of a search that exceeds its budget of time or of documents.
+fn too_slow() -> Error {
+    let text = "the search takes too long; narrow it, or try again later";
+    ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into()
 }
 
 /// Runs work on the index on a thread that may block.
@@ -41,8 +50,8 @@ pub async fn with_index<T: Send + 'static>(
 /// Runs a search of an organization on the search threads. The search ends soon after the caller gives up.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long
-/// or too many searches of all organizations wait, 422 when it is too broad.
+/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long,
+/// reads too many documents or too many searches of all organizations wait, 422 when it is too broad.
 pub async fn run_in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     organization: &str,
@@ -60,10 +69,7 @@ pub async fn run_in_turn<T: Send + 'static>(
         };
         Ok(index.turns.threads.run(work).await.map_err(Error::internal)??)
     };
-    timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| {
-        let text = "the search takes too long; narrow it, or try again later";
-        Err(ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into())
-    })
+    timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// Waits a short time for the index. The request fails if the index is not ready by then.

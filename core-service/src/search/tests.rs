@@ -2,6 +2,7 @@ mod bounds;
 mod files;
 mod near;
 mod unused;
+mod windows;
 
 use proptest::prelude::*;
 
