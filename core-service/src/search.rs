@@ -1,5 +1,6 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
-//! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
+//! in each log. It can be deleted at any time, and is then rebuilt from the first entry. It has shards (`shard.rs`), of
+//! which a search asks those of its window.
 //!
 //! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
 //! and built at each start: `live` and `sandbox` at once, a project's log with its first search.
@@ -13,6 +14,8 @@ mod cancel;
 
 mod compile;
 
+mod documents;
+
 mod filter;
 mod folder;
 pub mod follow;
@@ -21,13 +24,17 @@ mod id;
 
 mod near;
 
+mod open_shard;
 mod opening;
 mod progress;
+mod rebuild;
 pub mod run;
 
 mod schema;
 
 mod segments;
+
+mod shard;
 
 mod syntax;
 
@@ -65,9 +72,10 @@ use tokio::sync::{Notify, watch};
 use self::{
     best::{Best, Rank},
     cancel::Cancellable,
-    compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
+    compile::{Frequencies, MAX_EXPANSIONS, TermsAndShards, count_expansions, has, has_one},
     schema::{Fields, Terms},
     segments::Source,
+    shard::Shard,
     turns::Turns,
     writer::Writer,
 };
@@ -151,16 +159,17 @@ pub struct LogMark {
 /// Marks by the dataset's name.
 type Marks = BTreeMap<String, LogMark>;
 
+/// Readers by shard. A month without a reader is closed or being rebuilt.
+type Readers = BTreeMap<Shard, Option<IndexReader>>;
+
 pub struct SearchIndex {
     fields: Fields,
     /// None for an index in memory.
-    folder: Option<SearchFolder>,
-    /// Writer and reader are none while the index is closed.
+    folder: Option<Arc<SearchFolder>>,
+    /// Writer and readers are none while the index is closed.
     writer: Mutex<Option<Writer>>,
-    reader: Mutex<Option<IndexReader>>,
+    readers: Mutex<Option<Readers>>,
     failing: AtomicBool,
-    /// True once the checksums of all files in the folder were verified, or this process has written the files.
-    is_verified: AtomicBool,
     committed: watch::Sender<Marks>,
     /// Incomplete datasets by name. The index has not reached the position that their log had at the first request. The
     /// value is that start position, once it is known.
@@ -176,11 +185,10 @@ impl SearchIndex {
     pub fn open(folder: Option<SearchFolder>) -> Result<Self, SearchError> {
         let index = Self {
             fields: Fields::new().0,
-            folder,
+            folder: folder.map(Arc::new),
             writer: Mutex::default(),
-            reader: Mutex::default(),
+            readers: Mutex::default(),
             failing: AtomicBool::new(false),
-            is_verified: AtomicBool::new(false),
             committed: watch::Sender::default(),
             incomplete: watch::Sender::default(),
             requests: Mutex::default(),
@@ -197,16 +205,8 @@ impl SearchIndex {
     /// Indexes a dataset's entries in order, and skips entries up to its position. Searches see them after the next
     /// commit. This blocks. An error closes the index, and uncommitted entries must be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
-        self.write(|writer| {
-            let terms = Terms::new(self.fields, dataset);
-            let name = dataset.to_string();
-            let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-            for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
-                writer.apply_entry(&terms, entry)?;
-                writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
-            }
-            Ok(())
-        })
+        let terms = Terms::new(self.fields, dataset);
+        self.write(|writer| writer.apply(&terms, dataset, entries))
     }
 
     /// Makes searches see the applied entries. This blocks for some tens of milliseconds. An error closes the index,
@@ -214,10 +214,7 @@ impl SearchIndex {
     pub fn commit(&self) -> Result<(), SearchError> {
         self.write(|writer| {
             writer.commit()?;
-            let reader = self.reader.lock().clone();
-            if let Some(reader) = reader {
-                reader.reload()?;
-            }
+            *self.readers.lock() = Some(writer.readers());
             self.committed.send_replace(writer.marks.clone());
             if self.failing.swap(false, Relaxed) {
                 tracing::info!("the search index works again");
@@ -275,31 +272,29 @@ impl SearchIndex {
         if best.limit == 0 {
             return Ok(Vec::new());
         }
-        let searcher = self.searcher(view)?;
-        let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
-        let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
+        let searchers = self.searchers(view, kind, narrow)?;
+        let terms = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset));
+        let datasets: Vec<TermsAndShards> = terms.zip(searchers).collect();
+        let frequencies = Frequencies { datasets: &datasets, kind };
         let mut left = MAX_EXPANSIONS;
         if let Some(parsed) = parsed {
-            datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, parsed, &mut left))?;
+            datasets.iter().try_for_each(|dataset| count_expansions(dataset, kind, parsed, &mut left))?;
         }
         best.cancellation = narrow.cancellation.clone();
-        let scoring = if best.requires_scoring() {
-            EnableScoring::enabled_from_statistics_provider(&frequencies, &searcher)
-        } else {
-            EnableScoring::disabled_from_searcher(&searcher)
-        };
         let mut sources = Vec::new();
-        for (terms, dataset) in datasets.iter().zip(view.datasets()) {
-            let mut wanted = best.clone();
+        for ((terms, searchers), dataset) in datasets.iter().zip(view.datasets()) {
             if kind == Kind::Thesis {
-                (wanted.from, wanted.to) = (narrow.floor.bound_for(dataset), narrow.to);
+                (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
-            let rows = match parsed {
-                Some(parsed) => compile::query(terms, kind, parsed, &narrow.cancellation),
-                None => all_rows(terms, kind, narrow, segments::days_of(&searcher, wanted.from, wanted.to)?),
-            };
-            let query = BooleanQuery::intersection(clauses(terms, kind, rows, narrow));
-            sources.push(Source { dataset, searcher: &searcher, weight: query.weight(scoring)?, wanted });
+            for searcher in searchers {
+                let query = query(terms, kind, parsed, narrow, segments::days_of(searcher, best.from, best.to)?);
+                let weight = query.weight(if best.requires_scoring() {
+                    EnableScoring::enabled_from_statistics_provider(&frequencies, searcher)
+                } else {
+                    EnableScoring::disabled_from_searcher(searcher)
+                })?;
+                sources.push(Source { dataset, searcher, weight, wanted: best.clone() });
+            }
         }
         let found = segments::search(&sources, best.limit)?;
         if narrow.cancellation.is_exhausted() {
@@ -312,18 +307,22 @@ impl SearchIndex {
     }
 }
 
-/// The rows of a kind without a search: those of some days, or all. A profile or a token has fewer rows than most days.
-fn all_rows(terms: &Terms, kind: Kind, narrow: &SearchFilter, days: Option<RangeInclusive<i64>>) -> Box<dyn Query> {
-    let rows = match days.filter(|_| narrow.profile.is_none() && narrow.tokens.is_none()) {
-        Some(days) => has_one(days.map(|day| terms.day(day))),
-        None => has(terms.term(terms.fields.kind, kind.prefix())),
-    };
-    Box::new(Cancellable::new(Arc::from(rows), &narrow.cancellation))
-}
-
-/// The conditions for a row of one dataset.
-fn clauses(terms: &Terms, kind: Kind, rows: Box<dyn Query>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
+/// Matches the rows of one dataset and kind that a search and its filter match. `days` are those of the window.
+fn query(
+    terms: &Terms,
+    kind: Kind,
+    parsed: Option<&ParsedSearch>,
+    narrow: &SearchFilter,
+    days: Option<RangeInclusive<i64>>,
+) -> BooleanQuery {
     let fields = &terms.fields;
+    // A profile or a token has fewer theses than most days.
+    let days = days.filter(|_| kind == Kind::Thesis && narrow.profile.is_none() && narrow.tokens.is_none());
+    let rows = match (parsed, days) {
+        (Some(parsed), _) => compile::query(terms, kind, parsed, &narrow.cancellation),
+        (None, Some(days)) => cancellable(has_one(days.map(|day| terms.day(day))), &narrow.cancellation),
+        (None, None) => cancellable(has(terms.term(fields.kind, kind.prefix())), &narrow.cancellation),
+    };
     let mut clauses = vec![rows];
     let (profile, token) = match kind {
         Kind::Thesis => (fields.author, fields.about),
@@ -338,7 +337,11 @@ fn clauses(terms: &Terms, kind: Kind, rows: Box<dyn Query>, narrow: &SearchFilte
     if let Some(chain) = narrow.chain.as_ref().filter(|_| kind != Kind::Profile) {
         clauses.push(has(terms.term(fields.chain, chain)));
     }
-    clauses
+    BooleanQuery::intersection(clauses)
+}
+
+fn cancellable(query: Box<dyn Query>, cancellation: &Cancellation) -> Box<dyn Query> {
+    Box::new(Cancellable::new(Arc::<dyn Query>::from(query), cancellation))
 }
 
 fn ids(kind: Kind, found: Vec<(Rank, &Dataset)>) -> Vec<(Dataset, String)> {

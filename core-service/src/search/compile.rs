@@ -29,6 +29,9 @@ const AVERAGE_WORDS: u64 = 24;
 /// take some milliseconds and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
 
+/// The terms of a dataset, and the shards that a search asks for it.
+pub(super) type TermsAndShards = (Terms, Vec<Searcher>);
+
 type Clause = (Occur, Box<dyn Query>);
 
 /// Matches rows with exactly this term, and adds no score.
@@ -90,8 +93,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
 
 /// Counts the words of a dataset that the prefixes of a search match, and subtracts them from the budget `left`.
 pub(super) fn count_expansions(
-    searcher: &Searcher,
-    terms: &Terms,
+    (terms, searchers): &TermsAndShards,
     kind: Kind,
     parsed: &ParsedSearch,
     left: &mut u32,
@@ -100,7 +102,7 @@ pub(super) fn count_expansions(
     for word in parsed.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
         let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
         let mut largest = 0;
-        for segment in searcher.segment_readers() {
+        for segment in searchers.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(field)?;
             let range = index.terms().range().without_keys();
             let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
@@ -143,17 +145,21 @@ pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndex
     query
 }
 
-/// Frequencies of terms within the datasets of one view.
+/// Frequencies of terms within the searched shards of the datasets of one view.
 pub(super) struct Frequencies<'a> {
-    pub(super) searcher: &'a Searcher,
-    pub(super) datasets: &'a [Terms],
+    pub(super) datasets: &'a [TermsAndShards],
     pub(super) kind: Kind,
 }
 
 impl Frequencies<'_> {
     fn rows(&self) -> tantivy::Result<u64> {
-        let kinds = self.datasets.iter().map(|terms| terms.term(terms.fields.kind, self.kind.prefix()));
-        kinds.map(|term| self.searcher.doc_freq(&term)).sum()
+        self.sum(|terms| Some(terms.term(terms.fields.kind, self.kind.prefix())))
+    }
+
+    /// Adds up the frequencies of each dataset's term.
+    fn sum(&self, term_of: impl Fn(&Terms) -> Option<Term>) -> tantivy::Result<u64> {
+        let each = self.datasets.iter().filter_map(|(terms, searchers)| Some((term_of(terms)?, searchers)));
+        each.flat_map(|(term, searchers)| searchers.iter().map(move |searcher| searcher.doc_freq(&term))).sum()
     }
 }
 
@@ -167,9 +173,7 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        let each = self.datasets.iter().filter_map(|terms| terms.own(term));
-        let rows: u64 = each.map(|term| self.searcher.doc_freq(&term)).sum::<tantivy::Result<u64>>()?;
         // The score rejects a frequency above the number of rows.
-        Ok(rows.min(self.rows()?))
+        Ok(self.sum(|terms| terms.own(term))?.min(self.rows()?))
     }
 }

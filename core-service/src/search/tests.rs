@@ -1,6 +1,7 @@
 mod bounds;
 mod files;
 mod near;
+mod shards;
 mod unused;
 mod windows;
 

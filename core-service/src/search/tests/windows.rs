@@ -69,7 +69,7 @@ fn a_request_that_reads_too_many_documents_is_refused() {
 type Said = (usize, Option<i64>, i64, bool);
 
 /// The theses that a list by likes shows, page by page.
-fn liked(log: &Log, view: &View, narrow: &SearchFilter, size: usize) -> Vec<(Option<i64>, i64, String)> {
+pub(super) fn liked(log: &Log, view: &View, narrow: &SearchFilter, size: usize) -> Vec<(Option<i64>, i64, String)> {
     let mut found: Vec<(Option<i64>, i64, String)> = Vec::new();
     loop {
         let after = found.last().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
