@@ -19,6 +19,7 @@ pub mod follow;
 
 mod id;
 
+mod marks;
 mod near;
 
 mod opening;
@@ -50,7 +51,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tantivy::{
     IndexReader, TantivyError,
     directory::error::OpenReadError as ReadError,
@@ -133,7 +133,7 @@ impl SearchError {
 }
 
 /// The last indexed entry of a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMark {
     pub seq: u64,
     /// Its id, which shows that the log is the same.
@@ -193,9 +193,11 @@ impl SearchIndex {
             let terms = Terms::new(self.fields, dataset);
             let name = dataset.to_string();
             let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-            for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
+            for SequencedEntry { entry, .. } in entries.iter().filter(|entry| entry.seq > position) {
                 writer.apply_entry(&terms, entry)?;
-                writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
+            }
+            if let Some(SequencedEntry { seq, entry }) = entries.last().filter(|last| last.seq > position) {
+                writer.set_mark(&name, Some(LogMark { seq: *seq, id: entry.id.clone() }));
             }
             Ok(())
         })
@@ -205,12 +207,19 @@ impl SearchIndex {
     /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         self.write(|writer| {
-            writer.commit()?;
+            let changed = writer.commit(&self.fields)?;
             let reader = self.reader.lock().clone();
             if let Some(reader) = reader {
                 reader.reload()?;
             }
-            self.committed.send_replace(writer.marks.clone());
+            self.committed.send_modify(|marks| {
+                for (name, mark) in changed {
+                    match mark {
+                        Some(mark) => drop(marks.insert(name, mark)),
+                        None => drop(marks.remove(&name)),
+                    }
+                }
+            });
             if self.failing.swap(false, Relaxed) {
                 tracing::info!("the search index works again");
             }

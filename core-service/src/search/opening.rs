@@ -16,6 +16,7 @@ use tantivy::{Index, IndexReader, ReloadPolicy, Searcher, indexer::IndexWriterOp
 use super::{
     Marks, SearchError, SearchIndex,
     folder::SearchFolder,
+    marks::{ChangedMarks, read_marks},
     schema::{Fields, VERSION, WORDS},
     words::WordTokenizer,
     writer::{CommitNote, Writer},
@@ -34,7 +35,7 @@ impl SearchIndex {
         }
         let opened = match &self.folder {
             Some(folder) => self.open_in(folder, generation),
-            None => parts(&Index::create_in_ram(Fields::new().1), generation, Marks::new()),
+            None => parts(&Index::create_in_ram(Fields::new().1), generation),
         };
         let (opened, reader) = opened.map_err(|error| self.close(&mut writer, error))?;
         self.committed.send_replace(opened.marks.clone());
@@ -59,7 +60,7 @@ impl SearchIndex {
             fs::create_dir_all(&dir)?;
         }
         self.is_verified.store(true, Relaxed);
-        parts(&Index::create_in_dir(&dir, Fields::new().1)?, generation, Marks::new())
+        parts(&Index::create_in_dir(&dir, Fields::new().1)?, generation)
     }
 
     /// Opens the index in a folder, if it can be used for the logs of a generation.
@@ -79,7 +80,7 @@ impl SearchIndex {
             }
             self.is_verified.store(true, Relaxed);
         }
-        parts(&index, generation, note.marks)
+        parts(&index, generation)
     }
 
     /// Closes the index after a failure and returns the failure, which is logged unless it follows another one.
@@ -131,11 +132,12 @@ impl SearchIndex {
 }
 
 /// The writer and the reader of an index.
-fn parts(index: &Index, generation: &str, marks: Marks) -> Result<(Writer, IndexReader), SearchError> {
+fn parts(index: &Index, generation: &str) -> Result<(Writer, IndexReader), SearchError> {
     index.tokenizers().register(WORDS, WordTokenizer);
     let options =
         IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES).num_merge_threads(1).build();
-    let writer = Writer { writer: index.writer_with_options(options)?, marks, generation: generation.to_owned() };
+    let writer = index.writer_with_options(options)?;
     let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-    Ok((writer, reader))
+    let marks = read_marks(&reader.searcher(), &Fields::new().0)?;
+    Ok((Writer { writer, marks, changed: ChangedMarks::new(), generation: generation.to_owned() }, reader))
 }

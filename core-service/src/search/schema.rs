@@ -18,7 +18,7 @@ use crate::domain::{
 };
 
 /// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 pub(super) const WORDS: &str = "words";
 pub(super) const LIKES: &str = "likes";
@@ -65,6 +65,8 @@ pub(super) struct Fields {
     pub(super) about: Field,
     /// Chain of a thesis or token.
     pub(super) chain: Field,
+    /// A dataset's name with the position in its log.
+    pub(super) mark: Field,
     likes: Field,
     created_at: Field,
     id_high: Field,
@@ -89,7 +91,8 @@ impl Fields {
             name: schema.add_text_field("name", plain.clone()),
             author: schema.add_text_field("author", plain.clone()),
             about: schema.add_text_field("about", plain.clone()),
-            chain: schema.add_text_field("chain", plain),
+            chain: schema.add_text_field("chain", plain.clone()),
+            mark: schema.add_text_field("mark", plain),
             likes: schema.add_i64_field(LIKES, FAST),
             created_at: schema.add_i64_field(CREATED_AT, FAST),
             id_high: schema.add_u64_field(ID_HIGH, FAST),

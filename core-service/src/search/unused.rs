@@ -62,7 +62,7 @@ impl SearchIndex {
             for kind in Kind::ALL {
                 writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
             }
-            writer.marks.remove(&dataset.to_string());
+            writer.set_mark(&dataset.to_string(), None);
             Ok(())
         })
     }

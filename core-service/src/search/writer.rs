@@ -1,11 +1,14 @@
 //! The documents that each entry of a log adds to the index, or removes.
 
+use std::mem::take;
+
 use serde::{Deserialize, Serialize};
 use tantivy::{IndexWriter, TantivyDocument};
 
 use super::{
-    Marks, SearchError,
-    schema::{Terms, VERSION},
+    LogMark, Marks, SearchError,
+    marks::{ChangedMarks, write_marks},
+    schema::{Fields, Terms, VERSION},
 };
 use crate::domain::{
     entry::{Entry, Kind as EntryKind, ThesisChanged, ThesisEdited},
@@ -18,7 +21,6 @@ pub(super) struct CommitNote {
     pub(super) version: u32,
     /// The generation of the logs.
     pub(super) generation: String,
-    pub(super) marks: Marks,
 }
 
 /// Adds the entries of logs to the index.
@@ -26,18 +28,29 @@ pub(super) struct Writer {
     pub(super) writer: IndexWriter,
     /// The positions of the added documents, committed or not.
     pub(super) marks: Marks,
+    /// The marks that have changed since the last commit.
+    pub(super) changed: ChangedMarks,
     pub(super) generation: String,
 }
 
 impl Writer {
-    /// Commits the added documents with their note.
-    pub(super) fn commit(&mut self) -> Result<(), SearchError> {
-        let note = CommitNote { version: VERSION, generation: self.generation.clone(), marks: self.marks.clone() };
-        let note = serde_json::to_string(&note)?;
+    /// Sets the mark of a dataset; none if the index holds nothing of it any more.
+    pub(super) fn set_mark(&mut self, name: &str, mark: Option<LogMark>) {
+        match &mark {
+            Some(mark) => drop(self.marks.insert(name.to_owned(), mark.clone())),
+            None => drop(self.marks.remove(name)),
+        }
+        self.changed.insert(name.to_owned(), mark);
+    }
+
+    /// Commits the added documents with their marks and the note. Returns the changed marks.
+    pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
+        write_marks(&self.writer, fields, &self.changed)?;
+        let note = serde_json::to_string(&CommitNote { version: VERSION, generation: self.generation.clone() })?;
         let mut prepared = self.writer.prepare_commit()?;
         prepared.set_payload(&note);
         prepared.commit()?;
-        Ok(())
+        Ok(take(&mut self.changed))
     }
 
     pub(super) fn apply_entry(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
