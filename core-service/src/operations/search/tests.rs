@@ -1,3 +1,5 @@
+mod unused;
+
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 use thesis_proto::time::from_millis;
