@@ -22,6 +22,7 @@ pub mod follow;
 
 mod id;
 
+mod marks;
 mod near;
 
 mod open_shard;
@@ -60,7 +61,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tantivy::{
     IndexReader, TantivyError,
     collector::Collector as _,
@@ -149,7 +149,7 @@ impl SearchError {
 }
 
 /// The last indexed entry of a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMark {
     pub seq: u64,
     /// Its id, which shows that the log is the same.
@@ -213,9 +213,16 @@ impl SearchIndex {
     /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         self.write(|writer| {
-            writer.commit()?;
+            let changed = writer.commit(&self.fields)?;
             *self.readers.lock() = Some(writer.readers());
-            self.committed.send_replace(writer.marks.clone());
+            self.committed.send_modify(|marks| {
+                for (name, mark) in changed {
+                    match mark {
+                        Some(mark) => drop(marks.insert(name, mark)),
+                        None => drop(marks.remove(&name)),
+                    }
+                }
+            });
             if self.failing.swap(false, Relaxed) {
                 tracing::info!("the search index works again");
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, indexer::IndexWriterOptions};
 
 use super::{
-    Marks, SearchError,
+    SearchError,
     documents::Change,
     schema::{VERSION, WORDS},
     shard::Shard,
@@ -22,8 +22,6 @@ pub(super) struct CommitNote {
     pub(super) version: u32,
     /// The generation of the logs.
     pub(super) generation: String,
-    /// In the common shard: the positions up to which all shards hold the logs.
-    pub(super) marks: Marks,
     /// In the common shard: all months.
     pub(super) months: BTreeSet<Shard>,
     /// In a month that is being rebuilt: the sequence number up to which it holds the log of `live`.
@@ -34,7 +32,7 @@ impl CommitNote {
     /// The note of a month that is not being rebuilt.
     pub(super) fn new(generation: &str) -> Self {
         let generation = generation.to_owned();
-        Self { version: VERSION, generation, marks: Marks::new(), months: BTreeSet::new(), rebuilt_to: None }
+        Self { version: VERSION, generation, months: BTreeSet::new(), rebuilt_to: None }
     }
 }
 

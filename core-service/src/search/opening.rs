@@ -21,6 +21,7 @@ use tantivy::{Index, IndexReader, Searcher};
 use super::{
     Marks, SearchError, SearchFilter, SearchIndex,
     folder::SearchFolder,
+    marks::read_marks,
     open_shard::{CommitNote, OpenShard},
     schema::{Fields, Kind},
     shard::Shard,
@@ -38,7 +39,7 @@ impl SearchIndex {
         let opened = match &self.folder {
             Some(folder) => self.open_in(folder, generation),
             None => OpenShard::new(Index::create_in_ram(Fields::new().1), None)
-                .map(|common| Writer::new(None, common, CommitNote::new(generation))),
+                .map(|common| Writer::new(None, common, CommitNote::new(generation), Marks::new())),
         };
         let opened = opened.map_err(|error| self.close(&mut writer, error))?;
         self.committed.send_replace(opened.marks.clone());
@@ -50,12 +51,8 @@ impl SearchIndex {
     /// Opens the common shard of a folder, or replaces an index that cannot be used.
     fn open_in(&self, folder: &Arc<SearchFolder>, generation: &str) -> Result<Writer, SearchError> {
         if folder.has_files(Shard::Common)? {
-            match folder.open(Shard::Common, generation) {
-                Ok((index, note)) => {
-                    // A month that the note does not have holds only entries after the note.
-                    folder.retain_months(&note.months)?;
-                    return Ok(Writer::new(Some(Arc::clone(folder)), OpenShard::new(index, None)?, note));
-                }
+            match self.resume(folder, generation) {
+                Ok(writer) => return Ok(writer),
                 Err(error) if !error.must_be_rebuilt() => return Err(error),
                 // While the index fails, the log has said so.
                 Err(error) if self.is_failing() => tracing::debug!(%error, "building the search index again"),
@@ -64,7 +61,17 @@ impl SearchIndex {
         }
         folder.retain_months(&BTreeSet::new())?;
         let common = OpenShard::new(folder.create(Shard::Common)?, None)?;
-        Ok(Writer::new(Some(Arc::clone(folder)), common, CommitNote::new(generation)))
+        Ok(Writer::new(Some(Arc::clone(folder)), common, CommitNote::new(generation), Marks::new()))
+    }
+
+    /// Opens the common shard of a folder, if it can be used for the logs of a generation.
+    fn resume(&self, folder: &Arc<SearchFolder>, generation: &str) -> Result<Writer, SearchError> {
+        let (index, note) = folder.open(Shard::Common, generation)?;
+        let common = OpenShard::new(index, None)?;
+        let marks = read_marks(&common.reader.searcher(), &self.fields)?;
+        // A month that the note does not have holds only entries after the note.
+        folder.retain_months(&note.months)?;
+        Ok(Writer::new(Some(Arc::clone(folder)), common, note, marks))
     }
 
     /// Opens the newest month that is closed. Returns false if there is none. This blocks.

@@ -19,7 +19,7 @@ use crate::domain::{
 };
 
 /// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 pub(super) const WORDS: &str = "words";
 pub(super) const LIKES: &str = "likes";
@@ -73,6 +73,8 @@ pub(super) struct Fields {
     pub(super) chain: Field,
     /// Day on which a thesis was created.
     day: Field,
+    /// A dataset's name with the position in its log.
+    pub(super) mark: Field,
     likes: Field,
     created_at: Field,
     id_high: Field,
@@ -98,7 +100,8 @@ impl Fields {
             author: schema.add_text_field("author", plain.clone()),
             about: schema.add_text_field("about", plain.clone()),
             chain: schema.add_text_field("chain", plain.clone()),
-            day: schema.add_text_field("day", plain),
+            day: schema.add_text_field("day", plain.clone()),
+            mark: schema.add_text_field("mark", plain),
             likes: schema.add_i64_field(LIKES, FAST),
             created_at: schema.add_i64_field(CREATED_AT, FAST),
             id_high: schema.add_u64_field(ID_HIGH, FAST),

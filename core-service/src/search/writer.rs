@@ -1,12 +1,13 @@
 //! Writes entries to the shards.
 //!
-//! A commit writes the months first and the common shard last: its note has the positions of all shards. After a crash
+//! A commit writes the months first and the common shard last, which has the positions of all shards. After a crash
 //! between the two, a month may hold newer entries. They are applied again, which ends in the same state.
 //!
 //! A month that is being rebuilt gets its entries from the log's start, beside the newest entries of the other shards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem::take,
     sync::Arc,
 };
 
@@ -16,6 +17,7 @@ use super::{
     LogMark, Marks, Readers, SearchError,
     documents::{Change, changes},
     folder::SearchFolder,
+    marks::{ChangedMarks, write_marks},
     open_shard::{CommitNote, OpenShard},
     schema::{Fields, Kind, Terms},
     shard::Shard,
@@ -32,16 +34,19 @@ pub(super) struct Writer {
     generation: String,
     /// The last entries that were applied, committed or not.
     pub(super) marks: Marks,
+    /// The marks that have changed since the last commit.
+    changed: ChangedMarks,
     shards: BTreeMap<Shard, OpenShard>,
     /// The months on the disk that are not open yet.
     closed: BTreeSet<Shard>,
 }
 
 impl Writer {
-    /// A writer with an open common shard, and the note of its last commit.
-    pub(super) fn new(folder: Option<Arc<SearchFolder>>, common: OpenShard, note: CommitNote) -> Self {
-        let CommitNote { generation, marks, months, .. } = note;
-        Self { folder, generation, marks, shards: BTreeMap::from([(Shard::Common, common)]), closed: months }
+    /// A writer with an open common shard, and the note and the marks of its last commit.
+    pub(super) fn new(folder: Option<Arc<SearchFolder>>, common: OpenShard, note: CommitNote, marks: Marks) -> Self {
+        let CommitNote { generation, months, .. } = note;
+        let (shards, changed) = (BTreeMap::from([(Shard::Common, common)]), ChangedMarks::new());
+        Self { folder, generation, marks, changed, shards, closed: months }
     }
 
     /// The readers of all shards.
@@ -73,7 +78,7 @@ impl Writer {
             }
         }
         if let Some(SequencedEntry { seq, entry }) = entries.last().filter(|entry| entry.seq > position) {
-            self.marks.insert(dataset.to_string(), LogMark { seq: *seq, id: entry.id.clone() });
+            self.set_mark(dataset.to_string(), Some(LogMark { seq: *seq, id: entry.id.clone() }));
         }
         Ok(())
     }
@@ -109,8 +114,8 @@ impl Writer {
         }
     }
 
-    /// Commits all changes.
-    pub(super) fn commit(&mut self) -> Result<(), SearchError> {
+    /// Commits all changes. Returns the changed marks.
+    pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
         for (_, open) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
             let had_writer = open.has_writer();
             if open.has_changes {
@@ -124,8 +129,11 @@ impl Writer {
             }
         }
         let months = self.shards.keys().filter(|shard| **shard != Shard::Common).chain(&self.closed).copied().collect();
-        let note = CommitNote { marks: self.marks.clone(), months, ..CommitNote::new(&self.generation) };
-        self.common()?.commit(&note)
+        let note = CommitNote { months, ..CommitNote::new(&self.generation) };
+        let common = self.shards.get_mut(&Shard::Common).ok_or(SearchError::Closed)?;
+        write_marks(common.writer()?, fields, &self.changed)?;
+        common.commit(&note)?;
+        Ok(take(&mut self.changed))
     }
 
     /// Removes a dataset. Its position is 0 after the next commit.
@@ -141,8 +149,17 @@ impl Writer {
                 folder.retain_months(&self.closed)?;
             }
         }
-        self.marks.remove(&dataset.to_string());
+        self.set_mark(dataset.to_string(), None);
         Ok(())
+    }
+
+    /// Sets the mark of a dataset; none if the index holds nothing of it any more.
+    fn set_mark(&mut self, name: String, mark: Option<LogMark>) {
+        match &mark {
+            Some(mark) => drop(self.marks.insert(name.clone(), mark.clone())),
+            None => drop(self.marks.remove(&name)),
+        }
+        self.changed.insert(name, mark);
     }
 
     /// The common shard.

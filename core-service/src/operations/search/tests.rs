@@ -1,4 +1,5 @@
 mod months;
+mod unused;
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 

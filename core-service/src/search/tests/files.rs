@@ -179,3 +179,31 @@ async fn an_index_whose_folder_goes_is_closed_until_it_is_whole_again() {
     assert!(!log.index.is_failing());
     assert_eq!(look(&log, "words", &["a", "b"]), ["b", "a"]);
 }
+
+#[test]
+fn a_commit_writes_only_the_positions_that_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    let projects: Vec<Dataset> = (0..50).map(|number| project(&format!("prj_{number}"))).collect();
+    for dataset in &projects {
+        log.say(dataset, "a", "words", 0);
+    }
+    log.index.commit().unwrap();
+    // Segments are merged meanwhile.
+    for number in 0..20 {
+        log.say(&projects[7], &format!("b{number}"), "more words", 1);
+        log.index.commit().unwrap();
+    }
+    log.index.forget(&projects[9]).unwrap();
+    log.index.commit().unwrap();
+    let positions = |index: &SearchIndex| projects.iter().map(|dataset| index.position(dataset)).collect::<Vec<_>>();
+    let mut expected = vec![1; projects.len()];
+    (expected[7], expected[9]) = (21, 0);
+    assert_eq!(positions(&log.index), expected);
+    let note = fs::read_to_string(folder.path().join("common").join("meta.json")).unwrap();
+    assert!(!note.contains("prj_"), "the note of a commit does not grow with the datasets");
+    drop(log);
+    let index = open(folder.path());
+    assert_eq!(positions(&index), expected);
+    assert_eq!(index.mark(&projects[7]), Some(LogMark { seq: 21, id: "evt_21".to_owned() }));
+}
