@@ -37,6 +37,16 @@ struct OpenDataset {
     last_deleted: LastDeleted,
     /// True if it was used since the last search for unused datasets.
     is_used: bool,
+    first_read: Option<FirstRead>,
+}
+
+/// The first read of a position after a connection to another core, or after the dataset came into memory. Nobody may
+/// have followed the log before it.
+#[derive(Clone, Copy)]
+struct FirstRead {
+    /// The number of connections at its start.
+    connections: u64,
+    position: u64,
 }
 
 #[derive(Debug)]
@@ -80,9 +90,13 @@ impl Datasets {
         if known > 0 && self.shared.backend.is_exclusive() {
             return Ok(known);
         }
+        let connections = self.peers.connections();
         let stored = self.shared.log.checkpoint(&dataset.to_string(), ROWS).await?;
         self.with(dataset, |open| {
             open.position.send_if_modified(|position| advance(position, stored));
+            if open.first_read.is_none_or(|first| first.connections < connections) {
+                open.first_read = Some(FirstRead { connections, position: stored });
+            }
             Ok(*open.position.borrow())
         })
     }
@@ -183,19 +197,21 @@ impl Datasets {
         self.open.lock().contains_key(dataset)
     }
 
-    /// Reads the position of a dataset if notifications do not bring it: another core is not connected, or the dataset
-    /// is not in memory. In the second case it returns the position, since nobody has followed the log meanwhile.
-    pub async fn refresh_unless_notified(&self, dataset: &Dataset) -> Result<Option<u64>> {
+    /// Reads the position of a dataset if notifications do not bring it: another core is not connected, or was not at
+    /// the last read, or the dataset was not in memory. Returns the position up to which nobody may have followed the
+    /// log.
+    pub async fn refresh_unless_notified(&self, dataset: &Dataset) -> Result<u64> {
         if self.shared.backend.is_exclusive() {
-            return Ok(None);
+            return Ok(0);
         }
-        if !self.knows(dataset) {
-            return self.refresh(dataset).await.map(Some);
-        }
-        if !*self.peers.all_connected().borrow() {
+        // A new connection is counted before it is published.
+        let all_connected = *self.peers.all_connected().borrow();
+        let connections = self.peers.connections();
+        let first_read = self.with(dataset, |open| open.first_read);
+        if !all_connected || first_read.is_none_or(|first| first.connections < connections) {
             self.refresh(dataset).await?;
         }
-        Ok(None)
+        Ok(self.with(dataset, |open| open.first_read).map_or(0, |first| first.position))
     }
 
     /// Advances the position of a dataset that another core has projected.

@@ -65,10 +65,9 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
-            // The index catches up within the second that a search may miss, unless the dataset was out of memory.
-            if let Some(position) = core.datasets.refresh_unless_notified(dataset).await? {
-                core.search.wait_for_position(dataset, position).await;
-            }
+            // The index catches up within the second that a search may miss, with the entries since it follows the log.
+            let position = core.datasets.refresh_unless_notified(dataset).await?;
+            core.search.wait_for_position(dataset, position).await;
         }
         Ok(())
     })

@@ -4,13 +4,14 @@
 //! core that is not connected. So positions are read too: now and then, and each second while a core is not connected.
 //!
 //! Only the logs that others write are read, whatever the number of followed ones. A core has a row in `unfinished`
-//! from before its first append until all is done, and rests before it removes the row. So a log whose position has
-//! moved since the last scan of these rows has one at this scan, or had one at the last.
+//! from before its first append until it has rested for 40 seconds and all is done. So a log whose position has moved
+//! since the last scan of these rows has one at this scan, or had one at the last, if the scans are 30 seconds apart at
+//! most. After a longer pause, after a failed scan and after a new connection, all followed logs are read.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::Datasets;
 use crate::{domain::dataset::Dataset, error::Result, log::unfinished::STALE_MARK_AGE_MS, tables::unfinished};
@@ -21,6 +22,8 @@ pub(super) const ABANDONED_AGE_MS: i64 = 2 * STALE_MARK_AGE_MS;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of polls between two reads of positions while every other core is connected.
 const POLLS_PER_READ: u32 = 10;
+/// Maximum time between the starts of two scans of which the second one finds all logs that others have written.
+const MAX_SCAN_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between two scans for work that other cores left.
 const SCAN_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of positions that are read at the same time.
@@ -30,8 +33,11 @@ const MAX_READS: usize = 32;
 /// failed. The value is the number of entries by which the last read moved the position.
 type WrittenLogs = HashMap<String, u64>;
 
-/// The result of a round of reads.
+/// A round of reads.
+#[derive(Default)]
 struct Round {
+    /// The start of the scan of rows, and the number of connections then. None if the scan has failed.
+    scan: Option<(Instant, u64)>,
     written: WrittenLogs,
     has_failed: bool,
 }
@@ -55,57 +61,60 @@ impl Datasets {
 
     async fn read_positions(&self) {
         let (mut poll, mut all_connected) = (every(POLL_INTERVAL), self.peers.all_connected());
-        let (mut written, mut polls_left) = (WrittenLogs::new(), 0);
+        let (mut last, mut polls_left) = (Round::default(), 0);
         loop {
-            let has_reconnected = tokio::select! {
-                _ = poll.tick() => false,
-                Ok(()) = all_connected.changed() => *all_connected.borrow_and_update(),
+            let is_due = tokio::select! {
+                _ = poll.tick() => polls_left == 0 || !*all_connected.borrow(),
+                Ok(()) = all_connected.changed() => true,
             };
-            if has_reconnected {
-                self.close_unfollowed();
-            } else if polls_left > 0 && *all_connected.borrow() {
+            if !is_due {
                 polls_left -= 1;
                 continue;
             }
-            polls_left = POLLS_PER_READ - 1;
-            match self.read_written(&written).await {
-                Ok(round) => {
-                    written = round.written;
-                    if round.has_failed {
-                        polls_left = 0;
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "scanning for logs that other cores write failed, trying again");
-                    polls_left = 0;
-                }
-            }
+            last = self.read_written(&last).await;
+            polls_left = if last.has_failed { 0 } else { POLLS_PER_READ - 1 };
         }
     }
 
-    /// Reads the positions of the followed logs that other cores write. Those that moved most at the last round come
-    /// first.
-    async fn read_written(&self, last: &WrittenLogs) -> Result<Round> {
-        let mut round = Round { written: WrittenLogs::new(), has_failed: false };
+    /// Reads the positions of the followed logs that other cores write, or of all followed ones if it is not known which
+    /// these are. Those that moved most at the last round come first.
+    async fn read_written(&self, last: &Round) -> Round {
+        let (now, connections) = (Instant::now(), self.peers.connections());
+        let mut round = Round { scan: Some((now, connections)), ..Round::default() };
         let followed = self.followed();
         if followed.is_empty() {
-            return Ok(round);
+            return round;
         }
-        for row in unfinished::list_all(&self.shared.backend).await? {
+        match unfinished::list_all(&self.shared.backend).await {
             // The writer here moves the positions of its own entries.
-            if row.replica != self.shared.replica {
-                let moved = last.get(&row.dataset).copied().unwrap_or_default();
-                round.written.insert(row.dataset, moved);
+            Ok(rows) => {
+                for row in rows.into_iter().filter(|row| row.replica != self.shared.replica) {
+                    let moved = last.written.get(&row.dataset).copied().unwrap_or_default();
+                    round.written.insert(row.dataset, moved);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "scanning for logs that other cores write failed, reading all");
+                round.scan = None;
             }
         }
+        let has_gap = |(at, before): (Instant, u64)| before != connections || now.duration_since(at) > MAX_SCAN_PAUSE;
+        let reads_all = round.scan.is_none() || last.scan.is_none_or(has_gap);
         let mut logs: Vec<(u64, Dataset)> = Vec::new();
         for dataset in followed {
             let name = dataset.to_string();
-            if let Some(moved) = round.written.get(&name).or_else(|| last.get(&name)) {
-                logs.push((*moved, dataset));
+            let moved = round.written.get(&name).or_else(|| last.written.get(&name)).copied();
+            if let Some(moved) = moved.or(reads_all.then_some(0)) {
+                logs.push((moved, dataset));
             }
         }
         logs.sort_unstable_by_key(|(moved, _)| Reverse(*moved));
+        self.read_logs(logs, &mut round).await;
+        round
+    }
+
+    /// Reads positions, some at the same time.
+    async fn read_logs(&self, logs: Vec<(u64, Dataset)>, round: &mut Round) {
         let reads = stream::iter(logs).map(|(_, dataset)| async move {
             let moved = self.read_move(&dataset).await;
             (dataset, moved)
@@ -126,7 +135,6 @@ impl Datasets {
                 }
             }
         }
-        Ok(round)
     }
 
     /// Reads a position. Returns the number of entries by which it moved.

@@ -8,12 +8,14 @@ use crate::domain::dataset::Dataset;
 
 impl OpenDataset {
     /// True for the datasets that everybody uses, and while somebody follows the position, writes, or deletes surplus
-    /// theses. The fan-out beside a writer follows the position, and ends after the writer.
+    /// theses. The fan-out beside a writer follows the position, and ends after the writer. A dataset whose last deleted
+    /// thesis is known stays, since the next deletion would read past all deleted rows without it.
     fn is_in_use(&self, dataset: &Dataset) -> bool {
         !matches!(dataset, Dataset::Project(_))
             || self.writer.as_ref().is_some_and(|writer| !writer.has_ended())
             || self.position.receiver_count() > 0
             || Arc::strong_count(&self.last_deleted) > 1
+            || self.last_deleted.try_lock().is_ok_and(|last_deleted| last_deleted.is_some())
     }
 }
 
@@ -26,11 +28,5 @@ impl Datasets {
         });
         let kept = open.len();
         open.shrink_to(2 * kept);
-    }
-
-    /// Removes all projects that are not in use. Call it when notifications arrive again: the other core may have
-    /// removed projects that it wrote meanwhile, so its first notification lacks them, and the positions here are old.
-    pub(super) fn close_unfollowed(&self) {
-        self.open.lock().retain(|dataset, open| open.is_in_use(dataset));
     }
 }

@@ -1,8 +1,11 @@
 //! Projects leave memory when nobody uses them, and come back with their next use.
 
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
 use futures::future::join_all;
 
 use super::*;
+use crate::tests::harness::memory;
 
 #[tokio::test(start_paused = true)]
 async fn unused_projects_leave_memory_and_come_back_where_they_were() {
@@ -31,33 +34,56 @@ async fn unused_projects_leave_memory_and_come_back_where_they_were() {
 async fn a_project_that_leaves_memory_under_load_loses_no_position() {
     const PROJECTS: u32 = 20;
     const THESES: u32 = 15;
-    let clock = ManualClock::new();
-    let core = core(shared_memory(&clock), &clock, 1).await;
-    let post_all = |project: u32| {
-        let core = Arc::clone(&core);
+    let (clock, returned) = (ManualClock::new(), AtomicU32::new(0));
+    let backend = shared_memory(&clock);
+    // A project with a writer stays in memory, so another core writes.
+    let (reader, writer) = (core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await);
+    let read_all = |project: u32| {
+        let (reader, writer, returned) = (&reader, &writer, &returned);
         async move {
             let dataset = Dataset::Project(format!("p{project}"));
-            let mut last = 0;
             for number in 0..THESES {
-                // Nobody follows the project between two theses.
-                let mut position = core.datasets.position(&dataset).await.unwrap();
-                let known = *position.borrow_and_update();
-                assert!(known >= last, "{dataset} went back from {last} to {known}");
-                last = core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
-                position.wait_for(|position| *position >= last).await.unwrap();
+                let written = writer.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap();
+                if !reader.datasets.knows(&dataset) {
+                    returned.fetch_add(1, Relaxed);
+                }
+                assert!(reader.datasets.refresh_unless_notified(&dataset).await.unwrap() > 0);
+                let position = reader.datasets.position(&dataset).await.unwrap();
+                assert!(*position.borrow() >= written.seq, "{dataset} went back");
             }
         }
     };
-    let posting = join_all((0..PROJECTS).map(post_all));
     let removing = async {
         loop {
-            core.datasets.close_unused(|_, _| false);
+            reader.datasets.close_unused(|_, _| false);
             tokio::task::yield_now().await;
         }
     };
     tokio::select! {
-        _ = posting => {}
+        _ = join_all((0..PROJECTS).map(read_all)) => {}
         () = removing => {}
     }
+    let returned = returned.into_inner();
+    assert!(returned > PROJECTS, "only {returned} reads brought a project into memory");
+    reader.close().await;
+    writer.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_whose_last_deleted_thesis_is_known_stays() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let datasets = ["full", "other"].map(|name| Dataset::Project(name.to_owned()));
+    for dataset in &datasets {
+        core.datasets.refresh(dataset).await.unwrap();
+    }
+    let last_deleted = core.datasets.with(&datasets[0], |open| Arc::clone(&open.last_deleted));
+    *last_deleted.lock().await = Some((1, "th_1".to_owned()));
+    drop(last_deleted);
+    // The first call forgets the use.
+    for _ in 0..2 {
+        core.datasets.close_unused(|_, _| false);
+    }
+    assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), [true, false]);
     core.close().await;
 }

@@ -36,3 +36,34 @@ async fn a_search_of_a_project_that_left_memory_finds_what_another_core_wrote_me
     core.close().await;
     writer.close().await;
 }
+
+#[tokio::test]
+async fn every_search_waits_for_what_was_written_while_a_project_was_out_of_memory() {
+    let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+    let store = SharedMemory::new(&clock);
+    let writer = core(store.clone(), &clock, 1).await;
+    // Its index follows the logs only where this test says so.
+    let core = core_on(&store, &clock, 2, folder.path()).await;
+    let (follower, mut checked, caller) = (core.follower(), HashSet::new(), call(&core, TEST_KEY));
+    let mut datasets = caller.caller.view.datasets().iter();
+    let project = datasets.find(|dataset| matches!(dataset, Dataset::Project(_))).unwrap().clone();
+    let find = async || result(&core, &caller, query("meanwhile")).await.map(|found| found.theses.len());
+    find().await.unwrap_err();
+    for _ in 0..3 {
+        round(&follower, &mut checked).await;
+    }
+    assert_eq!(find().await.unwrap(), 0);
+    for _ in 0..2 {
+        core.datasets.close_unused(|_, _| false);
+    }
+    let mut new = new_thesis(&project, 1);
+    (new.thesis.text, new.thesis.created_at) = ("meanwhile".to_owned(), NOON - 1);
+    writer.datasets.create_here(&project, new).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(find().await.unwrap_err().api.code, ErrorCode::ServiceUnavailable);
+    }
+    round(&follower, &mut checked).await;
+    assert_eq!(find().await.unwrap(), 1);
+    core.close().await;
+    writer.close().await;
+}
