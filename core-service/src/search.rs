@@ -282,7 +282,7 @@ impl SearchIndex {
         let searchers = self.searchers(view, kind, narrow)?;
         let terms = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset));
         let datasets: Vec<TermsAndShards> = terms.zip(searchers).collect();
-        let frequencies = Frequencies { datasets: &datasets, kind };
+        let frequencies = best.requires_scoring().then(|| Frequencies::new(&datasets, kind)).transpose()?;
         let mut left = MAX_EXPANSIONS;
         if let Some(parsed) = parsed {
             datasets.iter().try_for_each(|dataset| count_expansions(dataset, kind, parsed, &mut left))?;
@@ -295,10 +295,9 @@ impl SearchIndex {
             }
             for searcher in searchers {
                 let query = query(terms, kind, parsed, narrow, segments::days_of(searcher, best.from, best.to)?);
-                let weight = query.weight(if best.requires_scoring() {
-                    EnableScoring::enabled_from_statistics_provider(&frequencies, searcher)
-                } else {
-                    EnableScoring::disabled_from_searcher(searcher)
+                let weight = query.weight(match &frequencies {
+                    Some(frequencies) => EnableScoring::enabled_from_statistics_provider(frequencies, searcher),
+                    None => EnableScoring::disabled_from_searcher(searcher),
                 })?;
                 sources.push(Source { dataset, searcher, weight, wanted: best.clone() });
             }

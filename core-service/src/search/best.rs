@@ -1,6 +1,6 @@
 //! Collects the best matches of a query by rank, below a given rank: bounded memory, exact order.
 
-use std::{cmp::Reverse, collections::BinaryHeap, mem};
+use std::{cmp::Reverse, collections::BinaryHeap, mem, ops::RangeInclusive};
 
 use tantivy::{
     DocId, Score, SegmentOrdinal, SegmentReader,
@@ -58,17 +58,22 @@ impl Best {
     /// The highest rank, without an id, that a row of a segment can have. None if every row is outside of the window.
     pub(super) fn bound(&self, segment: &SegmentReader) -> tantivy::Result<Option<(Option<i64>, i64)>> {
         let columns = segment.fast_fields();
-        let created_at = columns.i64(CREATED_AT)?;
-        if created_at.max_value() < self.from || created_at.min_value() > self.to {
-            return Ok(None);
-        }
+        let is_wanted = |times: &RangeInclusive<i64>| *times.end() >= self.from && *times.start() <= self.to;
+        let Some(times) = times_of(segment)?.filter(is_wanted) else { return Ok(None) };
         let first = match self.order {
             Order::Relevance => Some(i64::MAX),
             Order::Newest => None,
             Order::Likes => Some(columns.i64(LIKES)?.max_value()),
         };
-        Ok(Some((first, created_at.max_value().min(self.to))))
+        Ok(Some((first, self.to.min(*times.end()))))
     }
+}
+
+/// The least and the greatest time of the rows of a segment. None if it has no rows: positions have no time.
+pub(super) fn times_of(segment: &SegmentReader) -> tantivy::Result<Option<RangeInclusive<i64>>> {
+    let created_at = segment.fast_fields().i64(CREATED_AT)?;
+    let times = created_at.min_value()..=created_at.max_value();
+    Ok(Some(times).filter(|_| created_at.values.num_vals() > 0))
 }
 
 pub(super) struct BestOfSegment {

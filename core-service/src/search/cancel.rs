@@ -10,9 +10,9 @@ use tantivy::{
     query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight},
 };
 
-/// Maximum number of documents that the searches of one request may read. They take about half a second of processor
-/// time.
-pub(super) const MAX_DOCUMENTS: u64 = 20_000_000;
+/// Maximum number of documents that the searches of one request may read. They take one to two seconds of processor
+/// time: about as much as a search may take.
+pub(super) const MAX_DOCUMENTS: u64 = 100_000_000;
 
 /// Signals the searches of a request that no client waits for them any more, or that they have read too many documents.
 #[derive(Clone, Debug, Default)]

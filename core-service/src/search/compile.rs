@@ -1,6 +1,6 @@
 //! Compiles a search into a query over the terms of one dataset, and provides the frequencies for scores.
 
-use std::{ops::Bound, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, ops::Bound, sync::Arc};
 
 use tantivy::{
     Searcher, Term,
@@ -145,22 +145,26 @@ pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndex
     query
 }
 
-/// Frequencies of terms within the searched shards of the datasets of one view.
+/// Frequencies of terms within the searched shards of the datasets of one view. Each is counted once, though the query
+/// of every shard needs it.
 pub(super) struct Frequencies<'a> {
-    pub(super) datasets: &'a [TermsAndShards],
-    pub(super) kind: Kind,
+    datasets: &'a [TermsAndShards],
+    /// Number of rows of the searched kind.
+    rows: u64,
+    counted: RefCell<HashMap<Term, u64>>,
 }
 
-impl Frequencies<'_> {
-    fn rows(&self) -> tantivy::Result<u64> {
-        self.sum(|terms| Some(terms.term(terms.fields.kind, self.kind.prefix())))
+impl<'a> Frequencies<'a> {
+    pub(super) fn new(datasets: &'a [TermsAndShards], kind: Kind) -> tantivy::Result<Self> {
+        let rows = count(datasets, |terms| Some(terms.term(terms.fields.kind, kind.prefix())))?;
+        Ok(Self { datasets, rows, counted: RefCell::default() })
     }
+}
 
-    /// Adds up the frequencies of each dataset's term.
-    fn sum(&self, term_of: impl Fn(&Terms) -> Option<Term>) -> tantivy::Result<u64> {
-        let each = self.datasets.iter().filter_map(|(terms, searchers)| Some((term_of(terms)?, searchers)));
-        each.flat_map(|(term, searchers)| searchers.iter().map(move |searcher| searcher.doc_freq(&term))).sum()
-    }
+/// Adds up the frequencies of each dataset's term.
+fn count(datasets: &[TermsAndShards], term_of: impl Fn(&Terms) -> Option<Term>) -> tantivy::Result<u64> {
+    let each = datasets.iter().filter_map(|(terms, searchers)| Some((term_of(terms)?, searchers)));
+    each.flat_map(|(term, searchers)| searchers.iter().map(move |searcher| searcher.doc_freq(&term))).sum()
 }
 
 impl Bm25StatisticsProvider for Frequencies<'_> {
@@ -169,11 +173,17 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.rows()?.max(1))
+        Ok(self.rows.max(1))
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        let mut counted = self.counted.borrow_mut();
+        if let Some(frequency) = counted.get(term) {
+            return Ok(*frequency);
+        }
         // The score rejects a frequency above the number of rows.
-        Ok(self.sum(|terms| terms.own(term))?.min(self.rows()?))
+        let frequency = count(self.datasets, |terms| terms.own(term))?.min(self.rows);
+        counted.insert(term.clone(), frequency);
+        Ok(frequency)
     }
 }

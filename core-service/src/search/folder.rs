@@ -14,7 +14,7 @@ use tantivy::Index;
 
 use super::{
     SearchError,
-    open_shard::CommitNote,
+    open_shard::{CommitNote, OpenShard},
     schema::{Fields, VERSION},
     shard::Shard,
 };
@@ -106,12 +106,33 @@ impl SearchFolder {
         Ok((index, note))
     }
 
+    /// Opens a month that holds the log of `live` up to a sequence number, or whole. A damaged one is replaced by an
+    /// empty one, which must be rebuilt.
+    pub(super) fn open_month(
+        &self,
+        month: Shard,
+        generation: &str,
+        rebuilt_to: Option<u64>,
+    ) -> Result<OpenShard, SearchError> {
+        let opened = self.open(month, generation).and_then(|(index, note)| {
+            let rebuilt_to = rebuilt_to.into_iter().chain(note.rebuilt_to).min();
+            OpenShard::new(month, index, rebuilt_to)
+        });
+        match opened {
+            Err(error) if error.must_be_rebuilt() => {
+                tracing::warn!(%error, %month, "building a month of the search index again");
+                OpenShard::new(month, self.create(month)?, Some(0))
+            }
+            opened => opened,
+        }
+    }
+
     /// Deletes all months but some.
-    pub(super) fn retain_months(&self, kept: &BTreeSet<Shard>) -> io::Result<()> {
+    pub(super) fn retain_months(&self, is_kept: impl Fn(Shard) -> bool) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let shard = entry.file_name().to_str().and_then(Shard::parse);
-            if shard.is_some_and(|shard| shard != Shard::Common && !kept.contains(&shard)) {
+            if shard.is_some_and(|shard| shard != Shard::Common && !is_kept(shard)) {
                 fs::remove_dir_all(entry.path())?;
             }
         }

@@ -79,7 +79,8 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
         // The opened index may be another one.
         checked.clear();
     }
-    let opening = with_index(&follower.index, SearchIndex::open_month);
+    let now_ms = follower.shared.clock.now_ms();
+    let opening = with_index(&follower.index, move |index| index.open_month(now_ms));
     let Some(Ok(is_opening)) = follower.stop.run_until_cancelled(opening).await else { return RETRY_PAUSE };
     checked.extend(read_starts(follower).await);
     let pause = advance(follower, checked).await;

@@ -3,18 +3,16 @@
 //! An index in memory is open from its creation. The follower opens an index in a folder: first the common shard, then
 //! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that. A
 //! search that needs a closed month gets 503. A month that is damaged is deleted and built again from the log of `live`
-//! while the others serve. A common shard that is damaged, of another version or of another generation of the logs is
-//! deleted with all months, since it has their positions. Other failures delete nothing.
+//! while the others serve. One that cannot be read now stays closed, and is tried again. A common shard that is
+//! damaged, of another version or of another generation of the logs is deleted with all months, since it has their
+//! positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
 //! affected. The follower opens the index again, with growing pauses. The log says once that the index failed, and once
 //! that it works again.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use tantivy::{Index, IndexReader, Searcher};
 
@@ -38,7 +36,7 @@ impl SearchIndex {
         }
         let opened = match &self.folder {
             Some(folder) => self.open_in(folder, generation),
-            None => OpenShard::new(Index::create_in_ram(Fields::new().1), None)
+            None => OpenShard::new(Shard::Common, Index::create_in_ram(Fields::new().1), None)
                 .map(|common| Writer::new(None, common, CommitNote::new(generation), Marks::new())),
         };
         let opened = opened.map_err(|error| self.close(&mut writer, error))?;
@@ -59,25 +57,26 @@ impl SearchIndex {
                 Err(error) => tracing::warn!(%error, "building the search index again"),
             }
         }
-        folder.retain_months(&BTreeSet::new())?;
-        let common = OpenShard::new(folder.create(Shard::Common)?, None)?;
+        folder.retain_months(|_| false)?;
+        let common = OpenShard::new(Shard::Common, folder.create(Shard::Common)?, None)?;
         Ok(Writer::new(Some(Arc::clone(folder)), common, CommitNote::new(generation), Marks::new()))
     }
 
     /// Opens the common shard of a folder, if it can be used for the logs of a generation.
     fn resume(&self, folder: &Arc<SearchFolder>, generation: &str) -> Result<Writer, SearchError> {
         let (index, note) = folder.open(Shard::Common, generation)?;
-        let common = OpenShard::new(index, None)?;
+        let common = OpenShard::new(Shard::Common, index, None)?;
         let marks = read_marks(&common.reader.searcher(), &self.fields)?;
         // A month that the note does not have holds only entries after the note.
-        folder.retain_months(&note.months)?;
+        folder.retain_months(|shard| note.months.iter().any(|(month, _)| *month == shard))?;
         Ok(Writer::new(Some(Arc::clone(folder)), common, note, marks))
     }
 
-    /// Opens the newest month that is closed. Returns false if there is none. This blocks.
-    pub fn open_month(&self) -> Result<bool, SearchError> {
+    /// Opens the newest month that is closed, unless it could not be read a short time ago. Returns false if there is
+    /// none to open. This blocks.
+    pub fn open_month(&self, now_ms: i64) -> Result<bool, SearchError> {
         self.write(|writer| {
-            let opened = writer.open_month()?;
+            let opened = writer.open_month(now_ms);
             *self.readers.lock() = Some(writer.readers());
             Ok(opened)
         })

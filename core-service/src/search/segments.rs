@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use tantivy::{Searcher, SegmentOrdinal, SegmentReader, collector::Collector as _, query::Weight};
 
 use super::{
-    best::{Best, Rank, highest},
-    schema::{CREATED_AT, day_of},
+    best::{Best, Rank, highest, times_of},
+    schema::day_of,
 };
 use crate::domain::dataset::Dataset;
 
@@ -63,8 +63,9 @@ pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::R
 pub(super) fn days_of(searcher: &Searcher, from: i64, to: i64) -> tantivy::Result<Option<RangeInclusive<i64>>> {
     let (mut least, mut greatest) = (i64::MAX, i64::MIN);
     for segment in searcher.segment_readers() {
-        let created_at = segment.fast_fields().i64(CREATED_AT)?;
-        (least, greatest) = (least.min(created_at.min_value()), greatest.max(created_at.max_value()));
+        if let Some(times) = times_of(segment)? {
+            (least, greatest) = (least.min(*times.start()), greatest.max(*times.end()));
+        }
     }
     if from <= least && to >= greatest {
         return Ok(None);

@@ -4,9 +4,10 @@
 //! between the two, a month may hold newer entries. They are applied again, which ends in the same state.
 //!
 //! A month that is being rebuilt gets its entries from the log's start, beside the newest entries of the other shards.
+//! A month that is closed gets the entries that it lacks in the same way, after it was opened.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, btree_map::Entry},
     mem::take,
     sync::Arc,
 };
@@ -24,9 +25,17 @@ use super::{
 };
 use crate::domain::{dataset::Dataset, entry::SequencedEntry};
 
-/// Maximum number of months with an open writer: the present one, the one before it at a turn of the month, and one for
-/// changes of older theses.
-const MAX_MONTH_WRITERS: usize = 3;
+/// Pause before a month that cannot be read is opened again.
+const RETRY_PAUSE_MS: i64 = 30_000;
+
+/// A month on the disk that is not open.
+#[derive(Default)]
+struct ClosedMonth {
+    /// The sequence number up to which it holds the log of `live`, if other shards hold more.
+    rebuilt_to: Option<u64>,
+    /// The earliest time to open it, after a failure.
+    retry_at_ms: i64,
+}
 
 pub(super) struct Writer {
     /// None for an index in memory.
@@ -37,8 +46,7 @@ pub(super) struct Writer {
     /// The marks that have changed since the last commit.
     changed: ChangedMarks,
     shards: BTreeMap<Shard, OpenShard>,
-    /// The months on the disk that are not open yet.
-    closed: BTreeSet<Shard>,
+    closed: BTreeMap<Shard, ClosedMonth>,
 }
 
 impl Writer {
@@ -46,14 +54,15 @@ impl Writer {
     pub(super) fn new(folder: Option<Arc<SearchFolder>>, common: OpenShard, note: CommitNote, marks: Marks) -> Self {
         let CommitNote { generation, months, .. } = note;
         let (shards, changed) = (BTreeMap::from([(Shard::Common, common)]), ChangedMarks::new());
-        Self { folder, generation, marks, changed, shards, closed: months }
+        let closed = |(month, rebuilt_to)| (month, ClosedMonth { rebuilt_to, ..ClosedMonth::default() });
+        Self { folder, generation, marks, changed, shards, closed: months.into_iter().map(closed).collect() }
     }
 
     /// The readers of all shards.
     pub(super) fn readers(&self) -> Readers {
         let reader_of = |open: &OpenShard| open.rebuilt_to.is_none().then(|| open.reader.clone());
         let open = self.shards.iter().map(|(shard, open)| (*shard, reader_of(open)));
-        open.chain(self.closed.iter().map(|shard| (*shard, None))).collect()
+        open.chain(self.closed.keys().map(|shard| (*shard, None))).collect()
     }
 
     /// Applies the entries of a dataset after its position.
@@ -64,21 +73,39 @@ impl Writer {
         entries: &[SequencedEntry],
     ) -> Result<(), SearchError> {
         let position = self.position(dataset);
-        // Each month is written at once, so that few writers are open.
-        let mut by_shard: BTreeMap<Shard, Vec<Change>> = BTreeMap::new();
         for SequencedEntry { entry, .. } in entries.iter().filter(|entry| entry.seq > position) {
             for change in changes(terms, dataset, entry) {
-                by_shard.entry(change.shard).or_default().push(change);
-            }
-        }
-        for (shard, changes) in by_shard {
-            // The rebuild of a month reads these entries too.
-            if self.open(shard)?.rebuilt_to.is_none() {
-                self.put(shard, changes)?;
+                self.apply_change(change, position)?;
             }
         }
         if let Some(SequencedEntry { seq, entry }) = entries.last().filter(|entry| entry.seq > position) {
             self.set_mark(dataset.to_string(), Some(LogMark { seq: *seq, id: entry.id.clone() }));
+        }
+        Ok(())
+    }
+
+    /// Applies a change after a position. A month that is closed or being rebuilt reads it again later.
+    fn apply_change(&mut self, change: Change, position: u64) -> Result<(), SearchError> {
+        if let Some(closed) = self.closed.get_mut(&change.shard) {
+            closed.rebuilt_to.get_or_insert(position);
+            return Ok(());
+        }
+        let open = match self.shards.entry(change.shard) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(vacant) => {
+                let index = match &self.folder {
+                    Some(folder) => folder.create(change.shard)?,
+                    None => Index::create_in_ram(Fields::new().1),
+                };
+                vacant.insert(OpenShard::new(change.shard, index, None)?)
+            }
+        };
+        if change.shard == Shard::Common {
+            return open.write(change);
+        }
+        if open.rebuilt_to.is_none() {
+            open.changes.push(change);
+            open.has_changes = true;
         }
         Ok(())
     }
@@ -91,44 +118,46 @@ impl Writer {
 
     /// Applies the next entries of `live` to the months that are being rebuilt. A month is complete once it holds all
     /// entries that the other shards hold.
-    pub(super) fn rebuild(&mut self, terms: &Terms, entries: &[SequencedEntry]) -> Result<(), SearchError> {
+    pub(super) fn rebuild(&mut self, terms: &Terms, entries: &[SequencedEntry]) {
         let position = self.position(&Dataset::Live);
-        let rebuilding = self.shards.iter().filter_map(|(shard, open)| Some((*shard, open.rebuilt_to?)));
-        for (shard, rebuilt_to) in rebuilding.collect::<Vec<_>>() {
+        for (shard, open) in &mut self.shards {
+            let Some(rebuilt_to) = open.rebuilt_to else { continue };
             let lacking = entries.iter().filter(|entry| (rebuilt_to + 1..=position).contains(&entry.seq));
             let changes = lacking.flat_map(|entry| changes(terms, &Dataset::Live, &entry.entry));
-            self.put(shard, changes.filter(|change| change.shard == shard).collect())?;
+            open.changes.extend(changes.filter(|change| change.shard == *shard));
             let reached = entries.last().map_or(rebuilt_to, |last| last.seq.max(rebuilt_to));
-            let open = self.open(shard)?;
             open.rebuilt_to = Some(reached).filter(|reached| *reached < position);
             open.has_changes = true;
         }
-        Ok(())
     }
 
-    /// Opens the newest month that is closed. Returns false if there is none.
-    pub(super) fn open_month(&mut self) -> Result<bool, SearchError> {
-        match self.closed.last().copied() {
-            Some(month) => self.open(month).map(|_| true),
-            None => Ok(false),
+    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. Returns false if there
+    /// is none to open at this time.
+    pub(super) fn open_month(&mut self, now_ms: i64) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let closed = self.closed.iter_mut().rev().find(|(_, closed)| closed.retry_at_ms <= now_ms);
+        let Some((&shard, closed)) = closed else { return false };
+        match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+            Ok(open) => {
+                self.closed.remove(&shard);
+                self.shards.insert(shard, open);
+            }
+            Err(error) => {
+                tracing::warn!(%error, %shard, "a month of the search index cannot be read, trying again");
+                closed.retry_at_ms = now_ms + RETRY_PAUSE_MS;
+            }
         }
+        true
     }
 
     /// Commits all changes. Returns the changed marks.
     pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
-        for (_, open) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
-            let had_writer = open.has_writer();
-            if open.has_changes {
-                open.commit(&CommitNote { rebuilt_to: open.rebuilt_to, ..CommitNote::new(&self.generation) })?;
-            } else if had_writer {
-                // Merges have replaced segments, whose space is free once no reader has them.
-                open.reader.reload()?;
-            }
-            if !had_writer {
-                open.close_writer()?;
-            }
+        for (_, month) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
+            month.commit_month(&self.generation)?;
         }
-        let months = self.shards.keys().filter(|shard| **shard != Shard::Common).chain(&self.closed).copied().collect();
+        let open = self.shards.iter().filter(|(shard, _)| **shard != Shard::Common);
+        let open = open.map(|(shard, open)| (*shard, open.rebuilt_to));
+        let months = open.chain(self.closed.iter().map(|(shard, closed)| (*shard, closed.rebuilt_to))).collect();
         let note = CommitNote { months, ..CommitNote::new(&self.generation) };
         let common = self.shards.get_mut(&Shard::Common).ok_or(SearchError::Closed)?;
         write_marks(common.writer()?, fields, &self.changed)?;
@@ -146,7 +175,7 @@ impl Writer {
             self.shards.retain(|shard, _| *shard == Shard::Common);
             self.closed.clear();
             if let Some(folder) = &self.folder {
-                folder.retain_months(&self.closed)?;
+                folder.retain_months(|_| false)?;
             }
         }
         self.set_mark(dataset.to_string(), None);
@@ -169,49 +198,5 @@ impl Writer {
 
     fn position(&self, dataset: &Dataset) -> u64 {
         self.marks.get(&dataset.to_string()).map_or(0, |mark| mark.seq)
-    }
-
-    fn put(&mut self, shard: Shard, changes: Vec<Change>) -> Result<(), SearchError> {
-        self.limit_writers(shard)?;
-        let open = self.open(shard)?;
-        changes.into_iter().try_for_each(|change| open.put(change))
-    }
-
-    /// Closes the writer of the oldest month before a shard gets one too many.
-    fn limit_writers(&mut self, wanted: Shard) -> Result<(), SearchError> {
-        let is_other = |shard: Shard| shard != Shard::Common && shard != wanted;
-        let with_writer = self.shards.iter_mut().filter(|(shard, open)| is_other(**shard) && open.has_writer());
-        let mut with_writer: Vec<&mut OpenShard> = with_writer.map(|(_, open)| open).collect();
-        if with_writer.len() >= MAX_MONTH_WRITERS {
-            let oldest = &mut with_writer[0];
-            if oldest.has_changes {
-                let rebuilt_to = oldest.rebuilt_to;
-                oldest.commit(&CommitNote { rebuilt_to, ..CommitNote::new(&self.generation) })?;
-            }
-            oldest.close_writer()?;
-        }
-        Ok(())
-    }
-
-    /// Opens a shard if it is closed, or creates it. A month that cannot be used is replaced by an empty one, which is
-    /// rebuilt.
-    fn open(&mut self, shard: Shard) -> Result<&mut OpenShard, SearchError> {
-        if !self.shards.contains_key(&shard) {
-            let opened = match &self.folder {
-                None => OpenShard::new(Index::create_in_ram(Fields::new().1), None)?,
-                Some(folder) if self.closed.contains(&shard) => match folder.open(shard, &self.generation) {
-                    Ok((index, note)) => OpenShard::new(index, note.rebuilt_to)?,
-                    Err(error) if error.must_be_rebuilt() => {
-                        tracing::warn!(%error, %shard, "building a month of the search index again");
-                        OpenShard::new(folder.create(shard)?, Some(0))?
-                    }
-                    Err(error) => return Err(error),
-                },
-                Some(folder) => OpenShard::new(folder.create(shard)?, None)?,
-            };
-            self.closed.remove(&shard);
-            self.shards.insert(shard, opened);
-        }
-        self.shards.get_mut(&shard).ok_or(SearchError::Closed)
     }
 }

@@ -76,8 +76,8 @@ impl Datasets {
         }
     }
 
-    /// Reads the positions of the followed logs that other cores write, or of all followed ones if it is not known which
-    /// these are. Those that moved most at the last round come first.
+    /// Reads the positions of the followed logs that other cores write, or of all followed ones if it is not known
+    /// which these are. Those that moved most at the last round come first.
     async fn read_written(&self, last: &Round) -> Round {
         let (now, connections) = (Instant::now(), self.peers.connections());
         let mut round = Round { scan: Some((now, connections)), ..Round::default() };

@@ -4,9 +4,9 @@
 //! derived and all deliveries are pending. Any other core has a writer because it did not reach the owner for a while,
 //! because it owned the log before, or because it counts. The owner does this work for all entries, so a writer
 //! elsewhere ends after a rest even while the log grows. It removes its row of `unfinished` if the work for its own
-//! entries is done. Otherwise the row stays, and the owner finds the work by it. The row also stays behind commands that
-//! a writer carried out at its end: other cores find the written logs by the rows, and a new writer here has the same
-//! row. The owner removes it once it is old.
+//! entries is done. Otherwise the row stays, and the owner finds the work by it. The row also stays behind commands
+//! that a writer carried out at its end: other cores find the written logs by the rows, and a new writer here has the
+//! same row. The owner removes it once it is old.
 
 use std::time::Duration;
 

@@ -62,7 +62,25 @@ fn a_request_that_reads_too_many_documents_is_refused() {
     let refused = list().unwrap_err();
     assert!(matches!(refused, SearchError::Exhausted), "{refused:?}");
     let error = crate::error::Error::from(refused).api;
-    assert_eq!((error.code, error.retry_after), (ErrorCode::ServiceUnavailable, Some(1)));
+    assert_eq!((error.code, error.param.as_deref()), (ErrorCode::ValidationFailed, Some("created_after")));
+}
+
+#[test]
+fn a_segment_that_holds_only_positions_has_no_times() {
+    let mut log = Log::new();
+    let sandbox = Dataset::Sandbox;
+    log.say(&sandbox, "a", "words", 5 * DAY_MS);
+    log.index.commit().unwrap();
+    // The entry moves the position and has no row.
+    let gone = ThesisDeleted { thesis: thesis(&sandbox, "b", "words", 5 * DAY_MS), ..ThesisDeleted::default() };
+    log.add(&sandbox, EntryKind::ThesisDeleted(gone));
+    log.index.commit().unwrap();
+    let searchers = log.index.searchers(&View::test("none"), Kind::Thesis, &since(5)).unwrap();
+    assert_eq!(searchers[0][0].segment_readers().len(), 2);
+    assert_eq!(segments::days_of(&searchers[0][0], 5 * DAY_MS, i64::MAX).unwrap(), None);
+    for (day, found) in [(0, 1), (5, 1), (6, 0)] {
+        assert_eq!(liked(&log, &View::test("none"), &since(day), 5).len(), found, "{day}");
+    }
 }
 
 /// A thesis of the property test: its dataset, its likes, its day, and whether it is deleted.
