@@ -57,7 +57,7 @@ use crate::{
 
 /// Interval at which the limits drop ended windows.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
-/// Interval at which expired rows are deleted, if the store does not do it.
+/// Interval at which unused datasets leave memory, and expired rows are deleted if the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// Time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
@@ -283,6 +283,11 @@ impl Core {
                     if let Err(error) = self.shared.backend.sweep(self.shared.clock.now_ms()).await {
                         tracing::warn!(%error, "cleaning expired rows failed");
                     }
+                    // The search index follows only datasets in memory, so one that it has not reached yet stays.
+                    let search = &self.search;
+                    self.datasets.close_unused(|dataset, position| {
+                        search.follows(dataset) && search.position(dataset) < position
+                    });
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -107,11 +107,19 @@ pub struct Peers {
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     all_connected: watch::Sender<bool>,
+    connections: AtomicU64,
 }
 
 impl Peers {
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
-        Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
+        let (peers, all_connected, connections) = (Mutex::default(), watch::Sender::new(false), AtomicU64::new(0));
+        Arc::new(Self { members, dial, peers, all_connected, connections })
+    }
+
+    /// The number of connections to other cores until now. After each new one this core must read once what it follows,
+    /// since the notifications before it were lost.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Acquire)
     }
 
     /// True while the notifications of every other live core arrive. While they do not, and once more when they arrive
@@ -318,6 +326,7 @@ impl Peers {
             return Err(Status::failed_precondition("another core answers there"));
         }
         on_notification(first);
+        self.connections.fetch_add(1, Ordering::AcqRel);
         peer.is_connected.store(true, Ordering::Relaxed);
         self.publish_connected();
         while let Some(more) = notifications.next().await {

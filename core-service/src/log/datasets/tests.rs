@@ -1,12 +1,14 @@
 mod frozen;
+mod idle;
 mod long;
 mod surplus;
+mod unused;
 
 use std::time::Duration;
 
 use thesis_proto::v1;
 
-use super::*;
+use super::{others::ABANDONED_AGE_MS, *};
 use crate::{
     domain::account::Actor,
     operations::admin::create_project::create_project,

@@ -98,6 +98,7 @@ async fn the_owner_appends_and_tells_the_others() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
     linked(&[&one, &other]).await;
+    assert!(one.core.peers.connections() > 0, "positions that were read before are read again");
     let dataset = owned_by(&other);
     let begun = backend.applied(&schema::UNFINISHED);
     let mut position = one.core.datasets.position(&dataset).await.unwrap();

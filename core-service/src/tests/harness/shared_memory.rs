@@ -94,6 +94,11 @@ impl SharedMemory {
         self.partition_requests.lock().get(table.name).copied().unwrap_or_default()
     }
 
+    /// Returns the number of these requests for all tables together.
+    pub(crate) fn total_partition_requests(&self) -> usize {
+        self.partition_requests.lock().values().sum()
+    }
+
     fn called(&self, table: &Table, requests: usize) {
         *self.calls.lock().entry(table.name).or_default() += 1;
         *self.partition_requests.lock().entry(table.name).or_default() += requests;
