@@ -150,7 +150,7 @@ impl Core {
             accounts: Accounts::new(settings.accounts)?,
             key_usage: Arc::new(KeyUsage::new(Arc::clone(backend), replica.clone())),
             set_up_link: OnceLock::new(),
-            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), clock),
+            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
             upstream: upstream.transpose()?,

@@ -152,7 +152,7 @@ impl StreamService for Api {
         let tickets = self.core.open_streams.close(&session, &streams);
         if !tickets.is_empty() {
             let core = Arc::clone(&self.core);
-            tokio::spawn(async move { stream_tickets::note_open_streams(&core, &session, tickets).await });
+            tokio::spawn(async move { stream_tickets::note_closed(&core, &session, tickets).await });
         }
         Ok(Response::new(v1::CloseResponse {}))
     }

@@ -27,6 +27,10 @@ use crate::{
 
 mod missed;
 
+/// Maximum number of entries between a cursor and a position of the last second. A stream that is further behind, and
+/// one whose missed events are counted, needs the present position.
+const MAX_DISTANCE: u64 = 500;
+
 pub async fn open_stream(
     core: &Arc<Core>,
     call: &Call,
@@ -113,8 +117,13 @@ async fn begin(
     names: &[String],
 ) -> Result<v1::OpenResponse> {
     let mut live = Vec::new();
-    for dataset in call.caller.view.datasets() {
-        live.push(core.datasets.refresh(dataset).await?);
+    for (index, dataset) in call.caller.view.datasets().iter().enumerate() {
+        let resumed = after.as_ref().filter(|_| message.kind() != OpenKind::Subscription);
+        live.push(match resumed.and_then(|after| after.get(index)) {
+            // Many streams resume at once when an edge or a core ends.
+            Some(after) => core.datasets.recent_position(dataset, *after, MAX_DISTANCE).await?,
+            None => core.datasets.refresh(dataset).await?,
+        });
     }
     for (index, after) in after.iter().flatten().enumerate() {
         if *after > live[index] {

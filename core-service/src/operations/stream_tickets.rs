@@ -3,6 +3,10 @@
 //! A ticket's row names its key and the connection that uses it. Opening again moves the row by a condition. The old
 //! connection ends at once at the same core, and within a second at another one, by a row that cores read only while
 //! they have streams of tickets.
+//!
+//! An open stream writes nothing. Its row notes the opening and the closing, and lasts for 30 days from an opening on.
+//! When an edge or a core dies, nobody notes the closings. So once a minute a core notes the sessions of edges with
+//! streams of tickets, in one write. A stream without a closing was open until the last note of its session.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +27,7 @@ use crate::{
 const FIRST_USE_MS: i64 = 60_000;
 /// Time limit for a client to reconnect.
 const AWAY_MS: i64 = 5 * 60_000;
-/// Interval at which an open connection of a ticket is recorded.
+/// Interval at which the sessions with open streams of tickets are recorded.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// Interval at which this core checks for connections that were replaced at other cores.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -62,87 +66,98 @@ pub async fn create_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::S
 /// Finds a ticket; none if it was never issued or has expired.
 pub async fn find_ticket(core: &Core, text: &str) -> Result<Option<FoundTicket>> {
     let hash = core.shared.keys.ticket_hash(text);
-    let found = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await?;
-    Ok(found.and_then(|(version, ticket)| in_time(core, FoundTicket { hash, version, ticket })))
+    let Some((version, ticket)) = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await? else {
+        return Ok(None);
+    };
+    let found = FoundTicket { hash, version, ticket };
+    Ok(is_valid(core, &found.ticket).await?.then_some(found))
 }
 
-/// Returns the ticket, if it is valid now.
-fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
-    let ticket = &found.ticket;
+/// True if a ticket may open a stream now.
+async fn is_valid(core: &Core, ticket: &Ticket) -> Result<bool> {
     let now_ms = core.shared.clock.now_ms();
-    let is_late = if ticket.connection.is_empty() {
-        now_ms - ticket.created_at > FIRST_USE_MS
-    } else {
-        now_ms - ticket.open_at > AWAY_MS
-    };
-    (!is_late).then_some(found)
+    if ticket.connection.is_empty() {
+        return Ok(now_ms - ticket.created_at <= FIRST_USE_MS);
+    }
+    let is_recent = |open_at: i64| now_ms - open_at <= AWAY_MS;
+    if is_recent(ticket.open_at) || ticket.is_closed {
+        return Ok(is_recent(ticket.open_at));
+    }
+    // The connection is open, or its edge or core has died.
+    let Some((session, _)) = ticket.connection.split_once('/') else { return Ok(false) };
+    Ok(tickets::session_open_at(&core.shared.backend, session).await?.is_some_and(is_recent))
 }
 
 /// Uses a ticket for a stream, and ends the stream that used it before. Returns true if the ticket was still valid.
 pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stream: u64) -> Result<bool> {
-    let now_ms = core.shared.clock.now_ms();
-    let mut tries = 0;
-    loop {
-        let used = Ticket { connection: connection(session, stream), open_at: now_ms, ..found.ticket.clone() };
-        if tickets::write(&core.shared.backend, &found.hash, Some(found.version), &used).await? {
+    let backend = &core.shared.backend;
+    for _ in 0..TRIES {
+        let now_ms = core.shared.clock.now_ms();
+        let before = &found.ticket.connection;
+        if !before.is_empty() && !is_here(core, before) && !backend.is_exclusive() {
+            // Before the ticket has its new connection: a notification that is lost would leave both open.
+            tickets::publish_replaced(backend, now_ms, before).await?;
+        }
+        let connection = connection(session, stream);
+        let used = Ticket { connection, open_at: now_ms, is_closed: false, ..found.ticket.clone() };
+        if tickets::write(backend, &found.hash, Some(found.version), &used).await? {
             TICKETS.at("used").increment(1);
-            break;
+            replace_here(core, before);
+            return Ok(true);
         }
-        // Its use was recorded concurrently, or another connection took it: the last one counts.
-        let again = tickets::read(&core.shared.backend, &found.hash, Consistency::Serial).await?;
-        let again = again.map(|(version, ticket)| FoundTicket { hash: found.hash, version, ticket });
-        match again.and_then(|again| in_time(core, again)) {
-            Some(again) if tries < TRIES => found = again,
-            _ => return Ok(false),
+        // Its closing was recorded concurrently, or another connection took it: the last one counts.
+        let again = tickets::read(backend, &found.hash, Consistency::Serial).await?;
+        let Some((version, ticket)) = again else { return Ok(false) };
+        if !is_valid(core, &ticket).await? {
+            return Ok(false);
         }
-        tries += 1;
+        found = FoundTicket { version, ticket, ..found };
     }
-    let before = &found.ticket.connection;
-    if !before.is_empty() && !replace_here(core, before) && !core.shared.backend.is_exclusive() {
-        tickets::publish_replaced(&core.shared.backend, now_ms, before).await?;
-    }
-    Ok(true)
+    Ok(false)
+}
+
+/// True if this core has the session of a connection.
+fn is_here(core: &Core, connection: &str) -> bool {
+    connection.split_once('/').is_some_and(|(session, _)| core.open_streams.knows(session))
 }
 
 /// Ends a replaced connection, if this core has its session.
-fn replace_here(core: &Core, connection: &str) -> bool {
-    let Some((session, stream)) = connection.split_once('/') else { return false };
-    if let Ok(stream) = stream.parse() {
+fn replace_here(core: &Core, connection: &str) {
+    if let Some((session, stream)) = connection.split_once('/')
+        && let Ok(stream) = stream.parse()
+    {
         core.open_streams.replace(session, stream);
     }
-    core.open_streams.knows(session)
 }
 
-/// Records when the connections of a session's tickets were last open.
-pub async fn note_open_streams(core: &Core, session: &str, open: Vec<(String, u64)>) {
-    note_all(core, open.into_iter().map(|(hash, stream)| (hash, session.to_owned(), stream))).await;
-}
-
-async fn note_all(core: &Core, open: impl IntoIterator<Item = (String, String, u64)>) {
-    let noting = stream::iter(open).for_each_concurrent(MAX_CONCURRENT_WRITES, |(hash, session, stream)| async move {
-        if let Err(error) = note_one(core, &hash, &connection(&session, stream)).await {
-            tracing::debug!(%error, "noting a ticket's use failed");
+/// Records that connections of a session, which tickets opened, have closed.
+pub async fn note_closed(core: &Core, session: &str, closed: Vec<(String, u64)>) {
+    let noting = stream::iter(closed).for_each_concurrent(MAX_CONCURRENT_WRITES, |(hash, stream)| async move {
+        if let Err(error) = note_one_closed(core, &hash, connection(session, stream)).await {
+            tracing::debug!(%error, "noting that a ticket's stream has closed failed");
         }
     });
     noting.await;
 }
 
-async fn note_one(core: &Core, hash: &str, connection: &str) -> StoreResult<()> {
-    let Some((version, ticket)) = tickets::read(&core.shared.backend, hash, Consistency::Serial).await? else {
-        return Ok(());
-    };
-    if ticket.connection != connection {
-        // The notification of the replacement may have been lost.
-        replace_here(core, connection);
-    } else {
-        let open_at = core.shared.clock.now_ms();
-        // A concurrent use has precedence.
-        let _other = tickets::write(&core.shared.backend, hash, Some(version), &Ticket { open_at, ..ticket }).await?;
-    }
+async fn note_one_closed(core: &Core, hash: &str, connection: String) -> StoreResult<()> {
+    let found = tickets::read(&core.shared.backend, hash, Consistency::Serial).await?;
+    let Some((version, ticket)) = found.filter(|(_, ticket)| ticket.connection == connection) else { return Ok(()) };
+    let closed = Ticket { open_at: core.shared.clock.now_ms(), is_closed: true, ..ticket };
+    // A concurrent use has precedence.
+    let _other = tickets::write(&core.shared.backend, hash, Some(version), &closed).await?;
     Ok(())
 }
 
-/// Records the use of tickets, and ends connections that were replaced at other cores. Never returns.
+/// Records that the sessions with streams of tickets are open. One write serves all their streams.
+async fn note_sessions(core: &Core) {
+    let (sessions, now_ms) = (core.open_streams.ticket_sessions(), core.shared.clock.now_ms());
+    if let Err(error) = tickets::write_open_sessions(&core.shared.backend, now_ms, &sessions).await {
+        tracing::debug!(%error, "noting that sessions are open failed");
+    }
+}
+
+/// Records that sessions are open, and ends connections that were replaced at other cores. Never returns.
 pub async fn watch(core: Arc<Core>) {
     let every = |period| {
         let mut every = interval(period);
@@ -153,7 +168,7 @@ pub async fn watch(core: Arc<Core>) {
         let mut notes = every(NOTE_EVERY);
         loop {
             notes.tick().await;
-            note_all(&core, core.open_streams.tickets()).await;
+            note_sessions(&core).await;
         }
     };
     // Separate, since one round of writes may take long.
@@ -163,7 +178,7 @@ pub async fn watch(core: Arc<Core>) {
         loop {
             looks.tick().await;
             let now = now_in_seconds(&core);
-            if core.shared.backend.is_exclusive() || !core.open_streams.have_tickets() {
+            if core.shared.backend.is_exclusive() || core.open_streams.ticket_sessions().is_empty() {
                 looked = now;
                 continue;
             }

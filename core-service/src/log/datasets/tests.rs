@@ -133,3 +133,26 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     assert!(started < LOGS / 2 && idle < 4 * 90, "{started} at the start, {idle} idle");
     second.close().await;
 }
+
+#[tokio::test]
+async fn many_readers_that_catch_up_share_one_read_a_second() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
+    let dataset = Dataset::Project("recent".to_owned());
+    let write = async |number| one.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    write(1).await;
+    let known = other.datasets.recent_position(&dataset, 0, 500).await.unwrap();
+    let second = write(2).await;
+    assert_eq!(other.datasets.recent_position(&dataset, known, 0).await.unwrap(), known);
+    // A cursor of another core is ahead, and one that is far behind needs the present.
+    let newer = other.datasets.recent_position(&dataset, known + 1, 500).await.unwrap();
+    assert!(newer >= second);
+    let third = write(3).await;
+    assert!(other.datasets.recent_position(&dataset, 0, newer - 1).await.unwrap() >= third);
+    let known = other.datasets.recent_position(&dataset, third, 500).await.unwrap();
+    let fourth = write(4).await;
+    assert_eq!(other.datasets.recent_position(&dataset, third, 500).await.unwrap(), known);
+    clock.advance(RECENT_MS);
+    assert!(other.datasets.recent_position(&dataset, third, 500).await.unwrap() >= fourth);
+}

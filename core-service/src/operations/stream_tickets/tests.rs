@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     access::{gate::RequestMeta, open_streams::HeldStream},
     domain::operation::Operation,
-    tests::harness::{ManualClock, TEST_KEY, core, memory, shared_memory},
+    tests::harness::{ManualClock, NOON, TEST_KEY, core, memory, shared_memory},
 };
 
 fn call(core: &Arc<Core>) -> Call {
@@ -38,9 +38,9 @@ async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
     assert!(use_ticket(&core, found.unwrap(), "s", 1).await.unwrap());
     assert!(use_ticket(&core, same.unwrap(), "s", 2).await.unwrap(), "of two at once the last one counts");
     clock.advance(AWAY_MS);
-    note_open_streams(&core, "s", vec![(hash.clone(), 2)]).await;
+    note_closed(&core, "s", vec![(hash.clone(), 2)]).await;
     clock.advance(AWAY_MS);
-    note_open_streams(&core, "s", vec![(hash, 1)]).await;
+    note_closed(&core, "s", vec![(hash, 1)]).await;
     assert!(find(&core, &text).await.is_some());
     clock.advance(1);
     assert!(find(&core, &text).await.is_none(), "another connection does not hold it");
@@ -62,4 +62,47 @@ async fn a_reopening_at_another_core_ends_the_old_connection() {
     assert!(use_ticket(&other, found, "s2", 1).await.unwrap());
     let end = tokio::time::timeout(Duration::from_secs(2), ends.recv()).await.unwrap().unwrap();
     assert_eq!((end.stream, end.reason()), (5, v1::StreamEndReason::Replaced));
+}
+
+#[tokio::test]
+async fn an_open_stream_of_a_ticket_writes_nothing() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let text = create_ticket(&core, &call(&core), "seed").await.unwrap().ticket;
+    let found = find(&core, &text).await.unwrap();
+    let hash = found.hash.clone();
+    let row = async || tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await.unwrap();
+    let (session, _ends) = core.open_streams.begin("s1");
+    let slot = core.slots.take_slot("prj_1", 9).await.unwrap();
+    let (key_id, ticket) = (found.ticket.key_id.as_str().into(), Some(found.hash.clone()));
+    assert!(core.open_streams.add("s1", 5, HeldStream { key_id, expires_at: None, slot, ticket }).is_ok());
+    assert!(use_ticket(&core, found, "s1", 5).await.unwrap());
+    let opened = row().await;
+    for _ in 0..20 {
+        clock.advance(60_000);
+        note_sessions(&core).await;
+    }
+    assert_eq!(row().await, opened);
+    // The edge dies. Its client has five minutes from the last note on.
+    drop(session);
+    clock.advance(AWAY_MS);
+    note_sessions(&core).await;
+    assert!(find(&core, &text).await.is_some());
+    clock.advance(1);
+    assert!(find(&core, &text).await.is_none());
+}
+
+#[tokio::test]
+async fn a_closed_stream_of_a_ticket_may_open_again_for_five_minutes_although_its_session_lasts() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let text = create_ticket(&core, &call(&core), "seed").await.unwrap().ticket;
+    let found = find(&core, &text).await.unwrap();
+    let hash = found.hash.clone();
+    assert!(use_ticket(&core, found, "s1", 5).await.unwrap());
+    note_closed(&core, "s1", vec![(hash, 5)]).await;
+    clock.advance(AWAY_MS + 1);
+    let sessions = ["s1".into()];
+    tickets::write_open_sessions(&core.shared.backend, NOON + AWAY_MS, &sessions).await.unwrap();
+    assert!(find(&core, &text).await.is_none());
 }

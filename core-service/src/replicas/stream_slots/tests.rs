@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     replicas::members::{GONE_MS, LEASE_MS},
+    store::schema,
     tests::harness::{ManualClock, SharedMemory, memory},
 };
 
@@ -160,4 +161,123 @@ async fn what_could_not_be_given_back_is_given_back_later() {
     assert!(is_full(&other, 1).await);
     one.settle_rows().await;
     other.take_slot("prj_1", 1).await.unwrap();
+}
+
+/// Two replicas that know of each other.
+async fn two_acquainted() -> Two {
+    let two = two().await;
+    for slots in [&two.one, &two.other] {
+        slots.members.read_beats(std::iter::empty()).await.unwrap();
+    }
+    two
+}
+
+async fn take(slots: &Arc<StreamSlots>, project: &str, number: usize, limit: u32) -> Vec<StreamSlot> {
+    let mut taken = Vec::new();
+    for _ in 0..number {
+        taken.push(slots.take_slot(project, limit).await.unwrap());
+    }
+    taken
+}
+
+#[tokio::test]
+async fn one_lease_is_for_many_openings_and_closings() {
+    let Two { store, one, other, .. } = two_acquainted().await;
+    // An eighth of 160 is 10 for each of two replicas.
+    let mut taken = take(&one, "prj_1", 11, 160).await;
+    assert_eq!(store.requests(&schema::STREAM_SLOTS), 2, "a read and a conditional write");
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (11, 1));
+    taken.truncate(1);
+    assert!(one.state.lock().unsettled.is_empty(), "no more than the share are free");
+    taken.extend(take(&one, "prj_1", 11, 160).await);
+    assert_eq!(other.open("prj_1").await.unwrap(), 12);
+    taken.truncate(6);
+    one.settle_rows().await;
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (6, 6));
+    drop(taken);
+    one.settle_rows().await;
+    assert_eq!(other.open("prj_1").await.unwrap(), 0);
+    assert!(one.state.lock().projects.is_empty());
+}
+
+#[tokio::test]
+async fn a_limit_is_exceeded_by_an_eighth_at_most_and_refuses_no_stream_below_it() {
+    const LIMIT: u32 = 160;
+    let Two { one, other, .. } = two_acquainted().await;
+    // The numbers of streams that one replica opens before the other does.
+    for first in [0, 1, 10, 80, 149, 150, 160] {
+        let mut taken = take(&one, "prj_1", first, LIMIT).await;
+        let mut refused = 0;
+        for number in 0..2 * LIMIT {
+            let slots = if number % 3 == 0 { &one } else { &other };
+            match slots.take_slot("prj_1", LIMIT).await {
+                Ok(slot) => taken.push(slot),
+                Err(error) => {
+                    assert_eq!(error.api.code, ErrorCode::StreamLimitReached);
+                    assert!(taken.len() >= 160, "refused with {} open", taken.len());
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 0 && taken.len() <= 180, "{first} first: {} open", taken.len());
+        drop(taken);
+        one.settle_rows().await;
+        other.settle_rows().await;
+    }
+    assert!(one.state.lock().projects.is_empty() && other.state.lock().projects.is_empty());
+}
+
+#[tokio::test]
+async fn one_replica_alone_keeps_the_limit_exactly() {
+    let Two { one, .. } = two().await;
+    let mut taken = take(&one, "prj_1", 160, 160).await;
+    assert!(is_full(&one, 160).await);
+    taken.pop();
+    taken.push(one.take_slot("prj_1", 160).await.unwrap());
+    assert!(is_full(&one, 160).await);
+    // A smaller plan counts from the next stream on, although places are leased.
+    taken.truncate(100);
+    assert!(is_full(&one, 100).await);
+}
+
+#[tokio::test]
+async fn ten_thousand_streams_of_ten_projects_come_back_with_few_requests() {
+    const LIMIT: u32 = 1_000;
+    let Two { store, one, other, .. } = two_acquainted().await;
+    let (mut taken, mut before) = (Vec::new(), 0);
+    for _ in 0..2 {
+        // Closings come together when an edge ends.
+        taken.clear();
+        one.settle_rows().await;
+        other.settle_rows().await;
+        for number in 0..10_000 {
+            let slots = if number % 20 < 10 { &one } else { &other };
+            taken.push(slots.take_slot(&format!("prj_{}", number % 10), LIMIT).await.unwrap());
+        }
+        let requests = store.requests(&schema::STREAM_SLOTS) - before;
+        println!("{requests} requests to the store for 10,000 openings");
+        assert!(requests <= 400, "{requests}");
+        before += requests;
+    }
+}
+
+#[tokio::test]
+async fn leased_places_end_with_the_heartbeat() {
+    let Two { clock, store, one, other } = two_acquainted().await;
+    let held = one.take_slot("prj_1", 160).await.unwrap();
+    clock.advance(LEASE_MS);
+    one.members.send_heartbeat().await.unwrap();
+    assert!(held.is_lost());
+    let before = store.requests(&schema::STREAM_SLOTS);
+    let again = one.take_slot("prj_1", 160).await.unwrap();
+    assert!(!again.is_lost());
+    assert_eq!(store.requests(&schema::STREAM_SLOTS), before + 2, "the places are leased anew");
+    // Nothing remains of a replica that was killed.
+    clock.advance(GONE_MS);
+    other.members.send_heartbeat().await.unwrap();
+    other.members.read_beats(std::iter::empty()).await.unwrap();
+    clock.advance(GONE_MS);
+    other.members.send_heartbeat().await.unwrap();
+    assert_eq!(other.open("prj_1").await.unwrap(), 0);
+    assert_eq!(take(&other, "prj_1", 160, 160).await.len(), 160);
 }
