@@ -4,13 +4,20 @@
 //!
 //! There may be very many streams. A change of rights is checked once for each key, and no lock is held while all
 //! streams or all keys are visited.
+//!
+//! The closings of streams that tickets opened are queued here, whatever the reason: the ticket must know. Only a
+//! stream that its ticket's next one replaces needs none.
 
 mod by_key;
 mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use thesis_net::clock::SharedClock;
@@ -35,6 +42,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of streams that are checked or removed under one lock of the sessions.
 const MAX_TOGETHER: usize = 1_000;
 
+/// The closing of a stream that a ticket opened.
+#[derive(Debug)]
+pub struct TicketClosing {
+    /// The hash of the ticket.
+    pub ticket: String,
+    pub session: Arc<str>,
+    pub stream: u64,
+    /// In unix milliseconds.
+    pub closed_at: i64,
+}
+
 pub struct OpenStreams {
     gate: Arc<Gate>,
     control: Arc<Control>,
@@ -46,6 +64,9 @@ pub struct OpenStreams {
     unchecked: Mutex<Vec<StreamId>>,
     /// Wakes the check when a new key expires sooner than the known ones.
     expiring: Notify,
+    closings: Mutex<VecDeque<TicketClosing>>,
+    /// Wakes the task that notes closings.
+    has_closings: Notify,
 }
 
 /// A session of an edge. Dropping it removes its streams.
@@ -58,7 +79,7 @@ impl Drop for SessionGuard {
     fn drop(&mut self) {
         let session = self.streams.sessions.lock().remove(&self.session);
         if let Some(session) = session {
-            self.streams.forget(session);
+            self.streams.forget_session(session);
         }
     }
 }
@@ -74,6 +95,8 @@ impl OpenStreams {
             by_key: StreamsByKey::default(),
             unchecked: Mutex::default(),
             expiring: Notify::new(),
+            closings: Mutex::default(),
+            has_closings: Notify::new(),
         })
     }
 
@@ -84,17 +107,53 @@ impl OpenStreams {
         let name: Arc<str> = session.into();
         let earlier = self.sessions.lock().insert(Arc::clone(&name), Session::new(Arc::clone(&name), ends));
         if let Some(earlier) = earlier {
-            self.forget(earlier);
+            self.forget_session(earlier);
         }
         (SessionGuard { streams: Arc::clone(self), session: name }, receiver)
     }
 
     /// Forgets the streams of a session that has ended. Their places are given back without a lock.
-    fn forget(&self, session: Session) {
+    fn forget_session(&self, session: Session) {
         let name = session.name();
         for (stream, held) in session.into_streams() {
-            self.by_key.remove(&held.key_id, &(Arc::clone(&name), stream));
+            self.forget((Arc::clone(&name), stream), held);
         }
+    }
+
+    /// Forgets a stream that has left its session.
+    fn forget(&self, id: StreamId, held: HeldStream) {
+        self.by_key.remove(&held.key_id, &id);
+        if let Some(ticket) = held.ticket {
+            self.add_closing(ticket, id);
+        }
+    }
+
+    /// Queues that a stream of a ticket is not open any more.
+    pub fn add_closing(&self, ticket: String, (session, stream): (Arc<str>, u64)) {
+        let closed_at = self.clock.now_ms();
+        self.closings.lock().push_back(TicketClosing { ticket, session, stream, closed_at });
+        self.has_closings.notify_one();
+    }
+
+    /// Takes closings from the queue, the oldest first.
+    pub fn take_closings(&self, limit: usize) -> Vec<TicketClosing> {
+        let mut closings = self.closings.lock();
+        let number = closings.len().min(limit);
+        let taken = closings.drain(..number).collect();
+        if !closings.is_empty() {
+            self.has_closings.notify_one();
+        }
+        taken
+    }
+
+    /// Puts closings back that could not be noted.
+    pub fn put_closings_back(&self, closings: Vec<TicketClosing>) {
+        self.closings.lock().extend(closings);
+    }
+
+    /// Waits until there may be closings in the queue.
+    pub async fn await_closings(&self) {
+        self.has_closings.notified().await;
     }
 
     pub fn knows(&self, session: &str) -> bool {
@@ -118,28 +177,30 @@ impl OpenStreams {
         Ok(())
     }
 
+    /// The ticket that opened a stream.
+    pub fn ticket_of(&self, session: &str, stream: u64) -> Option<String> {
+        self.sessions.lock().get(session)?.get(stream)?.ticket.clone()
+    }
+
     pub fn key_of(&self, session: &str, stream: u64) -> Option<Arc<str>> {
         Some(Arc::clone(&self.sessions.lock().get(session)?.get(stream)?.key_id))
     }
 
-    /// Removes streams that their clients have closed. Returns the tickets that opened them.
-    pub fn close(&self, session: &str, streams: &[u64]) -> Vec<(String, u64)> {
-        let mut tickets = Vec::new();
+    /// Removes streams that their clients have closed.
+    pub fn close(&self, session: &str, streams: &[u64]) {
         for streams in streams.chunks(MAX_TOGETHER) {
             let mut closed = Vec::new();
             let mut sessions = self.sessions.lock();
-            let Some(session) = sessions.get_mut(session) else { break };
+            let Some(session) = sessions.get_mut(session) else { return };
             let name = session.name();
             for stream in streams {
                 closed.extend(session.remove_or_note(*stream).map(|held| (*stream, held)));
             }
             drop(sessions);
             for (stream, held) in closed {
-                self.by_key.remove(&held.key_id, &(Arc::clone(&name), stream));
-                tickets.extend(held.ticket.map(|ticket| (ticket, stream)));
+                self.forget((Arc::clone(&name), stream), held);
             }
         }
-        tickets
     }
 
     /// Ends a stream that another one replaces.
@@ -183,11 +244,11 @@ impl OpenStreams {
                 let Some(session) = sessions.get_mut(name) else { continue };
                 let Some(reason) = session.get(*stream).and_then(&judge) else { continue };
                 session.send_end(*stream, reason);
-                ended.extend(session.remove(*stream).map(|held| (id, held)));
+                ended.extend(session.remove(*stream).map(|held| (id.clone(), held)));
             }
             drop(sessions);
             for (id, held) in ended {
-                self.by_key.remove(&held.key_id, id);
+                self.forget(id, held);
             }
         }
     }
@@ -206,17 +267,22 @@ impl OpenStreams {
     /// Ends the streams that must end; when this core stops, all of them.
     pub async fn run(&self, stop: &CancellationToken) {
         let (mut changes, mut current) = (self.control.changes(), self.control.current());
+        let mut term = self.members.term();
         loop {
-            let term = self.members.term();
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = term.cancelled() => self.end_all(|held| self.judge(held)).await,
+                () = term.cancelled() => {}
                 Ok(()) = changes.changed() => self.end_due().await,
                 Ok(()) = current.changed() => self.end_due().await,
                 () = self.expiring.notified() => {}
                 () = sleep(self.pause()) => {}
             }
             self.end_new_and_expired();
+            // It may have lapsed during any of these steps. From here on the next term counts.
+            if term.is_cancelled() {
+                term = self.members.term();
+                self.end_all(|held| self.judge(held)).await;
+            }
         }
         self.end_all(|_| Some(StreamEndReason::ShuttingDown)).await;
     }
@@ -243,7 +309,7 @@ impl OpenStreams {
     /// Checks the streams that were added since the last check, and those of keys that have expired.
     fn end_new_and_expired(&self) {
         let mut streams = std::mem::take(&mut *self.unchecked.lock());
-        for key in self.by_key.take_expired(self.clock.now_ms()) {
+        for key in self.by_key.expired(self.clock.now_ms()) {
             streams.extend(self.by_key.streams(&key));
         }
         self.end(&streams, |held| self.judge(held));

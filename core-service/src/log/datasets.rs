@@ -1,6 +1,7 @@
 //! The datasets that this replica reads or writes: the projected position of each, and its writer and fan-out once
 //! started.
 
+mod catch_up;
 mod counts;
 mod surplus;
 
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::surplus::LastDeleted;
+use self::{catch_up::SharedReads, surplus::LastDeleted};
 use super::{
     fan_out,
     projection::ROWS,
@@ -32,8 +33,6 @@ const ABANDONED_AGE_MS: i64 = 2 * STALE_MARK_AGE_MS;
 /// Interval in which a replica polls. It reads the positions of logs each time while it lacks a connection to another
 /// core.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Age of a position that a reader may take who catches up anyway, in milliseconds.
-const RECENT_MS: i64 = 1_000;
 /// Number of polls between two reads of positions while every other core is connected.
 const POLLS_PER_REFRESH: u32 = 10;
 /// Number of polls between two scans for work that other cores left unfinished.
@@ -41,8 +40,7 @@ const POLLS_PER_SCAN: u32 = 60;
 
 struct OpenDataset {
     position: watch::Sender<u64>,
-    /// The time at which the last read of the position for [`Datasets::recent_position`] began.
-    read_at: Option<i64>,
+    shared_reads: Arc<SharedReads>,
     /// Position of the fan-out beside the writer here.
     fanned_out: Option<watch::Receiver<u64>>,
     writer: Option<WriterHandle>,
@@ -74,7 +72,7 @@ impl Datasets {
         let mut open = self.open.lock();
         action(open.entry(dataset.clone()).or_insert_with(|| OpenDataset {
             position: watch::Sender::new(0),
-            read_at: None,
+            shared_reads: Arc::default(),
             fanned_out: None,
             writer: None,
             last_deleted: LastDeleted::default(),
@@ -99,30 +97,6 @@ impl Datasets {
             open.position.send_if_modified(|position| advance(position, stored));
             Ok(*open.position.borrow())
         })
-    }
-
-    /// The projected position, for a reader that continues after `after` and catches up from there. It may be a second
-    /// old if it is at most `max_distance` ahead, so that many readers cost one read a second.
-    pub async fn recent_position(&self, dataset: &Dataset, after: u64, max_distance: u64) -> Result<u64> {
-        let now_ms = self.shared.clock.now_ms();
-        let recent = self.with(dataset, |open| {
-            let known = *open.position.borrow();
-            let is_near = known.checked_sub(after).is_some_and(|distance| distance <= max_distance);
-            let is_recent = open.read_at.is_some_and(|at| (0..RECENT_MS).contains(&(now_ms - at)));
-            if known > 0 && is_near && is_recent {
-                return Some(known);
-            }
-            open.read_at = Some(now_ms);
-            None
-        });
-        if let Some(position) = recent {
-            return Ok(position);
-        }
-        let read = self.refresh(dataset).await;
-        if read.is_err() {
-            self.with(dataset, |open| open.read_at = None);
-        }
-        read
     }
 
     pub fn positions(&self) -> Vec<(Dataset, u64)> {

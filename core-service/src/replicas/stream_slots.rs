@@ -1,16 +1,20 @@
 //! Places of open streams: a project has no more open than its plan allows, over all replicas together.
 //!
 //! A project's row holds the places that each replica has leased, and changes only by conditional writes. A replica
-//! leases places before streams open on them: one for each opening that waits, and a share in advance. So most openings
-//! and closings need no store. The shares of all replicas together are an eighth of the limit. Below eight places for
-//! each replica there is no share, and the limit is exact.
+//! leases places before streams open on them: one for each opening that waits, and a block. So most openings and
+//! closings need no store.
 //!
-//! The row has each replica's share beside its places, and the difference is the number of streams that are certainly
-//! open: a replica with fewer gives places back. A replica refuses a stream when its own streams and those that are
-//! certainly open at the others reach the limit. So it refuses none below the limit, once the places of closed streams
-//! are back, and more than the limit are open only where others use their shares: at most an eighth more. A replica
-//! that joins has its share at once, and the others reduce theirs with their next leases. Until then each doubling of
-//! the replicas may add another eighth. One replica alone is exact.
+//! Of the L places of a plan, each of N replicas may keep a share of L/8N without a stream, rounded down. The others
+//! leave out as many when they count its places. A replica that leases has at most L places less those that it counts
+//! at the others, so all have at most L + (N-1)·L/8N together. That is less than an eighth above L, and exactly L for
+//! plans of fewer than 8N places. N counts the replicas that live, or those that the row names if these are more: of
+//! two that do not know of each other yet, the second one finds the first one in the row, and leaves out the smaller
+//! share.
+//!
+//! A block is larger than the share while many places are left, so that many streams come back with few leases. Its
+//! rest goes back within two seconds after the last opening, and ten seconds after the lease at the latest. Until
+//! then, and until the places of closed streams and of reduced shares are back, a replica may refuse a stream below
+//! the limit.
 //!
 //! A lease ends with the replica's heartbeat. Others count the places of a silent replica for
 //! [`GONE_MS`](super::members::GONE_MS), and the streams of a dead edge end with its session. An edge gives up a silent
@@ -18,21 +22,22 @@
 //!
 //! On the embedded store there is one replica, and its memory suffices.
 
+mod lease;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use thesis_proto::error::{ApiError, ErrorCode};
-use tokio::{sync::Notify, time::sleep};
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
 use tokio_util::sync::CancellationToken;
 
+use self::lease::{Lease, State, share_of};
 use crate::{
     error::{Error, Result},
     replicas::members::Members,
@@ -40,73 +45,16 @@ use crate::{
     tables::stream_slots::{self, CoreStreams, ProjectStreams},
 };
 
-/// Part of a limit that the replicas lease in advance, all together: an eighth.
-const SHARED_PART: u32 = 8;
 /// Time for which closings are gathered into one change of a row.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 /// Interval between two tries to give places back.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval between two trims of leases.
+const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of tries to change a row while others change it.
 const MAX_TRIES: usize = 20;
 /// Maximum number of rows that are changed at the same time.
 const MAX_PARALLEL: usize = 32;
-
-/// The places of a project that this replica may give to streams without the store.
-#[derive(Debug, Default)]
-struct Lease {
-    /// Number of places, with those of open streams. The row never counts fewer.
-    places: u32,
-    /// How many of them may be without a stream; when more are, places go back.
-    share: u32,
-    /// The plan's limit when the places were leased. Another limit needs another lease.
-    limit: u32,
-    /// The lease ends when this is cancelled.
-    term: CancellationToken,
-}
-
-#[derive(Debug, Default)]
-struct Project {
-    open: u32,
-    lease: Lease,
-    /// Number of openings that wait for their turn. The next change of the row is for them too.
-    waiting: u32,
-    /// Lock for one change of the row at a time.
-    turn: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl Project {
-    /// Drops places that are not needed from the lease. Returns whether there were any.
-    fn drop_surplus(&mut self) -> bool {
-        let (needed, Lease { places, share, .. }) = (self.open + self.waiting, &mut self.lease);
-        let is_surplus = needed == 0 || needed + *share < *places;
-        if is_surplus {
-            // Half of the share stays, so that neither the next opening nor the next closing changes the row.
-            *places = if needed == 0 { 0 } else { needed + *share / 2 };
-        }
-        is_surplus
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    projects: HashMap<Arc<str>, Project>,
-    /// Projects whose row may count more places than are leased, or whose lease is too large.
-    unsettled: HashSet<Arc<str>>,
-}
-
-impl State {
-    fn project(&mut self, project: &Arc<str>) -> &mut Project {
-        self.projects.entry(Arc::clone(project)).or_default()
-    }
-
-    /// Removes a project that has no stream and no places here.
-    fn remove_unused(&mut self, project: &str) {
-        let is_unused = |held: &Project| held.open == 0 && held.lease.places == 0 && Arc::strong_count(&held.turn) == 1;
-        if self.projects.get(project).is_some_and(is_unused) {
-            self.projects.remove(project);
-        }
-    }
-}
 
 /// The outcome of an intended change of a project's row.
 enum RowChange {
@@ -196,6 +144,7 @@ impl StreamSlots {
             return None;
         }
         held.open += 1;
+        held.lease.is_busy = true;
         Some(StreamSlot { slots: Arc::clone(self), project: Arc::clone(project), term: term.clone() })
     }
 
@@ -228,12 +177,12 @@ impl StreamSlots {
         let mut state = self.state.lock();
         match changed {
             Ok(RowChange::Written(own)) => {
-                let held = state.project(project);
-                held.open += 1;
-                held.lease = Lease { places: own.places, share: own.share, limit, term: term.clone() };
-                // Streams may have closed in the meantime.
-                if held.drop_surplus() {
-                    state.unsettled.insert(Arc::clone(project));
+                state.project(project).open += 1;
+                // A replica may have joined in the meantime.
+                let share = own.share.min(share_of(limit, self.replicas(0)));
+                let (places, own_term) = (own.places, term.clone());
+                let lease = Lease { places, share, limit, is_busy: true, term: own_term, ..Lease::default() };
+                if state.begin_lease(project, lease) {
                     self.closed.notify_one();
                 }
                 Ok(StreamSlot { slots: Arc::clone(self), project: Arc::clone(project), term })
@@ -248,10 +197,13 @@ impl StreamSlots {
         }
     }
 
-    /// The number of a project's open streams, over all replicas: exactly those of this replica, and those that are
-    /// certainly open at the others. A closed stream counts until its replica has given its place back.
+    /// The number of a project's open streams, over all replicas. Of the others it counts the places without their
+    /// shares. A closed stream counts until its replica has given its place back.
     pub async fn open(&self, project: &str) -> Result<u32> {
-        let open = self.state.lock().projects.get(project).map_or(0, |held| held.open);
+        let (open, is_settled) = {
+            let state = self.state.lock();
+            (state.projects.get(project).map_or(0, |held| held.open), !state.unsettled.contains(project))
+        };
         if self.backend.is_exclusive() {
             return Ok(open);
         }
@@ -259,11 +211,12 @@ impl StreamSlots {
         let (own, others): (Vec<_>, Vec<_>) =
             row.cores.into_iter().partition(|held| held.replica == self.members.replica());
         let others = self.alive(others).await?;
-        Ok(open.max(certainly_open(&own)) + certainly_open(&others))
+        let own = if is_settled { open } else { open.max(counted(&own, u32::MAX)) };
+        Ok(own + counted(&others, u32::MAX))
     }
 
     /// Writes the places of this replica to the project's row. With a `limit` it leases them for an opening, for those
-    /// that wait, and a share; without one it gives back those that have left the lease. It writes the row even without
+    /// that wait, and a block; without one it gives back those that have left the lease. It writes the row even without
     /// a change: an earlier write in doubt then has no effect.
     async fn change_row(&self, project: &Arc<str>, limit: Option<u32>) -> StoreResult<RowChange> {
         let mut consistency = Consistency::Quorum;
@@ -271,10 +224,14 @@ impl StreamSlots {
             let (version, row) = stream_slots::read(&self.backend, project, consistency).await?;
             let is_other = |held: &&CoreStreams| held.replica != self.members.replica();
             let mut cores: Vec<CoreStreams> = row.cores.iter().filter(is_other).cloned().collect();
-            let mut planned = self.plan_places(project, limit, certainly_open(&cores));
+            if limit.is_some() && cores.len() > self.members.others().borrow().len() {
+                // Entries of dead replicas would make the share smaller.
+                cores = self.alive(cores).await?;
+            }
+            let mut planned = self.plan_places(project, limit, &cores);
             if planned.is_err() {
                 cores = self.alive(cores).await?;
-                planned = self.plan_places(project, limit, certainly_open(&cores));
+                planned = self.plan_places(project, limit, &cores);
             }
             let own = match planned {
                 Ok(own) => own,
@@ -297,28 +254,35 @@ impl StreamSlots {
         Err(StoreError::Unavailable("a project's stream slots are in too much demand".to_owned()))
     }
 
-    /// The entry that this replica should have in the row, while `others` streams are certainly open at other replicas.
-    /// Returns the number of open streams as the error if `limit` allows no more.
+    /// The number of replicas, if a project's row has the entries of so many others.
+    fn replicas(&self, others_in_row: usize) -> u32 {
+        let others = self.members.others().borrow().len().max(others_in_row);
+        u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// The entry that this replica should have in the row, beside those of the `others`. Returns the number of open
+    /// streams as the error if `limit` allows no more.
     fn plan_places(
         &self,
         project: &Arc<str>,
         limit: Option<u32>,
-        others: u32,
+        others: &[CoreStreams],
     ) -> std::result::Result<CoreStreams, u32> {
-        let replica = self.members.replica().to_owned();
-        let other_cores = self.members.others();
-        let cores = u32::try_from(other_cores.borrow().len() + 1).unwrap_or(u32::MAX);
+        let (replica, replicas) = (self.members.replica().to_owned(), self.replicas(others.len()));
         let mut state = self.state.lock();
         let held = state.project(project);
         let Some(limit) = limit else {
             return Ok(CoreStreams { replica, places: held.lease.places, share: held.lease.share });
         };
-        let open = held.open.saturating_add(others);
+        let share = share_of(limit, replicas);
+        let open = held.open.saturating_add(counted(others, share));
         if open >= limit {
             return Err(open);
         }
-        let share = limit / SHARED_PART.saturating_mul(cores);
-        let places = held.open + (limit - open).min(1 + held.waiting + share);
+        let left = limit - open;
+        // If each replica takes such a block in turn, a third of the places is left.
+        let block = if share == 0 { 0 } else { share.max(left / replicas.saturating_add(1)) };
+        let places = held.open + left.min(1 + held.waiting + block);
         // Places leave the lease before they leave the row, and enter it afterwards.
         held.lease.places = held.lease.places.min(places - 1);
         Ok(CoreStreams { replica, places, share })
@@ -352,22 +316,55 @@ impl StreamSlots {
         settling.await;
     }
 
-    /// Gives back places of closed streams; never ends.
-    pub async fn run(&self) {
-        loop {
-            let is_settled = self.state.lock().unsettled.is_empty();
-            if is_settled {
-                self.closed.notified().await;
+    /// Reduces the shares of leases after the number of replicas or a plan has changed.
+    fn reduce_shares(&self, limit_of: impl Fn(&str) -> Option<u32>) {
+        let projects: Vec<Arc<str>> = self.state.lock().projects.keys().cloned().collect();
+        let replicas = self.replicas(0);
+        for project in projects {
+            if let Some(limit) = limit_of(&project) {
+                self.state.lock().reduce_share(&project, share_of(limit, replicas));
             }
-            sleep(if is_settled { GATHER_TIME } else { RETRY_INTERVAL }).await;
-            self.settle_rows().await;
         }
+    }
+
+    /// Gives back places of closed streams and the rests of blocks; never ends. `changes` are changes of plans, and
+    /// `limit_of` returns the limit of a project that has one.
+    pub async fn run(&self, mut changes: watch::Receiver<u64>, limit_of: impl Fn(&str) -> Option<u32>) {
+        let settling = async {
+            loop {
+                let is_settled = self.state.lock().unsettled.is_empty();
+                if is_settled {
+                    self.closed.notified().await;
+                }
+                sleep(if is_settled { GATHER_TIME } else { RETRY_INTERVAL }).await;
+                self.settle_rows().await;
+            }
+        };
+        let trimming = async {
+            let mut others = self.members.others();
+            loop {
+                sleep(TRIM_INTERVAL).await;
+                let have_changed = others.has_changed().unwrap_or(false) || changes.has_changed().unwrap_or(false);
+                others.mark_unchanged();
+                changes.mark_unchanged();
+                if have_changed {
+                    self.reduce_shares(&limit_of);
+                }
+                let mut state = self.state.lock();
+                state.trim_blocks();
+                if !state.unsettled.is_empty() {
+                    self.closed.notify_one();
+                }
+            }
+        };
+        tokio::join!(settling, trimming);
     }
 }
 
-/// The number of streams that are certainly open at some replicas.
-fn certainly_open(cores: &[CoreStreams]) -> u32 {
-    cores.iter().map(CoreStreams::certainly_open).fold(0, u32::saturating_add)
+/// The number of places at some replicas of which each may keep `share` without a stream.
+fn counted(cores: &[CoreStreams], share: u32) -> u32 {
+    let places = cores.iter().map(|held| held.places.saturating_sub(held.share.min(share)));
+    places.fold(0, u32::saturating_add)
 }
 
 fn limit_reached(limit: u32, open: u32) -> Error {

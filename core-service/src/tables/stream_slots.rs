@@ -23,16 +23,9 @@ pub struct CoreStreams {
     /// The places that the core may give to streams.
     #[prost(uint32, tag = "2")]
     pub places: u32,
-    /// How many of them may be without a stream.
+    /// How many of them may stay without a stream.
     #[prost(uint32, tag = "3")]
     pub share: u32,
-}
-
-impl CoreStreams {
-    /// The number of streams that are open for certain.
-    pub const fn certainly_open(&self) -> u32 {
-        self.places.saturating_sub(self.share)
-    }
 }
 
 /// Reads a project's row with its version. The version is none before the first write.

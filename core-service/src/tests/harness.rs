@@ -147,6 +147,11 @@ impl SharedMemory {
         self.requests.lock().get(table.name).copied().unwrap_or_default()
     }
 
+    /// Returns the number of requests for all tables.
+    pub(crate) fn all_requests(&self) -> usize {
+        self.requests.lock().values().sum()
+    }
+
     fn called(&self, table: &Table, requests: usize) {
         *self.calls.lock().entry(table.name).or_default() += 1;
         *self.requests.lock().entry(table.name).or_default() += requests;

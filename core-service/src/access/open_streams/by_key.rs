@@ -83,13 +83,9 @@ impl StreamsByKey {
         self.expiries.lock().first().map(|(at, _)| *at)
     }
 
-    /// Takes the keys that have expired from those that expire.
-    pub(super) fn take_expired(&self, now_ms: i64) -> Vec<Arc<str>> {
-        let mut expired = Vec::new();
-        let mut expiries = self.expiries.lock();
-        while expiries.first().is_some_and(|(at, _)| *at <= now_ms) {
-            expired.extend(expiries.pop_first().map(|(_, key)| key));
-        }
-        expired
+    /// The keys that have expired and still have streams.
+    pub(super) fn expired(&self, now_ms: i64) -> Vec<Arc<str>> {
+        let expiries = self.expiries.lock();
+        expiries.iter().take_while(|(at, _)| *at <= now_ms).map(|(_, key)| Arc::clone(key)).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thesis_proto::v1;
 
-use super::*;
+use super::{catch_up::RECENT_MS, *};
 use crate::{
     domain::account::Actor,
     operations::admin::create_project::create_project,
@@ -155,4 +155,59 @@ async fn many_readers_that_catch_up_share_one_read_a_second() {
     assert_eq!(other.datasets.recent_position(&dataset, third, 500).await.unwrap(), known);
     clock.advance(RECENT_MS);
     assert!(other.datasets.recent_position(&dataset, third, 500).await.unwrap() >= fourth);
+}
+
+#[tokio::test]
+async fn readers_that_come_together_await_one_read() {
+    const READERS: usize = 10;
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let beside = store.beside();
+    let (one, other) = (core(store, &clock, 1).await, core(beside.clone(), &clock, 2).await);
+    let dataset = Dataset::Project("together".to_owned());
+    let write = async |number| one.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    write(1).await;
+    let known = other.datasets.recent_position(&dataset, 0, 500).await.unwrap();
+    let second = write(2).await;
+    clock.advance(RECENT_MS);
+    // A read that fails is none.
+    beside.refuse_reads(Some(&dataset.to_string()));
+    assert!(other.datasets.recent_position(&dataset, known, 500).await.is_err());
+    beside.refuse_reads(None);
+    let passage = beside.hold().await;
+    let before = beside.requests(&schema::LOG_CHECKPOINT);
+    let mut reading = tokio::task::JoinSet::new();
+    for _ in 0..READERS {
+        let (core, dataset) = (Arc::clone(&other), dataset.clone());
+        reading.spawn(async move { core.datasets.recent_position(&dataset, known, 500).await.unwrap() });
+    }
+    for _ in 0..READERS {
+        tokio::task::yield_now().await;
+    }
+    drop(passage);
+    assert!(reading.join_all().await.into_iter().all(|position| position >= second));
+    let reads = beside.requests(&schema::LOG_CHECKPOINT) - before;
+    assert!(reads < READERS / 2, "{reads}");
+}
+
+#[tokio::test]
+async fn readers_share_the_read_of_an_entry_that_is_recent() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let core = core(store.clone(), &clock, 1).await;
+    let dataset = Dataset::Project("since".to_owned());
+    let start = core.shared.clock.now_ms();
+    let mut last = 0;
+    for number in 1..=3 {
+        clock.advance(1_000);
+        last = core.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    }
+    let is_since = async |seq, time| core.datasets.is_since(&dataset, seq, time).await.unwrap();
+    assert!(is_since(1, start).await);
+    store.refuse_reads(Some(&dataset.to_string()));
+    assert!(is_since(last, start).await && is_since(1, start + 1_000).await);
+    assert!(core.datasets.is_since(&dataset, 1, start + 1_001).await.is_err(), "this needs a read");
+    store.refuse_reads(None);
+    assert!(!is_since(1, start + 1_001).await && is_since(last, start + 3_000).await);
+    assert!(is_since(last + 1_000, start).await, "there is no such entry");
 }
