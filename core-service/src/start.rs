@@ -150,7 +150,7 @@ impl Core {
             accounts: Accounts::new(settings.accounts)?,
             key_usage: Arc::new(KeyUsage::new(Arc::clone(backend), replica.clone())),
             set_up_link: OnceLock::new(),
-            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), clock),
+            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
             upstream: upstream.transpose()?,
@@ -240,13 +240,23 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.members.run()).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
+        self.tasks.spawn(async move {
+            let limit_of = |project: &str| core.gate.stream_limit(project);
+            core.stop.run_until_cancelled(core.slots.run(core.shared.control.changes(), limit_of)).await
+        });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
+        self.tasks.spawn(async move {
+            let ended = CancellationToken::new();
+            let running = async {
+                core.open_streams.run(&core.stop).await;
+                ended.cancel();
+            };
+            tokio::join!(running, stream_tickets::note_closings(&core, &ended))
+        });
     }
 
     fn notification_handler(self: &Arc<Self>) -> OnNotification {

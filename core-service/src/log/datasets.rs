@@ -1,6 +1,7 @@
 //! The datasets that this replica reads or writes: the projected position of each, and its writer and fan-out once
 //! started. Unused ones leave memory and come back with their next use.
 
+mod catch_up;
 mod counts;
 mod others;
 mod surplus;
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::surplus::LastDeleted;
+use self::{catch_up::SharedReads, surplus::LastDeleted};
 use super::{
     fan_out,
     projection::ROWS,
@@ -31,6 +32,7 @@ use crate::{
 #[derive(Default)]
 struct OpenDataset {
     position: watch::Sender<u64>,
+    shared_reads: Arc<SharedReads>,
     /// Position of the fan-out beside the writer here.
     fanned_out: Option<watch::Receiver<u64>>,
     writer: Option<WriterHandle>,

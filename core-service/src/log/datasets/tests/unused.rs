@@ -70,20 +70,21 @@ async fn a_project_that_leaves_memory_under_load_loses_no_position() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_whose_last_deleted_thesis_is_known_stays() {
+async fn a_project_stays_while_its_last_deleted_thesis_is_known_or_readers_share_a_read() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let datasets = ["full", "other"].map(Dataset::of_project);
+    let datasets = ["full", "read", "other"].map(Dataset::of_project);
     for dataset in &datasets {
         core.datasets.refresh(dataset).await.unwrap();
     }
     let last_deleted = core.datasets.with(&datasets[0], |open| Arc::clone(&open.last_deleted));
     *last_deleted.lock().await = Some((1, "th_1".to_owned()));
     drop(last_deleted);
+    let _reading = core.datasets.with(&datasets[1], |open| Arc::clone(&open.shared_reads));
     // The first call forgets the use.
     for _ in 0..2 {
         core.datasets.close_unused(|_, _| false);
     }
-    assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), [true, false]);
+    assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), [true, true, false]);
     core.close().await;
 }

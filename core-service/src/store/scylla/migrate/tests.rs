@@ -69,7 +69,7 @@ fn time_windows_have_the_unit_of_the_write_times() {
         assert_eq!(in_milliseconds, !is_default, "{}: {options}", table.name);
         found += 1;
     }
-    assert_eq!(found, 7);
+    assert_eq!(found, 6);
 }
 
 #[test]
