@@ -64,7 +64,8 @@ pub struct Control {
     ids: SharedIdSource,
     state: RwLock<ControlState>,
     changing: Arc<Mutex<()>>,
-    /// Held for writing while an entry is appended and applied, where only this process writes.
+    /// Held for writing while an entry that changes which events webhooks get is appended and applied, where only this
+    /// process writes.
     settings: sync::RwLock<()>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
@@ -239,8 +240,8 @@ impl Control {
     }
 
     /// Keeps the settings as they are, until the result is dropped. A caller that matches events with them and writes
-    /// the deliveries meanwhile loses none of these: the next change makes them durable before itself. Where other
-    /// processes write too, every write is durable, and nothing is held.
+    /// the deliveries meanwhile loses none of these: the next change of settings makes them durable before itself.
+    /// Where other processes write too, every write is durable, and nothing is held.
     pub async fn hold_settings(&self) -> Option<sync::RwLockReadGuard<'_, ()>> {
         if self.is_shared() { None } else { Some(self.settings.read().await) }
     }
@@ -276,10 +277,14 @@ impl Control {
             let Some(first) = changes.first() else { return Ok(answer) };
             let subject = control_rows::subject_of(first);
             let act = Act { organization_id, subject, ..act.clone() };
+            let is_judgement = changes.iter().any(ControlState::is_judgement);
             let entry = control_rows::encode(self.clock.now_ms(), changes, act);
             // The caller may give up, but this replica must apply every entry that is in the log.
             let control = Arc::clone(self);
-            let putting = tokio::spawn(async move { (control.append_entry(head, entry).await, one_at_a_time) });
+            let putting = tokio::spawn(async move {
+                let appended = control.append_entry(head, entry, is_judgement).await;
+                (appended, one_at_a_time)
+            });
             let (appended, turn) = putting.await.map_err(Error::internal)?;
             if appended? {
                 return Ok(answer);
@@ -288,14 +293,18 @@ impl Control {
         }
     }
 
-    /// Appends an entry after this head and applies it. Returns false if another replica was faster.
-    async fn append_entry(&self, head: u64, entry: Bytes) -> Result<bool> {
+    /// Appends an entry after this head and applies it. Returns false if another replica was faster. `is_judgement` is
+    /// true if the entry may change which events a webhook gets.
+    async fn append_entry(&self, head: u64, entry: Bytes, is_judgement: bool) -> Result<bool> {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
-        let held = self.settings.write().await;
-        // A crash must not undo what followed from the settings before this entry: with the new ones it may not follow
-        // again.
-        self.backend.sync().await?;
+        let mut held = None;
+        if is_judgement {
+            held = Some(self.settings.write().await);
+            // A crash must not undo what followed from the settings before this entry: with the new ones it may not
+            // follow again.
+            self.backend.sync().await?;
+        }
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
             Ok(AppendOutcome::Done) => {}
             Ok(AppendOutcome::Lost) => return Ok(false),

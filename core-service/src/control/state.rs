@@ -23,7 +23,7 @@ pub struct ControlState {
     webhooks: HashMap<(String, bool), BTreeMap<String, Arc<Webhook>>>,
     webhooks_by_id: HashMap<String, Arc<Webhook>>,
     matching: Matching,
-    /// Number of changes that may change which events a webhook gets.
+    /// Number of changes that may change which events a webhook gets. One that is several counts once more.
     judgements: u64,
     seed: Option<SandboxSeed>,
     people: People,
@@ -109,13 +109,31 @@ impl ControlState {
         }
     }
 
+    /// True if a change may change which events a webhook gets.
+    pub(super) fn is_judgement(change: &ControlChange) -> bool {
+        match change {
+            ControlChange::Project(_) | ControlChange::Webhook(_) | ControlChange::WebhookDeleted(_) => true,
+            ControlChange::Several(several) => {
+                several.changes.iter().filter_map(|entry| entry.change.as_ref()).any(Self::is_judgement)
+            }
+            ControlChange::Organization(_)
+            | ControlChange::ApiKey(_)
+            | ControlChange::SandboxSeed(_)
+            | ControlChange::User(_)
+            | ControlChange::Member(_)
+            | ControlChange::MemberGone(_)
+            | ControlChange::Invitation(_)
+            | ControlChange::InvitationGone(_) => false,
+        }
+    }
+
     pub(super) fn apply_change(&mut self, change: ControlChange) {
+        self.judgements += u64::from(Self::is_judgement(&change));
         match change {
             ControlChange::Organization(row) => {
                 self.organizations.insert(row.id.clone(), Arc::new(row));
             }
             ControlChange::Project(row) => {
-                self.judgements += 1;
                 self.projects.insert(row.id.clone(), Arc::new(row));
             }
             ControlChange::ApiKey(row) => {
@@ -124,7 +142,6 @@ impl ControlState {
                 self.keys.insert(row.id.clone(), row);
             }
             ControlChange::Webhook(row) => {
-                self.judgements += 1;
                 let row = Arc::new(row);
                 self.forget_webhook(&row.id);
                 self.matching.set(&row);
@@ -133,7 +150,6 @@ impl ControlState {
                 self.webhooks_by_id.insert(row.id.clone(), row);
             }
             ControlChange::WebhookDeleted(id) => {
-                self.judgements += 1;
                 self.matching.remove(&id);
                 self.forget_webhook(&id);
             }

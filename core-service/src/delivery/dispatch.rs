@@ -278,7 +278,12 @@ impl Dispatcher {
                     // this one, takes it over and reads this attempt again.
                     let (shard, now) = (shard_of(&webhook.id), self.shared.clock.now_ms());
                     let epoch = self.shards.tenure(shard, now).map(|tenure| tenure.epoch);
-                    if !self.shards.serves(shard, now) || epoch != Some(pending.epoch) {
+                    if !self.shards.serves(shard, now) {
+                        continue;
+                    }
+                    if epoch != Some(pending.epoch) {
+                        // It may have kept the delivery of the present epoch out of memory.
+                        self.read_again(&pending.delivery);
                         continue;
                     }
                     match self.secrets(&webhook, now_ms) {
@@ -296,13 +301,14 @@ impl Dispatcher {
                     self.state.lock().add_waiting(&webhook.id.as_str().into(), due_at(&pending.delivery));
                 }
                 // The reader of its queue reads control first, and then cancels it.
-                Some((_, Verdict::Cancel)) | None => {
-                    self.state
-                        .lock()
-                        .read_from(&pending.delivery.webhook_id.as_str().into(), due_at(&pending.delivery));
-                }
+                Some((_, Verdict::Cancel)) | None => self.read_again(&pending.delivery),
             }
         }
+    }
+
+    /// Requests a read of a delivery that cannot be sent as it is in memory.
+    fn read_again(&self, delivery: &Delivery) {
+        self.state.lock().read_from(&delivery.webhook_id.as_str().into(), due_at(delivery));
     }
 
     /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.

@@ -3,7 +3,7 @@
 
 use super::{
     account::{Act, Invitation, Member, User},
-    window::DAY_MS,
+    window::{DAY_MS, HOUR_MS},
 };
 
 /// A customer.
@@ -188,8 +188,8 @@ impl Webhook {
             if let Some(at) = self.disabled_at.take() {
                 (self.last_disabled_from, self.last_disabled_until) = (at, now_ms);
                 if now_ms - at >= Self::GRACE_PERIOD_MS {
-                    // Events of this very millisecond may be new.
-                    self.cancelled_until = now_ms - 1;
+                    // What waited is about a day old, and the clock of a core that creates new events may be behind.
+                    self.cancelled_until = now_ms - HOUR_MS;
                 }
             }
         } else {

@@ -63,6 +63,8 @@ impl UnfinishedMark {
         if !rows.is_empty() {
             // A removed mark brings no lost rows back, so they must be durable first.
             self.shared.backend.sync().await?;
+            // An error does not tell whether the mark is still there.
+            self.set_at = None;
             unfinished::remove(&self.shared.backend, &rows).await?;
         }
         self.set_at = None;

@@ -167,7 +167,7 @@ mod tests {
         let soon = on(&disabled, 9 + Webhook::GRACE_PERIOD_MS);
         assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
         let late = 10 + Webhook::GRACE_PERIOD_MS;
-        assert_eq!(on(&disabled, late).cancelled_until, late - 1);
+        assert_eq!(on(&disabled, late).cancelled_until, late - 3_600_000);
         let failing = Webhook { status: 3, ..disabled };
         assert_eq!((off(&failing, 30).status, off(&failing, 30).disabled_at), (2, Some(10)));
     }

@@ -28,7 +28,7 @@ pub use self::{
 };
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
-/// Maximum number of requests that one call has under way.
+/// Maximum number of requests that one call has under way, each counted for each of its partitions.
 const MAX_PARALLEL: usize = 64;
 
 /// A store on a CQL cluster, shared with other processes.

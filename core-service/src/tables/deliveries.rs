@@ -20,19 +20,21 @@
 //!   old epoch, so it never replaces what its successor wrote. Both may send an attempt; of two failures the row has
 //!   the successor's. If the successor has written nothing yet, it reads the late outcome, or replaces it by its own.
 //! - Under one epoch a delivery has one writer: the owner neither cancels nor sends a delivery while an attempt of it
-//!   is out, and every core counts one report of an attempt at a time. Should an attempt be handed out twice and both be
-//!   reported, an end beats a retry, and of two retries one state stays.
+//!   is out, and every core counts one report of an attempt at a time. Should an attempt be handed out twice and both
+//!   be reported, an end beats a retry, and of two retries one state stays.
 //! - A report of an attempt that is not out at the core that receives it (it came late, or to another core) is counted
 //!   on the stored state, if that expects the attempt. The owner writes it under its epoch. Another core keeps the
-//!   epoch of the stored row, so that the owner's own outcome wins.
+//!   epoch of the stored row, so its failure never replaces what an owner has written under a later epoch. Under the
+//!   same epoch an end beats a retry, and of two retries one state stays.
 //! - A repeated report finds the attempt counted and changes nothing. If its first write failed or is in doubt, it
 //!   writes the same row again, with the same times; half a minute later with times of its own.
 //! - A lost report: the owner hands the attempt out again, and the next report counts.
 //! - A crash between writes: the next attempt is queued before the row expects it, and the old one is removed with or
-//!   after the row's change. A queued attempt that its delivery does not expect is removed when it is due and read. A
-//!   removal outlasts a repeated write of the queued attempt, so none may come between the two writes of a report: the
-//!   owner removes nothing while an attempt of the delivery is out or its report is being counted, and no report queues
-//!   an attempt that is due before its writes have ended. So a row that expects an attempt has it in its queue.
+//!   after the row's change. A queued attempt is removed when it is due and read and its delivery is over or expects a
+//!   later one. It stays while the delivery expects an earlier one: a core may stand still between the two writes of a
+//!   report for longer than the retry is away, and a removal outlasts a repeated write of the queued attempt. The owner
+//!   also removes nothing while an attempt of the delivery is out or its report is being counted. So a row that expects
+//!   an attempt has it in its queue.
 //! - A restart: the embedded store has one process and needs no epoch. Reports are durable when they are answered.
 //! - Fan-out that repeats a creation writes the epoch 0, which changes no row that an owner has written.
 

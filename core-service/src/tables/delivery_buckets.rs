@@ -13,6 +13,8 @@ use crate::{
 
 /// Maximum number of buckets remembered as stored.
 const MAX_REMEMBERED: usize = 100_000;
+/// Retention time of the note of a bucket. Rows of the bucket that are written later expire later than the first.
+const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
 /// Number of buckets in a row that are read although they may be empty, since the index costs a read too.
 const FEW: i64 = 3;
 
@@ -36,7 +38,7 @@ pub(super) fn note((webhook, bucket): &WebhookBucket) -> Change {
         key: key![webhook, month_of(*bucket), *bucket],
         version: *bucket,
         body: Some(Bytes::new()),
-        ttl: Some(RETENTION_SECONDS),
+        ttl: Some(NOTE_SECONDS),
     }
 }
 

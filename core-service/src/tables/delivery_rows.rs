@@ -3,7 +3,8 @@
 //! A partition of `delivery` has five minutes of a webhook. Its rows of the kind [`QUEUED`] name attempts that are due
 //! in that time, and those of the kind [`LOGGED`] are the deliveries that were created in it, with their attempts. So
 //! the two rows of a new delivery are one write, and so are those of its first report. A webhook with 1,000 deliveries
-//! a second has partitions of about 70 MB.
+//! a second has partitions of about 70 MB. This is computed and not measured: 300,000 deliveries, each with about
+//! 230 bytes in the keys and bodies of its two rows.
 //!
 //! The version of a delivery has these parts, the highest first. `tables/deliveries.rs` says why. It stays below the
 //! time in microseconds, since ScyllaDB refuses timestamps of the future.

@@ -137,12 +137,7 @@ impl DeliveryQueue {
 
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
     /// a repeat is safe.
-    pub(super) async fn enqueue(
-        &self,
-        deliveries: &[&Delivery],
-        mut changes: Vec<Change>,
-        now_ms: i64,
-    ) -> StoreResult<()> {
+    pub async fn enqueue(&self, deliveries: &[&Delivery], mut changes: Vec<Change>, now_ms: i64) -> StoreResult<()> {
         let queued = deliveries.iter().filter_map(|delivery| Some((delivery.next_attempt_at?, *delivery)));
         let mut queued: Vec<(i64, &Delivery)> = queued.collect();
         queued.sort_unstable_by_key(|(due_at, _)| *due_at);

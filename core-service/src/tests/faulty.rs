@@ -37,6 +37,8 @@ pub(crate) enum StoreCall {
     /// An `apply` with this number of changes.
     Apply(usize),
     Transact,
+    /// A `sync` of a store with one writer. Elsewhere it does nothing.
+    Sync,
 }
 
 impl StoreCall {
@@ -257,10 +259,17 @@ impl Backend for Process {
     }
 
     async fn sync(&self) -> StoreResult<()> {
-        if self.ended().is_some() {
-            return doubt();
+        if !self.is_exclusive() {
+            return if self.ended().is_some() { doubt() } else { Ok(()) };
         }
-        self.wait(self.backend.sync()).await
+        match self.choose(StoreCall::Sync)? {
+            None => self.wait(self.backend.sync()).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.sync()).await?;
+                doubt()
+            }
+            Some(_) => doubt(),
+        }
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -6,7 +6,7 @@ use scylla::client::session_builder::SessionBuilder;
 use serde_json::json;
 
 use super::Second;
-use crate::harness::{SOON, cluster, nodes, now_ms, text};
+use crate::harness::{Receiver, SOON, cluster, nodes, now_ms, text};
 
 /// Milliseconds for which the service has written at most, and by which clocks differ at most.
 const DAY_MS: i64 = 86_400_000;
@@ -18,13 +18,17 @@ async fn write_times_have_the_unit_of_the_time_windows() {
     let Some(service) = cluster().await else { return };
     let mut second = Second::start(service);
     // Each of these tables gets a row: `audit` by the new project, `key_usage` when a core ends, `ticket_move` when a
-    // ticket is used at another core.
+    // ticket is used at another core, and `delivery` by a webhook.
     let here = service.project().await.test().await.at_one_edge();
     let there = second.client(&here).await;
     let made = there.post_once("/v1/stream/tickets", &json!({}), "write-times").await.ok(201);
     let query = format!("?ticket={}", text(&made, "ticket"));
     let _before = here.with_key(None).stream(&query).await;
     let _after = there.with_key(None).stream(&query).await;
+    let receiver = Receiver::start().await;
+    here.webhook(&receiver.url, &["thesis.created"]).await;
+    let (_, event) = here.thesis("writer", "TIMES", "delivered").await;
+    receiver.delivery_of(&event).await;
     second.core.signal("TERM");
     second.core.exit(SOON).await;
 
@@ -57,5 +61,5 @@ async fn write_times_have_the_unit_of_the_time_windows() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
 }

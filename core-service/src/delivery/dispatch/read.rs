@@ -12,6 +12,7 @@ use super::{
     Dispatcher,
     endpoint::{QueuePart, QueuePosition},
     shards::Tenure,
+    state::due_at,
     unsendable,
 };
 use crate::{
@@ -128,7 +129,8 @@ impl Dispatcher {
                     continue;
                 }
             };
-            if delivery.next_attempt_at != Some(row.due_at) {
+            // A paused core may have queued a later attempt than the delivery expects yet. That row stays and counts.
+            if delivery.next_attempt_at.is_none_or(|due_at| due_at > row.due_at) {
                 if self.is_stale(webhook, &row, &delivery, now_ms) {
                     stale.push(row);
                 }
@@ -146,7 +148,7 @@ impl Dispatcher {
                         break;
                     }
                 }
-                Verdict::Wait => self.state.lock().add_waiting(webhook, row.due_at),
+                Verdict::Wait => self.state.lock().add_waiting(webhook, due_at(&delivery)),
                 Verdict::Send => steps.extend(self.add_or_fail(webhook, delivery, epoch, now_ms).await?),
             }
         }
@@ -159,8 +161,8 @@ impl Dispatcher {
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
-    /// True if nobody needs a queue row that its delivery does not expect. Notes when the delivery is due instead: the
-    /// report of the attempt that was due here may have been cut off.
+    /// True if nobody needs a queue row whose delivery is over or expects a later attempt. Notes when the delivery is
+    /// due instead: the report of the attempt that was due here may have been cut off.
     fn is_stale(&self, webhook: &Arc<str>, row: &QueuedAttempt, delivery: &Delivery, now_ms: i64) -> bool {
         let mut state = self.state.lock();
         if let Some(due_at) = delivery.next_attempt_at.filter(|due_at| *due_at > row.due_at) {
@@ -259,18 +261,18 @@ impl Dispatcher {
     async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
-            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs
-            // their marks.
-            if !self.shards.serves(*shard, self.shared.clock.now_ms())
-                || self.shards.taken_at(*shard) != Some(*taken_at)
-            {
-                continue;
-            }
             // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<(Arc<str>, i64)> = {
                 let firsts = self.state.lock().firsts().into_iter();
                 firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done).collect()
             };
+            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory before it was read.
+            // The shard's next core needs their marks.
+            if !self.shards.serves(*shard, self.shared.clock.now_ms())
+                || self.shards.taken_at(*shard) != Some(*taken_at)
+            {
+                continue;
+            }
             if !left.is_empty() {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }

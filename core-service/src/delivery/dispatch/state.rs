@@ -2,6 +2,7 @@
 
 mod counting;
 mod lane_metrics;
+mod ready;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -248,22 +249,6 @@ impl State {
             }
         }
         round
-    }
-
-    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<PendingDelivery> {
-        let pending = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
-        self.ready.remove(&pending.delivery.id);
-        self.take_turn(webhook, now_ms);
-        self.ask_to_read(webhook);
-        Some(pending)
-    }
-
-    /// Puts a delivery back in front of its webhook's others.
-    pub(super) fn put_back(&mut self, pending: PendingDelivery, now_ms: i64) {
-        let webhook: Arc<str> = pending.delivery.webhook_id.as_str().into();
-        self.ready.insert(pending.delivery.id.clone());
-        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(pending);
-        self.take_turn(&webhook, now_ms);
     }
 
     /// The worker with the fewest attempts out, if one has room.

@@ -3,7 +3,8 @@
 //! Each file has a stamp: the id of its store, the number of its durable commits, and the number of the other file at
 //! the last of them. Only durable commits of the other file are noted, so no crash undoes them. A file that lacks a
 //! commit which the other one has noted is an older copy. With an old log rows would have no entry. With old rows some
-//! would be missing, and the mark of their log is gone.
+//! would be missing, and the mark of their log is gone. A clean close makes each file note the last commit of the other
+//! one. After a kill, commits after the last one of the other file are not noted there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -81,6 +82,23 @@ impl OpenStore {
         commit(tx, durable.then_some((own, other)))?;
         commits.rows = own;
         Ok(())
+    }
+
+    /// Makes each file note the last commit of the other one, where it has not yet. The commit that notes it in the
+    /// log's file changes nothing else, so it does not count.
+    pub(super) fn note_commits(&self) -> Result<(), redb::Error> {
+        guarded(|| {
+            let Files { log, rows } = &self.databases;
+            let of_log = self.commits.lock().log;
+            if Stamp::load(rows)?.other_commits != of_log {
+                self.commit_rows(rows.begin_write()?, true)?;
+            }
+            let of_rows = self.commits.lock().rows;
+            if Stamp::load(log)?.other_commits != of_rows {
+                commit(log.begin_write()?, Some((of_log, of_rows)))?;
+            }
+            Ok(())
+        })
     }
 
     /// The rows of the file with a table, as they are now.

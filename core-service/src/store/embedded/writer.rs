@@ -8,6 +8,7 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
     },
+    time::Duration,
 };
 
 use parking_lot::RwLock;
@@ -83,13 +84,13 @@ impl Writer {
     /// Works until it gets a close message, or until no sender is left.
     pub(super) fn run(mut self) {
         let mut closing = None;
+        let mut now_ms = self.clock.now_ms();
         while closing.is_none() {
-            let waiting = !self.unsynced.is_empty() || self.current.read().failure.is_some();
-            let first = if waiting {
-                self.messages.recv_timeout(SYNC_INTERVAL)
-            } else {
-                self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            let first = match self.time_to_sync(now_ms) {
+                Some(rest) => self.messages.recv_timeout(rest),
+                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
+            now_ms = self.clock.now_ms();
             match first {
                 Ok(first) => closing = self.handle_messages(first),
                 Err(RecvTimeoutError::Timeout) => drop(self.sync_all()),
@@ -99,6 +100,9 @@ impl Writer {
         // A disk that failed a moment ago gets a last attempt.
         self.opened_again_at = None;
         let settled = self.sync_all();
+        if settled.is_ok() {
+            self.note_commits();
+        }
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
         let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
@@ -108,6 +112,14 @@ impl Writer {
         if let Some(done) = closing {
             let _ = done.send(settled);
         }
+    }
+
+    /// Time until rows must be made durable, or until the next attempt to open the files again.
+    fn time_to_sync(&self, now_ms: i64) -> Option<Duration> {
+        let is_failing = self.current.read().failure.is_some();
+        let since = if is_failing { self.opened_again_at } else { self.unsynced.since() };
+        let passed = Duration::from_millis(now_ms.abs_diff(since?));
+        Some(SYNC_INTERVAL.saturating_sub(passed))
     }
 
     /// Handles a message and all messages that wait behind it.
@@ -251,6 +263,15 @@ impl Writer {
         }
         self.unsynced.clear();
         Ok(())
+    }
+
+    /// Makes each file note the last commit of the other one. If it fails, no change is lost.
+    fn note_commits(&self) {
+        let Some(store) = self.current.read().store.clone() else { return };
+        if let Err(error) = store.note_commits() {
+            tracing::warn!(folder = self.folder, %error, "the files did not note each other's last commits");
+            self.fence.close();
+        }
     }
 
     /// Opens both files again: on the disk if both can be written there, otherwise with writes in memory, so that reads

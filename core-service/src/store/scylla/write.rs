@@ -12,6 +12,7 @@ use scylla::{
     },
     value::{CqlValue, Row as CqlRow},
 };
+use tokio::sync::Semaphore;
 
 use super::{
     MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
@@ -24,8 +25,24 @@ use crate::store::{Change, ConditionalWrite, Expect, Transaction};
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
-    let batches = stream::iter(batches(changes).into_iter().map(Ok));
-    batches.try_for_each_concurrent(MAX_PARALLEL, |batch| write(store, batch)).await
+    write_batches(batches(changes), |batch| write(store, batch)).await
+}
+
+/// Writes batches, at most [`MAX_PARALLEL`] of their partitions at a time. The others wait here: in the queue for
+/// permits they would hold up the requests of other calls, and give up on a slow cluster.
+async fn write_batches<F: Future<Output = StoreResult<()>>>(
+    batches: Vec<Vec<Change>>,
+    write: impl Fn(Vec<Change>) -> F,
+) -> StoreResult<()> {
+    let room = Semaphore::new(MAX_PARALLEL);
+    let (room, write) = (&room, &write);
+    let batches = stream::iter(batches.into_iter().map(Ok));
+    let write_in_turn = |batch: Vec<Change>| async move {
+        let partitions = u32::try_from(partition_count(&batch)).expect("few partitions share a batch");
+        let _permits = room.acquire_many(partitions).await.expect("it is never closed");
+        write(batch).await
+    };
+    batches.try_for_each_concurrent(MAX_PARALLEL, write_in_turn).await
 }
 
 async fn write(store: &ScyllaStore, batch: Vec<Change>) -> StoreResult<()> {
@@ -146,4 +163,43 @@ fn failed(error: ExecutionError) -> StoreError {
         _ => false,
     };
     if not_sent { StoreError::Unavailable(error.to_string()) } else { StoreError::InDoubt(error.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+
+    use super::{super::permits::RequestPermits, *};
+    use crate::{key, store::schema::TOKEN_TOTALS};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_write_ends_on_a_slow_cluster_and_holds_up_no_read() {
+        let permits = RequestPermits::new();
+        let request = |partitions: usize| {
+            let slow = async {
+                sleep(Duration::from_secs(1)).await;
+                Ok::<(), String>(())
+            };
+            permits.run(partitions, WRITE_TIMEOUT, slow, StoreError::InDoubt, StoreError::Unavailable)
+        };
+        let change = |token: usize| {
+            let key = key!["live", format!("tk_{token}"), "fp"];
+            Change { table: &TOKEN_TOTALS, key, version: 1, body: None, ttl: None }
+        };
+        let full = batches((0..64 * 10).map(change).collect());
+        assert!(full.len() == 64 && full.iter().all(|batch| partition_count(batch) == 10));
+        let read = async {
+            sleep(Duration::from_millis(500)).await;
+            let asked = Instant::now();
+            request(1).await.unwrap();
+            asked.elapsed()
+        };
+        let writing = write_batches(full, |batch| {
+            let partitions = partition_count(&batch);
+            request(partitions)
+        });
+        let (written, read) = tokio::join!(writing, read);
+        written.unwrap();
+        assert!(read <= Duration::from_secs(2), "{read:?}");
+    }
 }

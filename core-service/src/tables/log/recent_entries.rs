@@ -34,10 +34,18 @@ impl RecentLog {
     }
 
     /// Adds entries that follow `after`. If others are missing before them, only the new ones stay. `are_own` is true
-    /// if this process has appended them.
+    /// if this process has appended them. An own append shows the end of the log: entries in memory beyond it are of an
+    /// append that the store has lost.
     fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool) {
-        if after > self.end() {
+        if after > self.end() || are_own && after < self.before {
             *self = Self { before: after, own_after: after, ..Self::default() };
+        }
+        while are_own
+            && self.end() > after
+            && let Some(lost) = self.entries.pop_back()
+        {
+            self.bytes -= size(&lost);
+            self.own_after = self.own_after.min(after);
         }
         let known = self.end();
         for entry in entries.skip(usize::try_from(known - after).unwrap_or(usize::MAX)) {
@@ -153,6 +161,20 @@ mod tests {
         assert!(recent.has_appended("live", 7, 8) && !recent.has_appended("live", 6, 8));
         recent.add_read("live", 6, &numbered(7..=8));
         assert!(recent.has_appended("live", 7, 8), "a read of known entries changes nothing");
+    }
+
+    #[test]
+    fn an_own_append_replaces_entries_that_the_store_has_lost() {
+        let recent = RecentEntries::default();
+        recent.add_appended("live", 0, &bodies(1..=4));
+        let again = [Bytes::from("another")];
+        recent.add_appended("live", 2, &again);
+        assert_eq!((recent.get("live", 2), recent.get("live", 3)), (Some(Bytes::from("2")), Some(again[0].clone())));
+        assert!(recent.get("live", 4).is_none() && recent.has_appended("live", 0, 3));
+        recent.add_read("sandbox", 4, &numbered(5..=6));
+        recent.add_appended("sandbox", 2, &again);
+        assert_eq!(recent.read("sandbox", 2, 6, 100), [(3, again[0].clone())]);
+        assert!(recent.has_appended("sandbox", 2, 3) && !recent.has_appended("sandbox", 2, 4));
     }
 
     #[test]

@@ -57,8 +57,9 @@ async fn rows_that_a_store_with_one_writer_lost_are_written_again() {
 #[tokio::test(start_paused = true)]
 async fn no_row_is_lost_once_the_mark_of_its_log_is_gone() {
     let mut world = World::base(StoreKind::Exclusive).await;
-    world.ingest_thesis("marked").await;
     let WorldStore::Memory(store) = world.store.clone() else { panic!("no store in memory") };
+    store.need_sync();
+    world.ingest_thesis("marked").await;
     let is_marked = || {
         let mut marked = false;
         store.each(&schema::UNFINISHED, |_, clustering, _| marked |= clustering[0].text() == "live");

@@ -40,6 +40,8 @@ struct Tables {
     rows: BTreeMap<&'static str, Partitions>,
     /// The old value for each change that is not synced, newest last.
     unsynced: Vec<Undo>,
+    /// Only writes make changes durable, and no time does.
+    needs_sync: bool,
 }
 
 impl Tables {
@@ -57,7 +59,8 @@ impl Tables {
 
     /// Forgets the changes that became durable as time went by.
     fn forget_durable(&mut self) {
-        self.unsynced.retain(|undo| undo.at.elapsed() < SYNC_INTERVAL);
+        let needs_sync = self.needs_sync;
+        self.unsynced.retain(|undo| needs_sync || undo.at.elapsed() < SYNC_INTERVAL);
     }
 
     fn stored(&self, table: &Table, key: &[Value]) -> Option<&StoredVersion> {
@@ -81,6 +84,13 @@ pub(crate) struct MemoryStore {
 impl MemoryStore {
     pub(crate) fn new(exclusive: bool) -> Self {
         Self { tables: Mutex::default(), exclusive }
+    }
+
+    /// From now on only a sync or a conditional write of a row makes changes durable, and no time does.
+    pub(crate) fn need_sync(&self) {
+        let mut tables = self.tables.lock();
+        tables.forget_durable();
+        tables.needs_sync = true;
     }
 
     /// Inserts rows without checks.

@@ -231,6 +231,34 @@ async fn a_failure_that_a_former_owner_reports_late_overwrites_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_that_a_former_owner_queued_stays_until_its_delivery_expects_it() {
+    let mut cores = Takeover::new().await;
+    let next = &cores.next;
+    let waits = || next.core.dispatcher.state.lock().waiting().count() == 1;
+    next.set_status("wh_1", WebhookStatus::Disabled).await;
+    next.core.dispatcher.release_claim(&cores.again.delivery.id, 1);
+    next.until(async || waits()).await;
+    // The former owner stands still between the two writes of its report.
+    let deliveries = &cores.former.core.shared.deliveries;
+    let now_ms = clock_now(&next.core);
+    let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
+    let (before, after) = (Delivery::clone(&cores.late.delivery), cores.late.delivery.after(attempt, now_ms));
+    deliveries.queue.enqueue(&[&after], Vec::new(), now_ms).await.unwrap();
+    // The new owner takes its shards over again, and reads the retry when it is due.
+    next.clock.advance(60_000);
+    for _ in 0..50 {
+        next.pass_round().await;
+    }
+    next.until(async || waits()).await;
+    let written = deliveries.advance(&[DeliveryChange { before, after, epoch: 1 }], now_ms).await.unwrap();
+    assert!(written.iter().all(|written| written.is_ok()));
+    assert_eq!(cores.stored().await, (vec![Some(500)], Status::Retrying));
+    next.set_status("wh_1", WebhookStatus::Enabled).await;
+    let claimed = next.next_claim(&mut cores.claims).await;
+    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempt_count()), (&cores.event, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delivery_to_many_endpoints_costs_at_most_two_and_a_half_requests() {
     const ENDPOINTS: usize = 50;
     const EVENTS: usize = 5;

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Bench {
-    async fn set_status(&self, webhook: &str, status: WebhookStatus) {
+    pub(super) async fn set_status(&self, webhook: &str, status: WebhookStatus) {
         let mut changed = Webhook::clone(self.core.shared.control.state().webhook(webhook).unwrap());
         changed.set_status(status.into(), self.core.shared.clock.now_ms());
         self.change(ControlChange::Webhook(changed)).await;

@@ -49,7 +49,11 @@ async fn an_append_is_durable_and_the_rows_beside_it_follow() {
     assert!(append(&store, 5).await.unwrap());
     store.sync().await.unwrap();
     assert_eq!(rows_follow(&open(&disk.after_power_loss()), 6).await, 6);
+    // Neither an append whose condition fails nor a sync with nothing to sync waits for the disk.
+    let syncs = disk.syncs();
     assert!(!append(&store, 1).await.unwrap());
+    store.sync().await.unwrap();
+    assert_eq!(disk.syncs(), syncs);
     assert_eq!(rows_follow(&store, 6).await, 6);
 }
 

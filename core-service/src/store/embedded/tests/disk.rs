@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
 };
 
@@ -32,6 +32,8 @@ struct Inside {
     writes_left: AtomicI64,
     /// The next read fails.
     fail_read: AtomicBool,
+    /// Number of flushes of either file.
+    syncs: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -73,7 +75,12 @@ impl Disk {
 
     pub(crate) fn new(bytes: Files<Vec<u8>>) -> Self {
         let files = bytes.map(|seen| Bytes { synced: seen.clone(), seen, unsynced: Vec::new() });
-        Self(Arc::new(Inside { files: files.into(), writes_left: i64::MAX.into(), fail_read: false.into() }))
+        Self(Arc::new(Inside {
+            files: files.into(),
+            writes_left: i64::MAX.into(),
+            fail_read: false.into(),
+            syncs: 0.into(),
+        }))
     }
 
     /// Its files, for a store.
@@ -84,6 +91,11 @@ impl Disk {
     /// The bytes of its files as seen now.
     pub(crate) fn bytes(&self) -> Files<Vec<u8>> {
         self.0.files.lock().as_ref().map(|file| file.seen.clone())
+    }
+
+    /// The number of flushes of its files so far.
+    pub(crate) fn syncs(&self) -> usize {
+        self.0.syncs.load(Ordering::SeqCst)
     }
 
     /// Sets how many writes still work.
@@ -170,6 +182,7 @@ impl StorageBackend for DiskFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.disk.write_one()?;
+        self.disk.0.syncs.fetch_add(1, Ordering::SeqCst);
         let mut bytes = self.bytes();
         let Bytes { synced, unsynced, .. } = &mut *bytes;
         unsynced.drain(..).for_each(|unsynced| unsynced.reach(synced));

@@ -221,6 +221,32 @@ async fn a_file_of_another_time_or_store_is_refused() {
     assert_eq!(rows_follow(&open(dir.path()).unwrap(), 8).await, 8);
 }
 
+/// A clean close lets each file note the last commit of the other one, whichever was written last.
+#[tokio::test]
+async fn an_older_file_is_refused_whichever_was_written_last() {
+    for of_log in [true, false] {
+        let [dir, earlier] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+        write_more(dir.path()).await;
+        copy(dir.path(), earlier.path());
+        let store = open(dir.path()).unwrap();
+        if of_log {
+            let body = Some(bytes::Bytes::new());
+            let write = ConditionalWrite { clustering: key![-1], expect: Expect::Absent, version: 1, body };
+            let (table, partition, writes) = (&EVENT_LOG, key!["d", 1], vec![write]);
+            assert!(store.transact(Transaction { table, partition, writes, ttl: None }).await.unwrap());
+        } else {
+            assert!(insert(&store, "last").await.unwrap());
+        }
+        store.close().await.unwrap();
+        drop(store);
+        let (from, to) = (files_in(earlier.path()), files_in(dir.path()));
+        let (from, to) = if of_log { (from.log, to.log) } else { (from.rows, to.rows) };
+        fs::copy(from, &to).unwrap();
+        let refused = open(dir.path()).err().unwrap();
+        assert!(refused.to_string().contains("is older than"), "{refused}");
+    }
+}
+
 #[tokio::test]
 async fn sweep_removes_what_expired() {
     let clock = Arc::new(Fixed::default());
