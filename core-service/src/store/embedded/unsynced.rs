@@ -40,11 +40,6 @@ impl Unsynced {
         &self.changes
     }
 
-    /// The time of the first commit that is not durable.
-    pub(super) const fn since(&self) -> Option<i64> {
-        self.since
-    }
-
     /// True if all commits are durable.
     pub(super) const fn is_empty(&self) -> bool {
         self.since.is_none()

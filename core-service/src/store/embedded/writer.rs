@@ -8,7 +8,6 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::Duration,
 };
 
 use parking_lot::RwLock;
@@ -84,13 +83,13 @@ impl Writer {
     /// Works until it gets a close message, or until no sender is left.
     pub(super) fn run(mut self) {
         let mut closing = None;
-        let mut now_ms = self.clock.now_ms();
         while closing.is_none() {
-            let first = match self.time_to_sync(now_ms) {
-                Some(rest) => self.messages.recv_timeout(rest),
-                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let waiting = !self.unsynced.is_empty() || self.current.read().failure.is_some();
+            let first = if waiting {
+                self.messages.recv_timeout(SYNC_INTERVAL)
+            } else {
+                self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
-            now_ms = self.clock.now_ms();
             match first {
                 Ok(first) => closing = self.handle_messages(first),
                 Err(RecvTimeoutError::Timeout) => drop(self.sync_all()),
@@ -112,14 +111,6 @@ impl Writer {
         if let Some(done) = closing {
             let _ = done.send(settled);
         }
-    }
-
-    /// Time until rows must be made durable, or until the next attempt to open the files again.
-    fn time_to_sync(&self, now_ms: i64) -> Option<Duration> {
-        let is_failing = self.current.read().failure.is_some();
-        let since = if is_failing { self.opened_again_at } else { self.unsynced.since() };
-        let passed = Duration::from_millis(now_ms.abs_diff(since?));
-        Some(SYNC_INTERVAL.saturating_sub(passed))
     }
 
     /// Handles a message and all messages that wait behind it.
