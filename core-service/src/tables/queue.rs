@@ -3,7 +3,8 @@
 //!
 //! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due in a minute, from a
 //! time on. A core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it
-//! postpones itself are for the next core.
+//! postpones itself are for the next core. A mark lives for hours: a core that comes later reads every queue of the
+//! shard (`delivery/dispatch/read.rs`).
 //!
 //! A store remembers removed rows for hours, and reads slowly or not at all where it meets too many. So a busy minute
 //! has a mark every [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins.
@@ -31,12 +32,17 @@ use crate::{
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Webhooks are spread over this number of shards; a core hands out the attempts of its shards.
-pub const SHARDS: i64 = 8;
+/// Webhooks are spread over this number of shards. A core creates the deliveries of its shards and hands out their
+/// attempts. Ten cores have six or seven shards each. `QueueHints` has room for 64.
+pub const SHARDS: i64 = 64;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
 /// Minutes by which a core postpones the marks of pending deliveries.
 pub const PUT_OFF_MINUTES: i64 = 5;
+/// Retention time of marks, in seconds. A retry has its mark up to twelve hours before it is due.
+pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
+/// Minutes for which the marks of due rows surely exist.
+pub const MARKED_MINUTES: i64 = 6 * 60;
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
 /// Number of rows that a core writes under one mark.
@@ -268,10 +274,14 @@ impl DeliveryQueue {
         Ok(row.map(|row| row.version))
     }
 
-    /// Stores that the marks of a shard's minutes up to this one need no reading.
-    pub async fn set_done(&self, shard: i64, minute: i64) -> StoreResult<()> {
+    /// Stores for shards that the marks of the minutes up to the given one need no reading.
+    pub async fn set_done(&self, done: &[(i64, i64)]) -> StoreResult<()> {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
-        self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await
+        let change = |(shard, minute): &(i64, i64)| {
+            let (key, version, body) = (key![*shard], *minute, body.clone());
+            Change { table, key, version, body, ttl: None }
+        };
+        self.backend.apply(done.iter().map(change).collect()).await
     }
 }
 
@@ -290,8 +300,9 @@ fn queued_attempt(row: &Row) -> Option<QueuedAttempt> {
 
 fn mark_change(webhook: &str, since: i64, minute: i64, body: &'static [u8]) -> Change {
     let key = key![shard_of(webhook), hour_of(start_of(minute)), minute, webhook, since];
-    let (version, body) = (2 * minute + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
-    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(RETENTION_SECONDS) }
+    // The unit is a microsecond, so that the store can drop a file of expired marks as a whole.
+    let (version, body) = (1_000 * start_of(minute) + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
+    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(MARK_RETENTION_SECONDS) }
 }
 
 #[cfg(test)]
