@@ -19,6 +19,7 @@ pub mod leases;
 pub mod log;
 pub mod members;
 pub mod queue;
+mod queue_parts;
 pub mod recent_theses;
 pub mod rendered;
 mod row_cache;
