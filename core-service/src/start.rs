@@ -320,8 +320,11 @@ impl Core {
             mail,
             self.key_usage.flush(self.shared.clock.now_ms()),
             self.gate.limits.flush(self.shared.clock.now_ms()),
-            self.members.leave(),
-            self.dispatcher.release()
+            async {
+                // The leases say when the next core may send what is under way. Without them it sends at once.
+                self.dispatcher.release().await;
+                self.members.leave().await;
+            }
         );
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");

@@ -142,7 +142,7 @@ impl Dispatcher {
         self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
     }
 
-    /// Takes shards and renews their leases until stopped. It runs apart from the work.
+    /// Takes and gives up shards until stopped. It runs apart from the work.
     pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
         stop.run_until_cancelled(self.shards.keep_leases(|shard| self.is_out(shard))).await;
     }

@@ -128,6 +128,7 @@ impl Datasets {
             let (fanned_out, stop) = (watch::Sender::new(0), self.stop.child_token());
             let fan_out = fan_out::run(
                 Arc::clone(&self.shared),
+                Arc::clone(&self.peers),
                 dataset.clone(),
                 position.subscribe(),
                 fanned_out.clone(),

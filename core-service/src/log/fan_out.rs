@@ -1,27 +1,34 @@
 //! Creates the pending deliveries of each event for the webhooks that match it. The fan-out is a projection of the log
 //! with its own checkpoint, so it neither delays a response nor misses an event.
+//!
+//! The core that writes the log matches its events with one state of the settings, and all cores create the deliveries,
+//! each those of its shards of webhooks. The position moves only past events whose deliveries all of these cores have
+//! confirmed. So one row is the checkpoint of all shards. Neither a dataset that nobody writes nor a shard without a
+//! webhook for an event costs anything.
 
-use std::{sync::Arc, time::Duration};
+mod create;
 
-use bytes::Bytes;
-use thesis_proto::{filter::EventKeys, json::event_json};
+use std::{mem::take, sync::Arc, time::Duration};
+
+use thesis_proto::filter::EventKeys;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
+use self::create::create_at_cores;
+pub use self::create::{MatchedEvent, create_deliveries};
 use crate::{
     convert,
     delivery::rule::DeliveryRule,
     domain::{
         control::Webhook,
         dataset::Dataset,
-        delivery::{Delivery, EventRef, delivery_id},
-        entry::Entry,
+        entry::{Entry, SequencedEntry},
     },
     error,
-    queue_hints::PendingDelivery,
+    replicas::peers::Peers,
     shared::Shared,
     store::StoreError,
     tables::log::{checkpoint_change, decode},
@@ -31,8 +38,8 @@ use crate::{
 pub const FAN_OUT: &str = "fan_out";
 /// Maximum number of entries read before the checkpoint moves.
 const PAGE: usize = 500;
-/// Maximum number of deliveries in one write.
-const CHUNK: usize = 500;
+/// Number of deliveries from which the matched events are handed to the cores.
+const ROUND: usize = 4_000;
 /// A moved checkpoint is stored within this time.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of entries that a checkpoint moves past before it is stored.
@@ -47,12 +54,13 @@ type Result<T, E = error::Error> = std::result::Result<T, E>;
 /// position in `fanned_out`.
 pub async fn run(
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     dataset: Dataset,
     mut position: watch::Receiver<u64>,
     fanned_out: watch::Sender<u64>,
     stop: CancellationToken,
 ) {
-    let mut fan_out = FanOut::new(shared, dataset);
+    let mut fan_out = FanOut::new(shared, peers, dataset);
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
@@ -73,6 +81,7 @@ pub async fn run(
 
 struct FanOut {
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     dataset: Dataset,
     name: String,
     /// The deliveries of all events up to this sequence number exist.
@@ -90,9 +99,10 @@ struct FanOut {
 }
 
 impl FanOut {
-    fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
+    fn new(shared: Arc<Shared>, peers: Arc<Peers>, dataset: Dataset) -> Self {
         Self {
             shared,
+            peers,
             name: dataset.to_string(),
             dataset,
             done: 0,
@@ -197,10 +207,16 @@ impl FanOut {
     /// Creates the deliveries of a page of entries.
     async fn fan_out_page(&mut self, upto: u64) -> Result<()> {
         let (mut last, mut has_deliveries) = (self.done, false);
-        let (mut deliveries, mut outcome) = (Vec::new(), Ok(()));
+        let (mut matched, mut deliveries, mut outcome) = (Vec::new(), 0, Ok(()));
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             match decode(seq, body) {
-                Ok(entry) => self.add_deliveries(seq, &entry, &mut deliveries),
+                Ok(entry) => {
+                    let webhooks = self.webhooks_of(&entry);
+                    if !webhooks.is_empty() {
+                        deliveries += webhooks.len();
+                        matched.push(MatchedEvent { event: Arc::new(SequencedEntry { seq, entry }), webhooks });
+                    }
+                }
                 // A newer core can deliver it.
                 Err(error @ StoreError::Unknown(_)) => {
                     outcome = Err(error.into());
@@ -212,51 +228,34 @@ impl FanOut {
                 }
             }
             last = seq;
-            has_deliveries |= !deliveries.is_empty();
-            if deliveries.len() >= CHUNK {
-                self.write(&mut deliveries).await?;
+            has_deliveries |= deliveries > 0;
+            if deliveries >= ROUND {
+                self.create(take(&mut matched)).await?;
+                deliveries = 0;
                 // Other replicas see the progress.
                 self.mark_done(last, has_deliveries).await?;
             }
         }
-        self.write(&mut deliveries).await?;
+        self.create(matched).await?;
         self.mark_done(last, has_deliveries).await?;
         outcome
     }
 
-    fn add_deliveries(&self, seq: u64, entry: &Entry, deliveries: &mut Vec<PendingDelivery>) {
-        let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
-        let now_ms = self.shared.clock.now_ms();
-        let webhooks: Vec<Arc<Webhook>> = {
-            let state = self.shared.control.state();
-            let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
-            webhooks.retain(|webhook| {
-                let rule = DeliveryRule::of(&state, webhook, now_ms);
-                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_excluded(entry, webhook)
-            });
-            webhooks
-        };
-        if webhooks.is_empty() {
-            return;
-        }
-        let body = Bytes::from(event_json(&event));
-        deliveries.extend(webhooks.iter().map(|webhook| {
-            // The id comes from the event's time and id, so a repeat creates the same delivery.
-            let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
-            let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let reference =
-                EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
-            let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
-            PendingDelivery { delivery, body: body.clone(), epoch: 0 }
-        }));
+    async fn create(&self, matched: Vec<MatchedEvent>) -> Result<()> {
+        create_at_cores(&self.shared, &self.peers, &self.dataset, matched).await
     }
 
-    async fn write(&self, deliveries: &mut Vec<PendingDelivery>) -> Result<()> {
-        while !deliveries.is_empty() {
-            let chunk = deliveries.drain(..deliveries.len().min(CHUNK)).collect();
-            self.shared.create_deliveries(chunk, self.shared.clock.now_ms()).await?;
-        }
-        Ok(())
+    /// The ids of the webhooks that get an entry's event.
+    fn webhooks_of(&self, entry: &Entry) -> Vec<String> {
+        let Some(event) = convert::entry::event(&self.dataset, entry) else { return Vec::new() };
+        let now_ms = self.shared.clock.now_ms();
+        let state = self.shared.control.state();
+        let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
+        webhooks.retain(|webhook| {
+            let rule = DeliveryRule::of(&state, webhook, now_ms);
+            rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_excluded(entry, webhook)
+        });
+        webhooks.iter().map(|webhook| webhook.id.clone()).collect()
     }
 
     /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before.

@@ -2,7 +2,8 @@
 //!
 //! A watcher measures on its own clock how long it sees the same heartbeat, so clocks need not agree. There are two
 //! timeouts. After [`OWNER_MS`] without a heartbeat a core owns nothing. Its streams' places count for longer: a core
-//! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them.
+//! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them. The
+//! leases of webhook shards last for the same times, so they need no renewal.
 //!
 //! On the embedded store there is one core, and no heartbeats.
 
@@ -26,6 +27,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::shard_cores;
 use crate::{
     domain::id,
     store::{SharedBackend, StoreResult},
@@ -65,6 +67,12 @@ impl SeenBeat {
     fn may_live(&self, now_ms: i64) -> bool {
         !self.member.is_gone && now_ms - self.since < GONE_MS
     }
+
+    /// True if the core certainly hands out nothing. The number of a first heartbeat is nearly its time, so what a core
+    /// held that ended before this one started is free at once.
+    fn has_lapsed(&self, now_ms: i64) -> bool {
+        !self.may_live(now_ms) || !self.has_moved && now_ms - self.beat >= GONE_MS
+    }
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +95,8 @@ pub struct Members {
     beat_now: Notify,
     others: watch::Sender<Vec<OtherCore>>,
     has_read_beats: AtomicBool,
+    /// The cores that hand out attempts, and the choice of [`Self::shard_cores`] among them.
+    shard_cores: Mutex<(Vec<String>, Arc<[String]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +127,7 @@ impl Members {
             beat_now: Notify::new(),
             others,
             has_read_beats,
+            shard_cores: Mutex::default(),
         })
     }
 
@@ -137,6 +148,21 @@ impl Members {
     /// A token that is cancelled when this core's heartbeat lapses: streams that others no longer count must end.
     pub fn term(&self) -> CancellationToken {
         self.state.lock().term.clone()
+    }
+
+    /// True if no other core can have taken what this core has taken in a term.
+    pub fn holds(&self, term: &CancellationToken, now_ms: i64) -> bool {
+        !term.is_cancelled() && self.state.lock().beat_at.is_some_and(|at| now_ms - at < LEASE_MS)
+    }
+
+    /// Finds the cores among these that certainly hand out nothing any more.
+    pub async fn lapsed(&self, cores: &[String]) -> StoreResult<Vec<String>> {
+        // Reads may have failed for a while.
+        self.read_beats(std::iter::empty()).await?;
+        let now_ms = self.clock.now_ms();
+        let state = self.state.lock();
+        let has_lapsed = |core: &&String| state.others.get(*core).is_none_or(|seen| seen.has_lapsed(now_ms));
+        Ok(cores.iter().filter(has_lapsed).cloned().collect())
     }
 
     /// True if this core's last heartbeat is too old for a new stream.
@@ -165,6 +191,18 @@ impl Members {
         let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.is_alive(now_ms, GONE_MS));
         let own = state.own.hands_out.then(|| self.replica.clone());
         others.map(|(replica, _)| replica.clone()).chain(own).collect()
+    }
+
+    /// The core of each shard of webhooks, by the number of the shard; empty while no core hands out attempts.
+    pub fn shard_cores(&self) -> Arc<[String]> {
+        let mut cores = self.handing_out();
+        cores.sort_unstable();
+        let mut known = self.shard_cores.lock();
+        if known.0 != cores {
+            let chosen = shard_cores::choose(&cores).into();
+            *known = (cores, chosen);
+        }
+        Arc::clone(&known.1)
     }
 
     pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {

@@ -121,6 +121,6 @@ tables! {
     KEY_USE "key_use" (text("project"); text("key")) asc Versioned;
     /// The checkpoint of the upstream's feed, and the outcomes of lookups; version = the time.
     UPSTREAM "upstream" (text("name")) asc Versioned;
-    /// The core that hands out the attempts of a shard.
-    SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
+    /// The core that hands out the attempts of a shard of webhooks, all in one partition.
+    SHARD_LEASE "shard_lease" (text("service"); int("shard")) asc Conditional;
 }

@@ -14,7 +14,7 @@ use crate::{
 /// Maximum number of buckets remembered as stored.
 const MAX_REMEMBERED: usize = 100_000;
 /// Retention time of the note of a bucket. Rows of the bucket that are written later expire later than the first.
-const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
+pub const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
 /// Number of buckets in a row that are read although they may be empty, since the index costs a read too.
 const FEW: i64 = 3;
 

@@ -1,7 +1,7 @@
 //! Several cores over one store.
 
 use super::*;
-use crate::tests::harness::{ManualClock, SharedMemory};
+use crate::tests::harness::{ManualClock, NOON, SharedMemory};
 
 fn member(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: &str) -> Arc<Members> {
     Members::new(store.clone(), clock.clone(), replica.to_owned(), format!("http://{replica}"))
@@ -68,4 +68,24 @@ async fn cores_with_workers_are_known() {
     beat(&[&one, &other]).await;
     assert_eq!(one.handing_out(), ["rep_a"]);
     assert_eq!(other.handing_out(), ["rep_a"]);
+}
+
+#[tokio::test]
+async fn what_a_core_holds_is_free_once_its_heartbeats_have_lapsed() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
+    beat(&[&one, &other]).await;
+    let (term, cores) = (one.term(), ["rep_a".to_owned()]);
+    assert!(one.holds(&term, NOON + LEASE_MS - 1) && !one.holds(&term, NOON + LEASE_MS));
+    clock.advance(GONE_MS - 1);
+    assert!(other.lapsed(&cores).await.unwrap().is_empty());
+    clock.advance(1);
+    assert_eq!(other.lapsed(&cores).await.unwrap(), cores);
+    // A core that starts now need not wait again.
+    assert_eq!(member(&store, &clock, "rep_c").lapsed(&cores).await.unwrap(), cores);
+    // The heartbeats go on, but another core may have taken what it held.
+    one.send_heartbeat().await.unwrap();
+    assert!(!one.holds(&term, NOON + GONE_MS) && one.holds(&one.term(), NOON + GONE_MS));
+    assert!(other.lapsed(&cores).await.unwrap().is_empty());
 }

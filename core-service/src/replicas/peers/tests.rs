@@ -1,5 +1,7 @@
 //! Cores over one store that reach each other over sockets.
 
+mod deliveries;
+
 use std::{future::pending, net::SocketAddr};
 
 use thesis_net::{clock::SystemClock, services::Stream, tls::Authorities};
@@ -158,6 +160,13 @@ impl PeerService for Silent {
         &self,
         _: Request<v1::CountThesesRequest>,
     ) -> Result<Response<v1::CountThesesResponse>, Status> {
+        pending().await
+    }
+
+    async fn create_deliveries(
+        &self,
+        _: Request<v1::CreateDeliveriesRequest>,
+    ) -> Result<Response<v1::CreateDeliveriesResponse>, Status> {
         pending().await
     }
 

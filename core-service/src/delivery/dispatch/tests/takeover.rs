@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     operations::replay_delivery::replay,
-    replicas::members::first_of,
+    replicas::shard_cores::choose,
     start::CoreSettings,
     tables::queue::minute_of,
     tests::harness::{ids, settings},
@@ -36,20 +36,6 @@ impl Bench {
         let pending = Delivery::pending(delivery_id(id, due_at, &[]), id.to_owned(), due_at, told);
         Delivery { body: b"{}".to_vec(), ..pending }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_replicas_one_hands_out_an_attempt() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let leases = [&cores[0].dispatcher.shards, &cores[1].dispatcher.shards];
-    let now = clock_now(&cores[0]);
-    assert_eq!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), Some(1));
-    assert_eq!(leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), None, "held by the other");
-    assert_eq!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), Some(1), "renewed by its holder");
-    let later = now + LEASE_MS;
-    assert_eq!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), Some(2), "free once it has ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +89,8 @@ async fn what_a_leaving_shard_holds_back_is_sent_when_it_stays_after_all() {
 async fn hold_back(age_s: u64, then_s: u64) {
     let (bench, other) = Bench::beside_another().await;
     let cores = [bench.core.shared.replica.as_str(), &other.shared.replica];
-    let is_of_other = |webhook: &String| first_of(cores, &shard_of(webhook).to_string()) == Some(cores[1]);
+    let shards = choose(&cores.map(str::to_owned));
+    let is_of_other = |webhook: &String| shards[usize::try_from(shard_of(webhook)).unwrap()] == cores[1];
     let mut webhooks = (0..).map(|number| format!("wh_{number}")).filter(is_of_other);
     let webhook = webhooks.next().unwrap();
     let second = webhooks.find(|second| shard_of(second) == shard_of(&webhook)).unwrap();
@@ -185,7 +172,7 @@ impl Takeover {
         former.core.stop.cancel();
         let next = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
         let (next_place, mut claims) = next.core.dispatcher.join(8);
-        next.clock.advance(LEASE_MS);
+        next.clock.advance(GONE_MS);
         let again = claims.recv().await.unwrap();
         assert_eq!(again.delivery, late.delivery);
         Self { former, late, next, again, claims, event, _places: [place, next_place] }

@@ -31,7 +31,7 @@ async fn an_idle_core_sends_few_requests_however_many_logs_it_follows() {
     pass(&clock, SECONDS).await;
     let sent = backend.total_partition_requests() - before;
     println!("{sent} requests in {SECONDS} idle seconds");
-    // The leases of a core that hands out attempts have the other half of ten a second.
+    // A core that hands out attempts reads and notes its shards beside this (`delivery/dispatch/tests/shares.rs`).
     assert!(sent <= 5 * SECONDS, "{sent} requests in {SECONDS} seconds");
     core.close().await;
 }
