@@ -1,4 +1,4 @@
-//! What a writer knows of the rows at the head of its log.
+//! Rows that a writer remembers as they are at the head of its log.
 
 use std::sync::Arc;
 
