@@ -47,6 +47,8 @@ pub const PUT_OFF_MINUTES: i64 = 5;
 pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
 /// Minutes for which the marks of due rows surely exist.
 pub const MARKED_MINUTES: i64 = 6 * 60;
+/// Minutes for which the marks surely exist that a core postponed when it last stored how far it has read.
+pub const POSTPONED_MINUTES: i64 = 17 * 60;
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
 /// Number of rows that a core writes under one mark.

@@ -30,8 +30,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MARKED_MINUTES, MarkSelection, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of, minute_of, parts,
-            shard_of, start_of,
+            MARKED_MINUTES, MarkSelection, POSTPONED_MINUTES, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of,
+            minute_of, parts, shard_of, start_of,
         },
     },
 };
@@ -232,28 +232,36 @@ impl Dispatcher {
         self.read_minutes(&mut progress.done, upto, minute).await
     }
 
-    /// Reads every mark that a shard's last core may have left. If no core has had the shard, or none for longer than
-    /// marks live, it reads the queues of all webhooks too.
+    /// Reads every mark that a shard's last core may have left. If some of them may have expired, it reads the queues of
+    /// all webhooks too: rows that were due after the last core had stored how far it has read or, if no mark names what
+    /// was pending then, all rows.
     async fn take_over(&self, shard: i64, now_ms: i64) -> Result<i64> {
         let (queue, minute) = (&self.shared.deliveries.queue, minute_of(now_ms));
         // Minutes that have not come yet were noted by a clock that was wrong.
         let stored = queue.done(shard).await?.filter(|done| *done <= minute);
         let oldest = minute - MARKED_MINUTES;
         if stored.is_none_or(|done| done < oldest) {
-            self.shared.control.refresh().await?;
-            let mut state = self.state.lock();
-            let control = self.shared.control.state();
-            // No delivery was due before the first organization, and organizations are never deleted.
-            let first = control.organizations().map(|row| row.created_at).min().unwrap_or(now_ms);
-            let first = stored.map_or(first, start_of).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
-            for webhook in control.every_webhook().filter(|webhook| shard_of(&webhook.id) == shard) {
-                state.expect(&webhook.id.as_str().into(), first, now_ms);
-            }
+            let postponed = stored.filter(|done| *done >= minute - POSTPONED_MINUTES);
+            self.expect_all(shard, postponed.map(start_of), now_ms).await?;
         }
-        let done = stored.unwrap_or(oldest).max(oldest);
+        let done = stored.unwrap_or(oldest).max(minute - POSTPONED_MINUTES);
         let last = minute_of(now_ms + MAX_DELAY_MS) + 1;
         self.read_marked(self.marks(shard, done + 1, last, MarkSelection::All).await?, now_ms);
         Ok(done.max(minute - LATE_MINUTES - 1))
+    }
+
+    /// Requests reads of the queues of all webhooks of a shard, from a due time or from their begin on.
+    async fn expect_all(&self, shard: i64, from: Option<i64>, now_ms: i64) -> Result<()> {
+        self.shared.control.refresh().await?;
+        let mut state = self.state.lock();
+        let control = self.shared.control.state();
+        // No delivery was due before the first organization, and organizations are never deleted.
+        let begin = || control.organizations().map(|row| row.created_at).min().unwrap_or(now_ms);
+        let first = from.unwrap_or_else(begin).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
+        for webhook in control.every_webhook().filter(|webhook| shard_of(&webhook.id) == shard) {
+            state.expect(&webhook.id.as_str().into(), first, now_ms);
+        }
+        Ok(())
     }
 
     async fn marks(&self, shard: i64, from: i64, to: i64, wanted: MarkSelection) -> Result<BTreeSet<QueueMark>> {

@@ -1,5 +1,6 @@
 mod cancelled;
 mod lanes;
+mod outage;
 mod reports;
 mod shares;
 mod takeover;

@@ -28,14 +28,19 @@ impl Bench {
     }
 
     /// Creates a disabled webhook; gives a delivery of an event to it that is not stored and has its own body.
-    async fn disabled_webhook(&self, id: &str, due_at: i64) -> Delivery {
+    pub(super) async fn disabled_webhook(&self, id: &str, due_at: i64) -> Delivery {
         let mut webhook = self.webhook(id).await;
         webhook.set_status(WebhookStatus::Disabled.into(), clock_now(&self.core));
         self.change(ControlChange::Webhook(webhook)).await;
-        let told = EventRef { event_id: "evt_1".to_owned(), event_type: 1, ..EventRef::default() };
-        let pending = Delivery::pending(delivery_id(id, due_at, &[]), id.to_owned(), due_at, told);
-        Delivery { body: b"{}".to_vec(), ..pending }
+        unstored(id, due_at)
     }
+}
+
+/// A delivery of an event that has its own body and is not stored.
+pub(super) fn unstored(webhook: &str, due_at: i64) -> Delivery {
+    let told = EventRef { event_id: "evt_1".to_owned(), event_type: 1, ..EventRef::default() };
+    let pending = Delivery::pending(delivery_id(webhook, due_at, &[]), webhook.to_owned(), due_at, told);
+    Delivery { body: b"{}".to_vec(), ..pending }
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +76,7 @@ async fn a_replay_without_a_notification_is_sent_although_older_rows_wait() {
 }
 
 /// Lets time pass while both cores keep what they have.
-async fn pass(bench: &Bench, seconds: u64) {
+pub(super) async fn pass(bench: &Bench, seconds: u64) {
     for _ in 0..seconds {
         bench.clock.advance(1_000);
         tokio::time::sleep(Duration::from_secs(1)).await;
