@@ -4,11 +4,7 @@
 //! that core does not confirm in time, the core of the fan-out creates the same deliveries itself: a repeat changes
 //! nothing.
 
-use std::{
-    collections::{HashMap, HashSet},
-    mem::take,
-    sync::Arc,
-};
+use std::{collections::HashMap, mem::take, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::try_join_all;
@@ -74,12 +70,7 @@ pub(super) async fn create_at_cores(
     events: Vec<MatchedEvent>,
 ) -> Result<()> {
     let cores = peers.shard_cores();
-    let reached: HashSet<&str> = cores.iter().map(String::as_str).collect();
-    let reached: HashSet<&str> = reached.into_iter().filter(|core| peers.may_create_deliveries(core)).collect();
-    let core_of = |webhook: &str| {
-        let shard = usize::try_from(shard_of(webhook)).ok()?;
-        cores.get(shard).map(String::as_str).filter(|core| reached.contains(core))
-    };
+    let core_of = |webhook: &str| cores.get(usize::try_from(shard_of(webhook)).ok()?).map(String::as_str);
     let mut by_core: HashMap<Option<&str>, Vec<MatchedEvent>> = HashMap::new();
     for MatchedEvent { event, webhooks } in events {
         let mut parts: HashMap<Option<&str>, Vec<String>> = HashMap::new();
@@ -98,7 +89,7 @@ pub(super) async fn create_at_cores(
     try_join_all(creating).await.map(drop)
 }
 
-/// Creates deliveries at another core, or here what it does not confirm.
+/// Creates deliveries at a core. Those that it does not confirm, and all after them, are created here.
 async fn create_at(
     shared: &Shared,
     peers: &Peers,
@@ -116,9 +107,12 @@ async fn create_at(
             has_room
         };
         let (some, later) = rest.split_at(rest.iter().take_while(fits).count());
-        let events = some.iter().map(MatchedEvent::to_message).collect();
-        let request = v1::CreateDeliveriesRequest { core: core.to_owned(), dataset: dataset.to_string(), events };
-        if !peers.create_deliveries(request).await {
+        let is_created = peers.may_create_deliveries(core) && {
+            let events = some.iter().map(MatchedEvent::to_message).collect();
+            let request = v1::CreateDeliveriesRequest { core: core.to_owned(), dataset: dataset.to_string(), events };
+            peers.create_deliveries(request).await
+        };
+        if !is_created {
             create_deliveries(shared, dataset, some).await?;
         }
         rest = later;

@@ -186,12 +186,17 @@ impl PeerService for Silent {
     }
 }
 
+/// A core whose requests no other core answers.
+async fn start_unanswered(backend: SharedBackend, number: u64) -> Server {
+    let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
+    let dial: Dial = Arc::new(move |address: &str| Ok(Arc::new(Silent(to_sockets(address)?)) as Arc<PeerCore>));
+    start_dialling(backend, number, Some(dial)).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     let backend = backend();
-    let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
-    let dial: Dial = Arc::new(move |address: &str| Ok(Arc::new(Silent(to_sockets(address)?)) as Arc<PeerCore>));
-    let one = start_dialling(backend.clone(), 1, Some(dial)).await;
+    let one = start_unanswered(backend.clone(), 1).await;
     let other = start(backend.clone(), 2).await;
     linked(&[&one, &other]).await;
     let dataset = owned_by(&other);

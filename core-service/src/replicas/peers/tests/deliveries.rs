@@ -17,13 +17,13 @@ use crate::{
 const WEBHOOKS: usize = 30;
 
 /// Creates webhooks that get the theses of a project's dataset.
-async fn create_webhooks(core: &Core, dataset: &Dataset) {
+async fn create_webhooks(core: &Core, dataset: &Dataset, count: usize) {
     let project_id = dataset.project_id().unwrap().to_owned();
     let organization_id = core.shared.control.state().organizations().next().unwrap().id.clone();
     let name = project_id.clone();
     let project = Project { id: project_id.clone(), organization_id, name, ..Project::default() };
     let mut changes = vec![ControlChange::Project(project)];
-    for number in 0..WEBHOOKS {
+    for number in 0..count {
         let id = crate::domain::id::derive("wh_", &[&number.to_string()]);
         changes.push(ControlChange::Webhook(Webhook {
             secret: core.shared.keys.seal(SealPurpose::WebhookSecret(&id), b"whsec_x"),
@@ -37,7 +37,9 @@ async fn create_webhooks(core: &Core, dataset: &Dataset) {
         }));
     }
     let act = Actor::service().does("test");
-    core.shared.control.change(act, |_| Ok((changes.clone(), ()))).await.unwrap();
+    for some in changes.chunks(100) {
+        core.shared.control.change(act.clone(), |_| Ok((some.to_vec(), ()))).await.unwrap();
+    }
 }
 
 /// Waits until a core has the leases of all shards, and another core knows it.
@@ -77,7 +79,7 @@ async fn the_core_that_hands_deliveries_out_creates_them() {
     let (one, other) = (start(backend.clone(), 1).await, start(beside.clone(), 2).await);
     linked(&[&one, &other]).await;
     let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset).await;
+    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
     let (_place, mut claims) = other.core.dispatcher.join(100);
     hands_out_all(&other.core, &one.core).await;
     let before = (backend.applied(&schema::DELIVERY), beside.applied(&schema::DELIVERY));
@@ -93,13 +95,11 @@ async fn the_core_that_hands_deliveries_out_creates_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deliveries_that_another_core_does_not_confirm_are_created_here() {
     let backend = backend();
-    let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
-    let dial: Dial = Arc::new(move |address: &str| Ok(Arc::new(Silent(to_sockets(address)?)) as Arc<PeerCore>));
-    let one = start_dialling(backend.clone(), 1, Some(dial)).await;
+    let one = start_unanswered(backend.clone(), 1).await;
     let other = start(backend.clone(), 2).await;
     linked(&[&one, &other]).await;
     let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset).await;
+    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
     let (_place, mut claims) = other.core.dispatcher.join(100);
     hands_out_all(&other.core, &one.core).await;
     let begun = Instant::now();
@@ -120,12 +120,31 @@ async fn deliveries_that_another_core_does_not_confirm_are_created_here() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_core_holds_up_many_deliveries_once() {
+    let backend = backend();
+    let one = start_unanswered(backend.clone(), 1).await;
+    let other = start(backend.clone(), 2).await;
+    linked(&[&one, &other]).await;
+    let dataset = owned_by(&one);
+    // These are more than three requests have.
+    create_webhooks(&one.core, &dataset, 1_600).await;
+    let (_place, _claims) = other.core.dispatcher.join(100);
+    hands_out_all(&other.core, &one.core).await;
+    let begun = Instant::now();
+    post(&one.core, &dataset, 1).await;
+    until("the position is stored", async || fanned_out(&one.core, &dataset).await >= 1).await;
+    assert!(begun.elapsed() < 3 * CREATION_TIMEOUT, "{:?}", begun.elapsed());
+    one.kill();
+    other.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_core_was_given_is_sent_by_the_next_one() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
     linked(&[&one, &other]).await;
     let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset).await;
+    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
     let (_place, mut claims) = other.core.dispatcher.join(100);
     hands_out_all(&other.core, &one.core).await;
     let first = post(&one.core, &dataset, 1).await;
