@@ -321,9 +321,11 @@ impl Core {
             self.key_usage.flush(self.shared.clock.now_ms()),
             self.gate.limits.flush(self.shared.clock.now_ms()),
             async {
-                // The leases say when the next core may send what is under way. Without them it sends at once.
-                self.dispatcher.release().await;
-                self.members.leave().await;
+                // The leases say when the next core may send what is under way. A core that has left without them would
+                // count as one that sends nothing, and its attempts would be sent again at once.
+                if self.dispatcher.release().await {
+                    self.members.leave().await;
+                }
             }
         );
         if let Err(error) = self.shared.backend.close().await {

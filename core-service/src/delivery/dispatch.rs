@@ -138,8 +138,10 @@ impl Dispatcher {
         self.shared.hints.wake();
     }
 
-    pub async fn release(&self) {
-        self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
+    /// Gives up all shards. Returns false if attempts are out and other cores learn of them only by the heartbeats of
+    /// this core.
+    pub async fn release(&self) -> bool {
+        self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await
     }
 
     /// Takes and gives up shards until stopped. It runs apart from the work.

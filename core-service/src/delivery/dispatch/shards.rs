@@ -34,6 +34,8 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of checks from one read of the leases to the next, if nothing changes.
 const CHECKS_PER_READ: u32 = 10;
+/// Maximum number of tries to give up all shards while leases change.
+const MAX_TRIES: usize = 5;
 /// The epoch of a store that has one process.
 const EXCLUSIVE_EPOCH: i64 = 1;
 
@@ -289,24 +291,30 @@ impl Shards {
     }
 
     /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to
-    /// it.
-    pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
+    /// it. Returns false if attempts are out and the leases may not say so.
+    pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) -> bool {
         if self.is_exclusive() || !self.members.is_handing_out() {
-            return;
+            return true;
         }
         self.drop_shards(|_, _| true);
         let free_at = |shard| if is_out(shard) { now_ms + ORPHAN_MS } else { 0 };
-        if let Err(error) = self.give_up_all(free_at).await {
-            tracing::debug!(%error, "giving up leases failed; they end with the heartbeats of this core");
-        }
+        let are_given_up = self.give_up_all(free_at).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "giving up leases failed");
+            false
+        });
+        are_given_up || !(0..SHARDS).any(is_out)
     }
 
-    async fn give_up_all(&self, free_at: impl Fn(i64) -> i64) -> StoreResult<()> {
-        let stored = leases::read_all(&self.shared.backend).await?;
-        let writes = self.given_up(&stored, |_| false, free_at);
-        if !writes.is_empty() {
-            leases::write(&self.shared.backend, writes).await?;
+    /// Returns whether no lease is this core's any more.
+    async fn give_up_all(&self, free_at: impl Fn(i64) -> i64) -> StoreResult<bool> {
+        for _ in 0..MAX_TRIES {
+            let stored = leases::read_all(&self.shared.backend).await?;
+            let writes = self.given_up(&stored, |_| false, &free_at);
+            if writes.is_empty() || leases::write(&self.shared.backend, writes).await? {
+                return Ok(true);
+            }
+            // A write of this core was still under way, or another core took a shard.
         }
-        Ok(())
+        Ok(false)
     }
 }

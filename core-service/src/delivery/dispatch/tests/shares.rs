@@ -74,6 +74,32 @@ async fn a_core_that_ends_gives_its_shards_up_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attempts_of_a_core_that_ends_have_the_time_to_be_reported() {
+    let change_leases: fn(&SharedMemory) = |backend| backend.lose_next(&schema::SHARD_LEASE);
+    let refuse_leases: fn(&SharedMemory) = |backend| backend.refuse(Some("webhooks".to_owned()));
+    // Leases that cannot be given up last as long as the heartbeats, and the last one may be a second old.
+    for (hinder, seconds) in [(change_leases, ORPHAN_MS / 1_000 - 1), (refuse_leases, GONE_MS / 1_000 - 2)] {
+        let clock = ManualClock::new();
+        let backend = SharedMemory::new(&clock);
+        let mut bench = Bench::on(backend.clone(), Arc::clone(&clock)).await;
+        let other = Bench { core: core(backend.beside(), &clock, 2).await, clock, posted: 0 };
+        bench.webhook("wh_1").await;
+        let (_place, mut claims) = bench.core.dispatcher.join(1);
+        let event = bench.post().await;
+        assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, event);
+        pass(&bench.clock, 3).await;
+        hinder(&backend);
+        bench.core.close().await;
+
+        let (_place, mut claims) = other.core.dispatcher.join(1);
+        pass(&other.clock, seconds.unsigned_abs()).await;
+        assert!(claims.is_empty(), "sent again before a report could come");
+        pass(&other.clock, 4).await;
+        assert_eq!(other.next_claim(&mut claims).await.delivery.event_id, event);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_leases_of_an_idle_core_cost_a_read_in_ten_seconds() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
