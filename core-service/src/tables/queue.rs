@@ -9,8 +9,10 @@
 //! A store remembers removed rows for hours, and refuses a read that passes too many. So a busy minute has a mark every
 //! [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts and the retries after each
 //! failure come in the order of their times, so between two marks are at most that many rows of each of the six, and at
-//! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. The core that
-//! reads a queue has mostly written its rows, and knows its marks (`tables/queue_parts.rs`); it reads those of others.
+//! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
+//! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
+//! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
+//! expired, a read passes all removed rows of a minute that the store still remembers.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -247,18 +249,23 @@ impl DeliveryQueue {
         if self.backend.is_exclusive() {
             return Ok(vec![(from, to)]);
         }
-        if let Some(parts) = self.parts.divide(webhook, minute, from, to) {
-            return Ok(parts);
+        if !self.parts.has_all(webhook, minute) {
+            // Rows that were written late have their marks in the next minute.
+            for marked in [minute, minute + 1] {
+                let partition = key![shard_of(webhook), hour_of(start_of(marked))];
+                let mut scan = Scan::all(&schema::QUEUE_MARK, partition, MARKS_PAGE);
+                (scan.from, scan.to) = (Bound::Included(key![marked, webhook]), Bound::Included(key![marked, webhook]));
+                let rows = self.backend.scan(&scan).await?;
+                self.parts.add(webhook, minute, rows.iter().filter_map(|row| row.clustering.last()).map(Value::int));
+            }
         }
-        // Rows that were written late have their marks in the next minute.
-        for marked in [minute, minute + 1] {
-            let partition = key![shard_of(webhook), hour_of(start_of(marked))];
-            let mut scan = Scan::all(&schema::QUEUE_MARK, partition, MARKS_PAGE);
-            (scan.from, scan.to) = (Bound::Included(key![marked, webhook]), Bound::Included(key![marked, webhook]));
-            let rows = self.backend.scan(&scan).await?;
-            self.parts.add(webhook, minute, rows.iter().filter_map(|row| row.clustering.last()).map(Value::int));
-        }
-        Ok(self.parts.divide(webhook, minute, from, to).unwrap_or_else(|| vec![(from, to)]))
+        Ok(self.parts.divide(webhook, minute, from, to))
+    }
+
+    /// Notes that another process has written rows of a webhook, the first of which is due at this time. Reads of that
+    /// minute then read its marks too.
+    pub fn note_foreign(&self, webhook: &str, due_at: i64) {
+        self.parts.add_foreign(webhook, minute_of(due_at));
     }
 
     /// Reads the marks of a shard in the hour of `minute`, from that minute up to `to`.

@@ -225,6 +225,28 @@ async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
     assert_eq!(backend.most_removed(), 60 * usize::try_from(BUSY).unwrap());
 }
 
+#[tokio::test]
+async fn the_marks_of_another_process_divide_its_rows() {
+    let backend = Arc::new(MemoryStore::new(false));
+    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone()));
+    own.create(&[&pending(NOON)], NOON).await.unwrap();
+    let read_all = async || own.queue.read(WEBHOOK, &(NOON, String::new()), NOON + 59_999, 10_000).await.unwrap();
+    assert_eq!(read_all().await.len(), 1);
+    // Two processes write in turn, and all rows but one are removed.
+    let due: Vec<Delivery> = (1..=5_550).map(|number| pending(NOON + number * 10)).collect();
+    for (index, batch) in due.chunks(100).enumerate() {
+        let writer = if index % 4 == 0 { &own } else { &other };
+        writer.create(&batch.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    }
+    own.queue.note_foreign(WEBHOOK, due[0].created_at);
+    for batch in due.chunks(100) {
+        let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+        own.queue.remove(WEBHOOK, &batch.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    }
+    assert_eq!(read_all().await.len(), 1);
+    assert!(backend.most_removed() <= 2 * ROWS_PER_MARK, "a read passes {} removed rows", backend.most_removed());
+}
+
 #[test]
 fn a_postponed_mark_goes_on_behind_the_others() {
     let mark = |webhook: &str, since, to| QueueMark { webhook: webhook.to_owned(), since, to };
