@@ -46,7 +46,7 @@ use self::{
 };
 use super::rule::{DeliveryRule, Verdict};
 use crate::{
-    domain::{control::Webhook, delivery::Delivery},
+    domain::{control::Webhook, delivery::Delivery, window::CLOCK_SKEW_MS},
     error::Result,
     queue_hints::PendingDelivery,
     replicas::members::Members,
@@ -196,14 +196,15 @@ impl Dispatcher {
         if hints.deliveries.is_empty() && hints.queues.is_empty() {
             return;
         }
+        let skew_ms = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
         let mut state = self.state.lock();
         for pending in hints.deliveries {
             let Some(due_at) = pending.delivery.next_attempt_at else { continue };
             let webhook = &pending.delivery.webhook_id;
             let shard = shard_of(webhook);
             match self.shards.tenure(shard, now_ms) {
-                // Only this core can have sent a delivery that was created since then.
-                Some(tenure) if pending.delivery.created_at >= tenure.taken_at => {
+                // Only this core can have sent a delivery that was created since then, by the clock of any core.
+                Some(tenure) if pending.delivery.created_at >= tenure.taken_at + skew_ms => {
                     state.add_ready(PendingDelivery { epoch: tenure.epoch, ..pending }, now_ms);
                 }
                 _ if self.shards.taken_at(shard).is_some() => state.expect(&webhook.as_str().into(), due_at, now_ms),

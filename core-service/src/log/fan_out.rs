@@ -1,10 +1,10 @@
 //! Creates the pending deliveries of each event for the webhooks that match it. The fan-out is a projection of the log
 //! with its own checkpoint, so it neither delays a response nor misses an event.
 //!
-//! The core that writes the log matches its events with one state of the settings, and all cores create the deliveries,
-//! each those of its shards of webhooks. The position moves only past events whose deliveries all of these cores have
-//! confirmed. So one row is the checkpoint of all shards. Neither a dataset that nobody writes nor a shard without a
-//! webhook for an event costs anything.
+//! The core that writes the log matches its events, and all cores create the deliveries, each those of its shards of
+//! webhooks. The position moves only past events whose deliveries all of these cores have confirmed. So one row is the
+//! checkpoint of all shards. Neither a dataset that nobody writes nor a shard without a webhook for an event costs
+//! anything.
 
 mod create;
 
@@ -26,6 +26,7 @@ use crate::{
         control::Webhook,
         dataset::Dataset,
         entry::{Entry, SequencedEntry},
+        window::CLOCK_SKEW_MS,
     },
     error,
     replicas::peers::Peers,
@@ -44,9 +45,6 @@ const ROUND: usize = 4_000;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of entries that a checkpoint moves past before it is stored.
 const MAX_UNSTORED: u64 = 1_000;
-/// Maximum difference between replicas' clocks. An event that precedes the creation of a webhook, or its enabling, by
-/// only this still reaches it.
-const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
@@ -258,7 +256,8 @@ impl FanOut {
         webhooks.iter().map(|webhook| webhook.id.clone()).collect()
     }
 
-    /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before.
+    /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before. One
+    /// that precedes the creation or the enabling by only the clock skew still reaches the webhook.
     fn is_excluded(&self, entry: &Entry, webhook: &Webhook) -> bool {
         let (at, skew) = (entry.created_at, if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS });
         let was_disabled = webhook.last_disabled_from + skew < at && at + skew < webhook.last_disabled_until;

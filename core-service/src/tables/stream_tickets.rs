@@ -21,7 +21,8 @@ const USED_RETENTION_SECONDS: u32 = 5 * 365 * 86_400;
 const SESSION_RETENTION_SECONDS: u32 = 900;
 /// The partition of sessions, beside that of the cores.
 const SESSIONS: &str = "stream";
-const MOVE_RETENTION_SECONDS: u32 = 600;
+/// Retention time of the note that a connection was replaced, in seconds.
+pub const MOVE_RETENTION_SECONDS: u32 = 600;
 /// Length of a partition of moves, in seconds.
 const BUCKET_SECONDS: i64 = 8;
 /// Maximum number of moves in a partition.

@@ -3,7 +3,7 @@
 use crate::{
     domain::abuse,
     store::{Column, Table, schema},
-    tables::{delivery_buckets, delivery_rows, key_usage, members, queue},
+    tables::{delivery_buckets, delivery_rows, key_usage, members, queue, stream_tickets},
 };
 
 const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/capacity.md"));
@@ -18,8 +18,7 @@ fn lives() -> [(&'static Table, i64); 8] {
         (&schema::WEBHOOK_STREAK, delivery_rows::RETENTION_SECONDS.into()),
         (&schema::ABUSE, abuse::KEPT_MS / 1_000),
         (&schema::KEY_USAGE, key_usage::RETENTION_MS / 1_000),
-        // Short lives that only their own files name.
-        (&schema::TICKET_MOVE, 600),
+        (&schema::TICKET_MOVE, stream_tickets::MOVE_RETENTION_SECONDS.into()),
     ]
 }
 

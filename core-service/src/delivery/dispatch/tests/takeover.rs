@@ -251,6 +251,27 @@ async fn a_retry_that_a_former_owner_queued_stays_until_its_delivery_expects_it(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delivery_that_the_last_core_may_have_sent_is_read_first() {
+    let (bench, _) = Bench::beside_another().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let serves = || bench.core.dispatcher.shards.serves(shard_of("wh_1"), clock_now(&bench.core));
+    bench.until(async || serves()).await;
+    // The clock of the core that created it is ahead, and the shard's last core has sent it.
+    let (deliveries, now_ms) = (&bench.core.shared.deliveries, clock_now(&bench.core));
+    let before = unstored("wh_1", now_ms + CLOCK_SKEW_MS - 1);
+    deliveries.create(&[&before], now_ms).await.unwrap();
+    let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
+    let change = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone(), epoch: 1 };
+    deliveries.advance(&[change], now_ms).await.unwrap().pop().unwrap().unwrap();
+    let pending = PendingDelivery { body: before.body.clone().into(), delivery: before, epoch: 0 };
+    bench.core.shared.hints.add_deliveries([pending]);
+    assert!(bench.stays_away(&mut claims).await, "sent twice");
+    bench.clock.advance(CLOCK_SKEW_MS);
+    assert!(bench.stays_away(&mut claims).await, "sent twice");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delivery_to_many_endpoints_costs_at_most_two_and_a_half_requests() {
     const ENDPOINTS: usize = 50;
     const EVENTS: usize = 5;
@@ -262,6 +283,8 @@ async fn a_delivery_to_many_endpoints_costs_at_most_two_and_a_half_requests() {
     let now_ms = clock_now(&bench.core);
     let serves_all = async || (0..crate::tables::queue::SHARDS).all(|shard| shards.serves(shard, now_ms));
     bench.until(serves_all).await;
+    // Until then it reads deliveries that another core may have sent.
+    bench.clock.advance(CLOCK_SKEW_MS);
     assert!(bench.stays_away(&mut claims).await);
     for number in 0..ENDPOINTS {
         bench.webhook(&format!("wh_{number}")).await;
