@@ -232,8 +232,8 @@ impl Dispatcher {
         self.read_minutes(&mut progress.done, upto, minute).await
     }
 
-    /// Reads every mark that a shard's last core may have left. If some of them may have expired, it reads the queues of
-    /// all webhooks too: rows that were due after the last core had stored how far it has read or, if no mark names what
+    /// Reads every mark that a shard's last core may have left. If some of them may have expired, it reads the queues
+    /// of all webhooks too: the rows due since the last minute that the last core has stored or, if no mark names what
     /// was pending then, all rows.
     async fn take_over(&self, shard: i64, now_ms: i64) -> Result<i64> {
         let (queue, minute) = (&self.shared.deliveries.queue, minute_of(now_ms));

@@ -130,14 +130,14 @@ impl Shards {
         }
         let mut every = tokio::time::interval(CHECK_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut checks, mut is_settled) = (0, false);
+        let (mut checks, mut is_settled) = (0_u32, false);
         loop {
             tokio::select! {
                 _ = every.tick() => checks += 1,
                 () = self.changed.notified() => {}
             }
             self.drop_lapsed();
-            let must_read = !is_settled || checks % CHECKS_PER_READ == 0;
+            let must_read = !is_settled || checks.is_multiple_of(CHECKS_PER_READ);
             is_settled = self.settle_shards(must_read, &is_out).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "keeping the leases of webhook shards failed, trying again");
                 false

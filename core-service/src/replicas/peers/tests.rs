@@ -6,7 +6,7 @@ use std::{future::pending, net::SocketAddr};
 
 use thesis_net::{clock::SystemClock, services::Stream, tls::Authorities};
 use thesis_proto::v1::peer_service_server::PeerService;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::net::TcpListener;
 use tonic::{Response, async_trait};
 
 use super::*;
