@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_once_for_their_owner_alone() {
+    fn files_are_created_once_and_only_their_owner_reads_them() {
         let dir = tempfile::tempdir().unwrap();
         let created = keep(dir.path(), SERVICE_TOKEN, || "one".to_owned()).unwrap();
         let kept = keep(dir.path(), SERVICE_TOKEN, || "two".to_owned()).unwrap();

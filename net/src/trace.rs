@@ -7,7 +7,7 @@
 //! The entry of a request decides whether its trace is sampled, and everything after it follows that decision. Between
 //! processes the trace is metadata beside the service credential. From a thesis in a sampled trace it continues in
 //! `NewThesis`, `Entry`, `EventRef`, `Delivery` and `ClaimResponse`. Work in another task, such as a writer's, has no
-//! spans of its own.
+//! separate spans.
 
 mod span;
 #[cfg(test)]

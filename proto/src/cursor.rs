@@ -27,8 +27,8 @@ impl StreamCursor {
     /// Reads a cursor; none if it is malformed or of another view.
     #[must_use]
     pub fn decode(text: &str, view: &[String]) -> Option<Self> {
-        let longest = 1 + TAG_LEN + VARINT_MAX * view.len();
-        if text.len() > longest.div_ceil(3) * 4 {
+        let max_bytes = 1 + TAG_LEN + VARINT_MAX * view.len();
+        if text.len() > max_bytes.div_ceil(3) * 4 {
             return None;
         }
         let bytes = BASE64.decode(text).ok()?;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_was_not_made_here() {
+    fn refuses_foreign_cursors() {
         let live = view(&["live"]);
         let text = StreamCursor { positions: vec![5] }.encode(&live);
         assert!(StreamCursor::decode(&text, &live).is_some());

@@ -35,7 +35,7 @@ const ABOUT: &str = "Trade theses, profiles, tokens and their events, over REST,
     **Methods.** What answers `GET` answers `HEAD` as well. Every path answers `OPTIONS`, without a key, and pages of any \
     origin may call. A path that does not exist is 404 `ROUTE_NOT_FOUND`.\n\n\
     **Limits.** Each operation belongs to a rate class. Requests are counted by class, project and environment in each \
-    minute, and by organization in each month; headers tell what is left. 429 and 503 carry `Retry-After`.\n\n\
+    minute, and by organization in each month; headers show what is left. 429 and 503 carry `Retry-After`.\n\n\
     **Errors.** Every error is the same envelope. `error.code` is for programs, `error.message` for people, and \
     `error.doc_url` leads to the guide.\n\n\
     **Changes.** The surface under `/v1` is not broken in place. New fields, event types and codes may come: ignore those \

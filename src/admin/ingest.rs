@@ -87,7 +87,7 @@ fn resource(status: IngestStatus, for_program: bool) -> Resource {
     let (state, breaker) = (ingest_state_name(status.state()), breaker_name(status.breaker()));
     let IngestStatus { position, last_frame_at, lag_ms, last_error, frames, refused, look_ups, .. } = status;
     let LookUps { made, failed, held_back } = look_ups.unwrap_or_default();
-    let look_ups = if for_program {
+    let lookups = if for_program {
         json!({"made": made, "failed": failed, "held_back": held_back})
     } else {
         json!(format!("made {made}, failed {failed}, held back {held_back}"))
@@ -101,7 +101,7 @@ fn resource(status: IngestStatus, for_program: bool) -> Resource {
         ("breaker", json!(breaker)),
         ("frames", counts(frames, for_program)),
         ("refused", counts(refused, for_program)),
-        ("look_ups", look_ups),
+        ("look_ups", lookups),
     ])
 }
 

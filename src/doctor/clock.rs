@@ -41,7 +41,7 @@ mod tests {
     use super::{super::finding::Status, *};
 
     #[test]
-    fn clocks_that_cannot_be_right_are_told() {
+    fn wrong_clocks_are_reported() {
         assert_eq!(judge(0).status, Status::Problem);
         assert_eq!(judge(EARLIEST_MS).status, Status::Ok);
         for (ahead, within, status) in [

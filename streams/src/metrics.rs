@@ -13,9 +13,9 @@ thesis_net::declare_metrics! {
             ("transport", TRANSPORTS),
             ("reason", &["client", "revoked", "reconnect", "replaced", "too_slow", "no_pong", "protocol"]),
         ],
-        "Streams that ended, by transport and reason: the client left, its key lost its rights, it was told to come \
-         back (this process or its core stops), its ticket opened another, it took nothing while far behind, it was \
-         not heard, or it broke the protocol";
+        "Streams that ended, by transport and reason: the client left, its key lost its rights, this process or its \
+         core stops, its ticket opened another, it took nothing while far behind, it answered no ping, or it broke \
+         the protocol";
     EVENTS: Counter = "stream_events_total", &[("transport", TRANSPORTS)], "Events written to streams, by transport";
     GAPS: Counter = "stream_gaps_total", &[("transport", TRANSPORTS)],
         "Subscriptions that were told of missed events that are not replayed, by transport";

@@ -126,7 +126,7 @@ impl Dispatcher {
         let (claims, receiver) = mpsc::channel(ATTEMPTS_A_PLACE * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0, late: 0 });
-        self.shards.has_workers(true);
+        self.shards.set_has_workers(true);
         self.shared.hints.wake();
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
     }
@@ -169,7 +169,7 @@ impl Dispatcher {
             let now_ms = self.shared.clock.now_ms();
             self.apply_hints(now_ms);
             let has_workers = !self.state.lock().workers.is_empty();
-            self.shards.has_workers(has_workers);
+            self.shards.set_has_workers(has_workers);
             if !self.shared.control.is_current() {
                 // Live access may be withdrawn.
                 continue;
@@ -341,19 +341,19 @@ impl Dispatcher {
 
     /// Counts attempts that cannot be sent as failed.
     async fn fail(&self, attempts: Vec<(PendingDelivery, Unsendable)>, now_ms: i64) -> Result<()> {
-        let mut steps = Vec::with_capacity(attempts.len());
+        let mut changes = Vec::with_capacity(attempts.len());
         for (PendingDelivery { delivery: before, epoch, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
-            steps.push(DeliveryChange { before, after, epoch });
+            changes.push(DeliveryChange { before, after, epoch });
         }
         let mut outcome = Ok(());
-        let advanced = self.shared.deliveries.advance(&steps, now_ms).await.unwrap_or_else(|error| {
+        let advanced = self.shared.deliveries.advance(&changes, now_ms).await.unwrap_or_else(|error| {
             outcome = Err(error.into());
             Vec::new()
         });
         let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
-        for DeliveryChange { before, after, .. } in steps {
+        for DeliveryChange { before, after, .. } in changes {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
             match advanced.next() {
                 Some(Ok(())) => {

@@ -78,7 +78,7 @@ impl EventIdCipher {
         keyed_hash(&self.key, Purpose::Tag, dataset, plain)
     }
 
-    /// Encrypts, or decrypts what it encrypted.
+    /// Encrypts plain bytes, and decrypts encrypted ones.
     fn mask(&self, dataset: &str, tag: &[u8; TAG], mut bytes: [u8; PLAIN]) -> [u8; PLAIN] {
         let mask: [u8; PLAIN] = keyed_hash(&self.key, Purpose::Mask, dataset, tag);
         bytes.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);

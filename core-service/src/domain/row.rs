@@ -20,7 +20,7 @@
 //!
 //! Tests: `domain/entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs` and `mutations.rs`
 //! beneath; sample and snapshots of `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`,
-//! `base`, `writes`, `view`), `harness/agreement.rs`, `console/explore.rs`, a rule of its own in `ingest/refused.rs`,
+//! `base`, `writes`, `view`), `harness/agreement.rs`, `console/explore.rs`, another rule in `ingest/refused.rs`,
 //! and the whole theses in `ingest.rs`, `theses.rs`, `upstream/feed.rs`. The compiler names other literals.
 
 use serde::{Deserialize, Serialize};

@@ -146,12 +146,12 @@ impl PeerService for Api {
         let logs = known.map(|(dataset, position)| v1::LogNews { dataset: dataset.to_string(), position }).collect();
         let core = self.core.shared.replica.clone();
         let first = stream::once(ready(v1::NewsResponse { core, logs, control: true, queues: Vec::new() }));
-        let news = stream::unfold(listener, |listener| async {
+        let notifications = stream::unfold(listener, |listener| async {
             let next = listener.next().await;
             Some((next, listener))
         });
         let stopped = Arc::clone(&self.core);
         let stopped = async move { stopped.stop.cancelled().await };
-        Ok(Response::new(first.chain(news).map(Ok).take_until(Box::pin(stopped)).boxed()))
+        Ok(Response::new(first.chain(notifications).map(Ok).take_until(Box::pin(stopped)).boxed()))
     }
 }

@@ -41,7 +41,8 @@ pub const FAN_OUT: &str = "fan_out";
 const PAGE: usize = 500;
 /// Number of deliveries from which the matched events are handed to the cores.
 const ROUND: usize = 4_000;
-/// A moved checkpoint is stored within this time.
+/// A moved checkpoint is stored within this time. After a crash the events behind it are matched again, with the
+/// filters of that time. Those of the last time in which a webhook was disabled stay out, but for [`CLOCK_SKEW_MS`].
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of entries that a checkpoint moves past before it is stored.
 const MAX_UNSTORED: u64 = 1_000;

@@ -51,8 +51,8 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     })
 }
 
-/// Returns the event of a stored entry if a filter matches it. Most entries of other types are not decoded, so one with
-/// damaged content is passed over.
+/// Returns the event of a stored entry if a filter matches it. Most entries of other types are not decoded, so damage
+/// in one is not noticed.
 pub fn matching_event(
     dataset: &Dataset,
     seq: u64,

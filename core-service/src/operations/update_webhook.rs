@@ -108,7 +108,7 @@ async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) ->
     let is_enabling = fields.contains(&"status") && message.status == Webhook::ENABLED;
     if is_enabling && found.status == i32::from(v1::WebhookStatus::DisabledFailing) {
         // The reset comes first: failures after the change must count.
-        core.shared.deliveries.note(id, &[true], call.now_ms).await?;
+        core.shared.deliveries.note_outcomes(id, &[true], call.now_ms).await?;
     }
     let unchanged_since = message.unchanged_since.as_ref().map(to_millis);
     let change = |state: &ControlState| {

@@ -1,6 +1,6 @@
 //! The folder of an index on a disk. It belongs to one process at a time.
 //!
-//! Each shard of the index has a folder of its own in it, named after the shard.
+//! Each shard of the index has its own folder in it, named after the shard.
 
 use std::{
     collections::BTreeSet,

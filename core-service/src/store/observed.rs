@@ -112,7 +112,7 @@ impl Backend for ObservedStore {
             let table = table_of(scans.iter().map(|scan| scan.table));
             return self.call("scan", table, self.0.scan_many(scans), ok).await;
         }
-        // Elsewhere each scan is a request of its own.
+        // Other stores get one request for each scan.
         try_join_all(scans.iter().map(|scan| self.scan(scan))).await
     }
 

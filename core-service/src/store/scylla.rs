@@ -14,14 +14,18 @@ mod statements;
 pub(crate) mod tests;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use scylla::client::session::Session;
 use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
-use self::{availability::Availability, permits::RequestPermits, statements::Statements};
+use self::{
+    availability::Availability,
+    permits::{RequestPermits, TimeLimit},
+    statements::Statements,
+};
 pub use self::{
     examine::{Cluster, Keyspace, examine},
     options::{ConnectError, ScyllaOptions},
@@ -52,29 +56,15 @@ impl ScyllaStore {
         Self { session, statements, availability: Availability::start(), permits: RequestPermits::new() }
     }
 
-    /// Waits for `request` about one partition, retries included, for at most `limit` once it is sent. `late` and
-    /// `wrong` create its errors.
-    async fn limited<T, E>(
-        &self,
-        limit: Duration,
-        request: impl Future<Output = Result<T, E>> + Send,
-        late: fn(String) -> StoreError,
-        wrong: impl FnOnce(E) -> StoreError,
-    ) -> StoreResult<T> {
-        self.limited_by(1, limit, request, late, wrong).await
-    }
-
-    /// Waits like [`Self::limited`], for a request about several partitions.
-    async fn limited_by<T, E>(
+    /// Sends a request about this many partitions once it has permits for them, and waits for its answer.
+    async fn run<T>(
         &self,
         partitions: usize,
-        limit: Duration,
-        request: impl Future<Output = Result<T, E>> + Send,
-        late: fn(String) -> StoreError,
-        wrong: impl FnOnce(E) -> StoreError,
+        limit: TimeLimit,
+        request: impl Future<Output = StoreResult<T>> + Send,
     ) -> StoreResult<T> {
         crate::metrics::STORE_REQUESTS.one().increment(1);
-        let answer = self.permits.run(partitions, limit, request, late, wrong).await?;
+        let answer = self.permits.run(partitions, limit, request).await?;
         self.availability.note_answer();
         Ok(answer)
     }

@@ -27,7 +27,7 @@
 //!   epoch of the stored row, so its failure never replaces what an owner has written under a later epoch. Under the
 //!   same epoch an end beats a retry, and of two retries one state stays.
 //! - A repeated report finds the attempt counted and changes nothing. If its first write failed or is in doubt, it
-//!   writes the same row again, with the same times; half a minute later with times of its own.
+//!   writes the same row again, with the same times. A report that is repeated half a minute later takes new times.
 //! - A lost report: the owner hands the attempt out again, and the next report counts.
 //! - A crash between writes: the next attempt is queued before the row expects it, and the old one is removed with or
 //!   after the row's change. A queued attempt is removed when it is due and read and its delivery is over or expects a
@@ -174,7 +174,7 @@ impl DeliveryStore {
     }
 
     /// Counts the outcomes of a webhook's attempts, in this order. Returns the new streak of failures.
-    pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
+    pub async fn note_outcomes(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
             let (backend, table) = (&self.backend, &schema::WEBHOOK_STREAK);

@@ -15,8 +15,9 @@ use crate::{
 const MAX_REMEMBERED: usize = 100_000;
 /// Retention time of the note of a bucket. Rows of the bucket that are written later expire later than the first.
 pub const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
-/// Number of buckets in a row that are read although they may be empty, since the index costs a read too.
-const FEW: i64 = 3;
+/// Maximum length of a range whose buckets are read without the index, since a read of the index costs as much as one
+/// of an empty bucket.
+const MAX_UNINDEXED_BUCKETS: i64 = 3;
 
 /// A webhook, and the number of one of its partitions.
 pub(super) type WebhookBucket = (String, i64);
@@ -69,7 +70,7 @@ impl DeliveryBuckets {
 
     /// The buckets of a webhook in a range, the earliest first.
     pub(super) async fn between(&self, webhook: &str, first: i64, last: i64) -> StoreResult<Vec<i64>> {
-        if last - first < FEW {
+        if last - first < MAX_UNINDEXED_BUCKETS {
             return Ok((first..=last).collect());
         }
         let limit = usize::try_from(last - first + 1).unwrap_or(usize::MAX);

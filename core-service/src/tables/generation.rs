@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_in_doubt_counts_if_it_was_made() {
-        for (fault, is_made) in [(Fault::Done, true), (Fault::NotDone, false)] {
+    async fn a_write_in_doubt_counts_if_it_is_stored() {
+        for (fault, is_stored) in [(Fault::Done, true), (Fault::NotDone, false)] {
             let backend = memory(&ManualClock::new());
             let process = Process::new(backend.clone());
             process.count(false);
             process.set_chooser(Box::new(move |_, _| Some(fault)));
             let loaded = Generation::load(process.as_ref(), ids(1).as_ref()).await;
-            assert_eq!(loaded.is_ok(), is_made, "{loaded:?}");
+            assert_eq!(loaded.is_ok(), is_stored, "{loaded:?}");
             if let Ok(generation) = loaded {
                 assert_eq!(start(&backend, 2).await, generation);
             }

@@ -44,7 +44,7 @@ pub const SHARDS: i64 = 64;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
 /// Minutes by which a core postpones the marks of pending deliveries.
-pub const PUT_OFF_MINUTES: i64 = 5;
+pub const POSTPONE_MINUTES: i64 = 5;
 /// Retention time of marks, in seconds. A retry has its mark up to twelve hours before it is due.
 pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
 /// Minutes for which the marks of due rows surely exist.
@@ -71,7 +71,7 @@ pub struct QueuedAttempt {
 pub struct QueueMark {
     pub webhook: String,
     pub since: i64,
-    /// The end of the minute, or [`i64::MAX`] if the mark is [`PUT_OFF_MINUTES`] late: then a core may have postponed
+    /// The end of the minute, or [`i64::MAX`] if the mark is [`POSTPONE_MINUTES`] late: then a core may have postponed
     /// it for all rows from that time on.
     pub to: i64,
 }
@@ -127,17 +127,17 @@ pub fn end_of(minute: i64) -> i64 {
 }
 
 /// Ends marks where later ones begin, so that no read meets the rows of both.
-pub fn parts(marks: BTreeSet<QueueMark>) -> Vec<QueueMark> {
-    let mut parts: Vec<QueueMark> = Vec::new();
+pub fn cut_overlaps(marks: BTreeSet<QueueMark>) -> Vec<QueueMark> {
+    let mut cut: Vec<QueueMark> = Vec::new();
     for mark in marks {
-        let last = parts.last_mut().filter(|last| last.webhook == mark.webhook);
+        let last = cut.last_mut().filter(|last| last.webhook == mark.webhook);
         // A postponed mark goes on behind the others.
         if let Some(last) = last.filter(|last| last.to <= mark.to) {
             last.to = last.to.min(mark.since - 1);
         }
-        parts.push(mark);
+        cut.push(mark);
     }
-    parts
+    cut
 }
 
 /// The hour of a partition of marks.
@@ -283,7 +283,7 @@ impl DeliveryQueue {
                     if row.body != POSTPONED {
                         self.parts.add(&webhook, minute_of(since), [since]);
                     }
-                    let is_late = minute.int() - minute_of(since) >= PUT_OFF_MINUTES;
+                    let is_late = minute.int() - minute_of(since) >= POSTPONE_MINUTES;
                     let to = if is_late { i64::MAX } else { end_of(minute_of(since)) };
                     Some(QueueMark { webhook, since, to })
                 }

@@ -32,7 +32,7 @@ const MAX_EVENTS_BYTES: u64 = 8 << 20;
 const TYPICAL_BYTES: u64 = 1_024;
 /// Approximate size in bytes of a cache entry without its JSON: its key, its place in the cache, and allocations.
 const ENTRY_BYTES: usize = 160;
-/// Size in bytes of the memory that the JSON of a thesis keeps of its rows.
+/// Size in bytes of a thesis's three rows without their texts. The weak references keep this memory.
 const ROWS_BYTES: usize = size_of::<Thesis>() + size_of::<Profile>() + size_of::<Token>();
 
 /// The JSON of a thesis, and the rows that it was made of. While these references exist, no other row gets their
@@ -118,8 +118,8 @@ impl RenderedLists {
         json
     }
 
-    /// The known events of the oldest among this number of entries before a sequence number, newest first. They end
-    /// before the first unknown one, so that the entries after them are read together.
+    /// The known events of this number of entries before a sequence number, newest first. They begin with the oldest
+    /// entry and have no gap, so the newer entries, whose events are not known, can be read as one slice.
     pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Vec<(u64, RenderedEvent)> {
         let oldest_first = before.saturating_sub(entries as u64).max(1)..before;
         let known = oldest_first.map_while(|seq| Some((seq, self.events.get(&(dataset.clone(), seq))?)));

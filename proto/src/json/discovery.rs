@@ -5,7 +5,7 @@ use utoipa::{ToSchema, openapi::Object};
 
 use super::constant;
 
-/// Where everything is; what does not exist is left out.
+/// The addresses of the service; those that it does not have are left out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Discovery<'a> {
     #[schema(schema_with = any_object)]

@@ -8,11 +8,11 @@ use crate::error::ApiError;
 /// Every error answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorEnvelope<'a> {
-    /// What went wrong.
+    /// The error.
     pub error: Error<'a>,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Error<'a> {
     /// Class of the error: `invalid_request`, `authentication`, `permission`, `not_found`, `conflict`, `validation`,
@@ -20,7 +20,7 @@ pub struct Error<'a> {
     pub r#type: &'a str,
     /// Machine-readable code, such as `VALIDATION_FAILED`; the answers of each operation list theirs. New codes may come.
     pub code: &'a str,
-    /// Says what is wrong, for people.
+    /// The explanation for people.
     pub message: &'a str,
     /// Equals the `X-Service-Request-Id` header.
     pub request_id: &'a str,
@@ -39,7 +39,7 @@ pub struct Error<'a> {
 }
 
 impl<'a> Error<'a> {
-    /// An error as it is told for a request.
+    /// An error in the answer to a request.
     #[must_use]
     pub fn new(error: &'a ApiError, request_id: &'a str) -> Self {
         Self {

@@ -51,9 +51,9 @@ fn all<E>(table: &'static [(E, &'static str)]) -> impl Iterator<Item = &'static 
 enums! {
     /// Type of an event.
     EventType of EventType: names::event_type_name, all(names::EVENT_TYPES);
-    /// Where a row came from.
+    /// The origin of a row.
     Source of Source: names::source_name, ["upstream", "sandbox"];
-    /// Where an event came from.
+    /// The origin of an event.
     EventSource of Source: names::source_name, all(names::SOURCES);
     /// State of a webhook.
     WebhookStatus of WebhookStatus: names::webhook_status_name, all(names::WEBHOOK_STATUSES);
@@ -61,7 +61,7 @@ enums! {
     DeliveryStatus of DeliveryStatus: names::delivery_status_name, all(names::DELIVERY_STATUSES);
     /// Why a verification came out as it did.
     VerificationReason of VerificationReason: names::verification_reason_name, all(names::VERIFICATION_REASONS);
-    /// Where a verification's data came from.
+    /// The origin of a verification's data.
     ServedFrom of ServedFrom: names::served_from_name, all(names::SERVED_FROM);
     /// Environment of a key.
     Environment of Environment: names::environment_name, all(names::ENVIRONMENTS);

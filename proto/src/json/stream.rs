@@ -5,7 +5,7 @@ use utoipa::{ToSchema, openapi::Object};
 
 use super::constant;
 
-/// Where a stream stands, told at its beginning and every 15 seconds.
+/// The position of a stream, sent at its beginning and every 15 seconds.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamCursor<'a> {
     #[schema(schema_with = any_object)]

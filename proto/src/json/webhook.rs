@@ -9,12 +9,12 @@ use utoipa::{
 use super::{Webhook, object_of_webhook, part};
 use crate::v1;
 
-/// A webhook with its signing secret, which is told only when it is made.
+/// A webhook with its signing secret, which is shown only when it is new.
 #[derive(Serialize, ToSchema)]
 pub struct WebhookWithSecret<'a> {
     #[serde(flatten)]
     webhook: Webhook<'a>,
-    /// The signing secret, prefix `whsec_`. Keep it: it is not told again.
+    /// The signing secret, prefix `whsec_`. Keep it: it is not shown again.
     secret: &'a str,
 }
 
@@ -30,7 +30,7 @@ impl<'a> From<&'a v1::RotateWebhookSecretResponse> for WebhookWithSecret<'a> {
     }
 }
 
-/// What remains of a deleted webhook.
+/// A deleted webhook.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeletedWebhook<'a> {
     #[schema(schema_with = object_of_webhook)]

@@ -36,7 +36,7 @@ const TABS: [(&str, &str); 6] = [
     ("Ingest", INGEST),
 ];
 
-/// A form about one resource that core refused. The default stands for none.
+/// A form about one resource that core refused. The default is no such form.
 #[derive(Default)]
 struct RefusedForm {
     id: String,

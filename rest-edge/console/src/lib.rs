@@ -11,7 +11,7 @@
 //!    core judges the person's rights, and renders a template with a `Layout` whose title no other page has. Pages of a
 //!    project call `find` first; pages of a workspace take `Workspace` and call `workspace.request`.
 //! 2. `templates/usage.html`, which extends `layout.html`. The Content-Security-Policy forbids inline styles and
-//!    scripts. The page must work without JavaScript. Each table stands in a `div` like those there.
+//!    scripts. The page must work without JavaScript. Each table is in a `div`, as in that file.
 //! 3. `src/projects.rs`: `mod usage` and the path in `routes`. A new group of pages also enters `router` below. A link
 //!    to the page: the example's is in `templates/project.html`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create

@@ -56,7 +56,7 @@ pub(crate) fn routes() -> Vec<Route> {
                  `stream.cursor` that holds a fresh cursor, so that a quiet stream can be resumed too; the first \
                  such frame comes at once. `retry` tells when to reconnect.\n\n\
                  Resume with the last `id` as `Last-Event-ID`, or as `from_cursor`: events that were missed come \
-                 first, 1,000 at most and within the plan's history window. When some are left out, `stream.gap` \
+                 first, up to 1,000 and within the plan's history window. When some are left out, `stream.gap` \
                  says so first; its `path` lists them. A cursor that was never issued, or is older than a restore of \
                  the service, is 400 `INVALID_CURSOR`.\n\n\
                  The stream ends without a frame when its key is revoked or expires, loses its rights, or when \

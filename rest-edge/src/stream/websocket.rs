@@ -46,14 +46,14 @@ pub(crate) fn routes() -> Vec<Route> {
                  shows such libraries.\n\n\
                  Open it over HTTP/1.1 with `Upgrade: websocket`, and with a key in `Authorization`, with \
                  `?ticket=`, or with the message `auth` first, within 10 seconds. `x-websocket-messages` names \
-                 the schemas of all messages; each is a JSON object in a text frame of 64 KiB at most.\n\n\
+                 the schemas of all messages; each is a JSON object in a text frame of up to 64 KiB.\n\n\
                  After `welcome`, send `subscribe`, up to 16 times with different names in `sub`; each counts as \
                  one standard request, and the connection as one of the plan's streams. `subscribed` confirms it, \
                  `event` messages follow, and `heartbeat` tells a cursor every 15 seconds. Resume with the last \
                  cursor in `subscribe`; a `gap` message tells what could not be replayed. A wrong request is \
                  answered with `error`, and the connection lives.\n\n\
                  This side closes with a code. Reconnect after 4001 (shutting down), 4008 (too slow), 4012 \
-                 (nothing heard for 45 seconds) and 1013 (try later). Do not after 4500 (key bad, revoked or \
+                 (no message from you for 45 seconds) and 1013 (try later). Do not after 4500 (key bad, revoked or \
                  expired), 4501 (not a JSON object, or not `auth` first), 4502 (no `auth` in time), 4503 (missing \
                  scope), 4504 (stream limit) and 4505 (replaced by its ticket's new connection), nor after RFC \
                  6455's 1002, 1003, 1007 and 1009.\n\n\

@@ -34,8 +34,8 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .about(
                 "Lists events within the plan's history window, newest first. An event must match every filter \
-                 given; values of one filter are alternatives. Filters look at what the event says, not at what \
-                 its profile is now. `limit` rows make a page; pass `next_cursor` as `cursor`, with the same \
+                 given; values of one filter are alternatives. Filters apply to the event as it was, not to its \
+                 profile as it is now. `limit` rows make a page; pass `next_cursor` as `cursor`, with the same \
                  filters, for the next one, until `has_more` is false. A page may hold fewer rows than `limit`, \
                  even none, while `has_more` is true.\n\n\
                  A `created_after` earlier than the window is 403 `HISTORY_LIMIT`.",

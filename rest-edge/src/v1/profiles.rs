@@ -30,7 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("findProfile", TAG, "Finds one profile by exactly one of its names.")
             .about(
                 "Give exactly one of `id`, `handle` and `upstream_user_id`; none or several are 422. An id never \
-                 falls through to handles. The service's index is asked first; for a live key an unknown profile \
+                 falls through to handles. The service's index is read first; for a live key an unknown profile \
                  is looked up once through the upstream, and a miss is remembered for 10 minutes. `stale` is true \
                  when the upstream could not be reached and older data is served. It answers 404 \
                  `FEATURE_DISABLED` while the Profiles API is off.",
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("getProfile", TAG, "Reads one profile.")
             .about(
                 "`ref` is tried as an `fp_` id, then as an upstream user id, then as a handle; the first that \
-                 exists is the answer. Handles are compared without regard to case. The service's index is asked \
+                 exists is the answer. Handles are compared without regard to case. The service's index is read \
                  first; for a live key an unknown profile is looked up once through the upstream, and a miss is \
                  remembered for 10 minutes. `stale` is true when the upstream could not be reached and older data \
                  is served. It answers 404 `FEATURE_DISABLED` while the Profiles API is off.",

@@ -41,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("listTheses", "Theses", "Lists theses; filters combine freely.")
             .about(
                 "Filters combine freely, and a thesis must match all of them. A filter that names an unknown \
-                 profile or token gives an empty list. A symbol means every token that has it, 50 at most; \
+                 profile or token gives an empty list. A symbol means every token that has it, up to 50; \
                  `chain` or an address narrows it. `limit` rows make a page; pass `next_cursor` as `cursor`, with \
                  the same filters, for the next one, until `has_more` is false.\n\n\
                  A bound earlier than the plan's history window is 403 `HISTORY_LIMIT`; without one the list \

@@ -56,12 +56,12 @@ pub(super) fn list_routes() -> Vec<Route> {
             .query(LIST)
             .answers::<json::WebhookList<'_>>(200),
         route!(POST, "/v1/webhooks", "WebhookService/CreateWebhook", create)
-            .named("createWebhook", TAG, "Creates a webhook; its signing secret is told this once.")
+            .named("createWebhook", TAG, "Creates a webhook; its signing secret is shown only this once.")
             .about(
-                "The answer holds the signing `secret`, which is told this once. The webhook gets every matching \
-                 event created after the answer. Its name is resolved now and before every attempt, and addresses \
-                 that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A live \
-                 webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
+                "The answer holds the signing `secret`, which is shown only this once. The webhook gets every \
+                 matching event created after the answer. Its name is resolved now and before every attempt, and \
+                 addresses that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A \
+                 live webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
                  `WEBHOOK_LIMIT_REACHED`. 404 `FEATURE_DISABLED` is for services without webhooks; this version always \
                  has them.",
             )
@@ -79,7 +79,7 @@ pub(super) fn routes() -> Vec<Route> {
             .named("getWebhook", TAG, "Reads one webhook.")
             .about(
                 "A webhook of another project or of the other environment does not exist: 404. The signing secret \
-                 is not told again.",
+                 is not shown again.",
             )
             .needs(Some("webhooks:write"), "standard")
             .fails(&[ErrorCode::WebhookNotFound])
@@ -114,11 +114,11 @@ pub(super) fn routes() -> Vec<Route> {
             .named(
                 "rotateWebhookSecret",
                 TAG,
-                "Makes a new signing secret, which is told this once. The old one signs too for 24 hours.",
+                "Makes a new signing secret, which is shown only this once. The old one signs too for 24 hours.",
             )
             .about(
-                "The answer holds the new signing `secret`, which is told this once. For 24 hours attempts carry \
-                 two signatures, by the new secret and by the old one; a second rotation within that time drops \
+                "The answer holds the new signing `secret`, which is shown only this once. For 24 hours attempts \
+                 carry two signatures, by the new secret and by the old one; a second rotation within that time drops \
                  the oldest secret.",
             )
             .needs(Some("webhooks:write"), "standard")

@@ -20,10 +20,9 @@ const SECOND: Time = 1_000_000_000;
 const CONCERNED: [f64; 2] = [0.000_55, 0.005_05];
 /// How many theses come to one about the hot token.
 const HOT_ONE_IN: usize = 10;
-/// Most theses a second that bring two derived events each; beyond, those of a token are made together.
+/// Most theses a second that bring two derived events each, in their own append; beyond, those of a token are made
+/// together.
 const DERIVED_MOST: f64 = 120.0;
-/// How long derived events wait for company.
-const COMPANY: Time = SECOND / 50;
 
 /// An event, by when its thesis was posted; a derived one has no such time that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,13 +37,15 @@ struct Event {
 enum Step {
     /// A thesis is posted.
     Post,
-    /// Its derived events are owed.
-    Derive(Event),
-    /// A core has made a batch.
+    /// The log's owner knows which theses of a batch are new.
+    Found(Vec<Event>),
+    /// It has made the batch.
     Made(Vec<Event>),
-    /// It is in the log.
+    /// The batch is in the log.
     Appended(Vec<Event>),
     /// Its rows are there.
+    Written(Vec<Event>),
+    /// Their checkpoint is stored.
     Projected(Vec<Event>),
     /// An edge hears of an event.
     Frames { edge: usize, event: Event },
@@ -152,9 +153,10 @@ impl<'a> World<'a> {
     fn step(&mut self, step: Step) {
         match step {
             Step::Post => self.post(),
-            Step::Derive(event) => self.append([event, event]),
+            Step::Found(batch) => self.found(batch),
             Step::Made(batch) => self.made(batch),
             Step::Appended(batch) => self.appended(batch),
+            Step::Written(batch) => self.written(batch),
             Step::Projected(batch) => self.projected(&batch),
             Step::Frames { edge, event } => self.frames(edge, event),
             Step::Signs => self.signs(),

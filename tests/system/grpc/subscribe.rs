@@ -10,7 +10,7 @@ use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt as _;
 
 use super::with_key;
-use crate::harness::{ALL_SCOPES, SOON, Service};
+use crate::harness::{ALL_SCOPES, SOON, Service, ingest::token, text};
 
 on_both_stores![
     events_arrive_as_over_rest,
@@ -71,13 +71,17 @@ async fn events_arrive_as_over_rest(service: &Service) {
 }
 
 async fn a_subscription_resumes_with_any_cursor_and_tells_gaps(service: &Service) {
-    let key = service.project_on("huge").await.key(v1::Environment::Test, ALL_SCOPES).await;
+    let project = service.project_on("huge").await;
+    let key = project.key(v1::Environment::Test, ALL_SCOPES).await;
     let mut stream = key.client.stream("?types=thesis.created").await;
-    let mut events = Vec::new();
-    for number in 0..1_004 {
-        events.push(key.client.thesis("writer", "GAPS", &number.to_string()).await.1);
-    }
+    let (dataset, on) = (project.dataset(), token("sandbox", "gaps-address", "GAPS"));
+    let said: Vec<String> = (0..1_004).map(|number| number.to_string()).collect();
+    service.post_all(&dataset, &on, &said[..11]).await;
     let seen = stream.take(11).await;
+    service.post_all(&dataset, &on, &said[11..]).await;
+    let mut events = key.client.all("/v1/events?types=thesis.created&limit=100&token=GAPS").await;
+    events.reverse();
+    assert!(events.iter().map(|event| text(&event["data"], "text")).eq(&said));
     let mut resumed = Subscribed::open(service, &key.raw, Some(seen[10].cursor())).await.unwrap();
     for event in &events[11..] {
         assert_eq!(resumed.event().await.1, *event);

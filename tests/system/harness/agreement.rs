@@ -2,6 +2,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    future::ready,
+    pin::pin,
     time::Duration,
 };
 
@@ -13,7 +15,7 @@ use super::{Following, SOON, eventually, ids, profile_id, reference, text, thesi
 
 /// The pause between two comparisons.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Searches at once.
+/// Searches at once, and comparisons of profiles.
 const AT_ONCE: usize = 8;
 
 /// An upstream as it is.
@@ -141,25 +143,25 @@ impl Following {
 
     async fn profiles_differ(&self, truth: &Truth) -> Option<String> {
         let authors: HashSet<&str> = truth.theses.iter().map(|thesis| text(&thesis["profile"], "id")).collect();
-        for author in authors {
-            let profile = &truth.profiles[author];
-            let by_id = self.client.get(&format!("/v1/profiles?upstream_user_id={author}")).await;
-            let path = format!("/v1/profiles?handle={}", text(profile, "handle"));
-            let by_handle = self.client.get(&path).await;
-            let found = by_id.json();
-            let mut expected = found.clone();
-            expected["id"] = json!(profile_id(profile));
-            expected["handle"] = json!(format!("@{}", text(profile, "handle")));
-            (expected["source"], expected["livemode"]) = (json!("upstream"), json!(true));
-            for name in ["display_name", "avatar_url", "profile_url", "bio", "verified", "created_at"] {
-                expected[name] = profile[name].clone();
-            }
-            let is_same = by_id.status == 200 && found == expected && found.get("stale").is_none();
-            if !is_same || by_handle.status != 200 || by_handle.json()["id"] != found["id"] {
-                return Some(format!("profile {profile} is {found}, by its handle {}", by_handle.text));
-            }
+        let compared = stream::iter(authors).map(|author| self.profile_differs(&truth.profiles[author]));
+        pin!(compared.buffer_unordered(AT_ONCE).filter_map(ready)).next().await
+    }
+
+    async fn profile_differs(&self, profile: &Value) -> Option<String> {
+        let by_id = self.client.get(&format!("/v1/profiles?upstream_user_id={}", text(profile, "id"))).await;
+        let path = format!("/v1/profiles?handle={}", text(profile, "handle"));
+        let by_handle = self.client.get(&path).await;
+        let found = by_id.json();
+        let mut expected = found.clone();
+        expected["id"] = json!(profile_id(profile));
+        expected["handle"] = json!(format!("@{}", text(profile, "handle")));
+        (expected["source"], expected["livemode"]) = (json!("upstream"), json!(true));
+        for name in ["display_name", "avatar_url", "profile_url", "bio", "verified", "created_at"] {
+            expected[name] = profile[name].clone();
         }
-        None
+        let is_same = by_id.status == 200 && found == expected && found.get("stale").is_none();
+        let is_right = is_same && by_handle.status == 200 && by_handle.json()["id"] == found["id"];
+        (!is_right).then(|| format!("profile {profile} is {found}, by its handle {}", by_handle.text))
     }
 
     async fn tokens_differ(&self, truth: &Truth) -> Option<String> {

@@ -1,5 +1,7 @@
 //! Observations of the upstream, as its connector would bring them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use thesis_proto::{
     time::from_millis,
     v1::{self, ingest_service_client::IngestServiceClient, observation::Observed},
@@ -7,6 +9,9 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{Service, now_ms};
+
+/// Theses that one request brings of a long list.
+const MANY: usize = 50;
 
 /// A profile as seen upstream.
 pub(crate) fn author(upstream_user_id: &str, handle: &str) -> v1::ProfileObservation {
@@ -90,6 +95,20 @@ impl Service {
         let result = results.pop().unwrap();
         assert!(result.applied && results.is_empty(), "{result:?}");
         result.id
+    }
+
+    /// Brings new theses of one author on a token in their order, many by each request.
+    pub(crate) async fn post_all(&self, dataset: &str, on: &v1::TokenObservation, texts: &[String]) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let by = author("u-talkative", "talkative");
+        for texts in texts.chunks(MANY) {
+            let theses = texts.iter().map(|text| {
+                let id = format!("talk-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+                seen_at(now_ms(), Observed::Thesis(thesis(&id, &by, on, text, now_ms())))
+            });
+            let results = self.ingest(dataset, theses.collect()).await;
+            assert!(results.len() == texts.len() && results.iter().all(|result| result.applied), "{results:?}");
+        }
     }
 
     /// Brings a thesis that is new; gives its id.

@@ -30,8 +30,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MARKED_MINUTES, MarkSelection, POSTPONED_MINUTES, PUT_OFF_MINUTES, QueueMark, QueuedAttempt, end_of,
-            minute_of, parts, shard_of, start_of,
+            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuedAttempt, cut_overlaps,
+            end_of, minute_of, shard_of, start_of,
         },
     },
 };
@@ -50,8 +50,9 @@ pub(super) struct MarkProgress {
     done: HashMap<i64, (i64, i64)>,
     /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
-    /// Time of the last read of marks because a core was not connected, and whether the read failed.
+    /// Time of the last read of marks because a core was not connected.
     read_at: i64,
+    /// True if that read failed.
     failed: bool,
 }
 
@@ -82,7 +83,7 @@ impl Dispatcher {
     /// Requests reads of the parts of queues that the marks name.
     fn read_marked(&self, marks: BTreeSet<QueueMark>, now_ms: i64) {
         let mut state = self.state.lock();
-        for QueueMark { webhook, since, to } in parts(marks) {
+        for QueueMark { webhook, since, to } in cut_overlaps(marks) {
             state.expect_part(&webhook.into(), since, to, now_ms);
         }
     }
@@ -108,7 +109,7 @@ impl Dispatcher {
         (from, to): &QueuePart,
         now_ms: i64,
     ) -> Result<Option<QueuePosition>> {
-        // What is read now is changed under this epoch. Without a lease, the shard's next core reads its queues.
+        // Deliveries read now change under this epoch. Without a lease, the shard's next core reads its queues.
         let Some(Tenure { epoch, .. }) = self.shards.tenure(shard_of(webhook), now_ms) else { return Ok(None) };
         let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
@@ -119,7 +120,7 @@ impl Dispatcher {
         let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
-        let (mut stale, mut steps) = (Vec::new(), Vec::new());
+        let (mut stale, mut writes) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
             let delivery = match stored {
                 Ok(Some(stored)) => stored,
@@ -143,7 +144,7 @@ impl Dispatcher {
                 continue;
             }
             match rule.map_or(Verdict::Cancel, |rule| rule.verdict(&delivery)) {
-                Verdict::Cancel => steps.push(DeliveryChange { after: delivery.cancelled(), before: delivery, epoch }),
+                Verdict::Cancel => writes.push(DeliveryChange { after: delivery.cancelled(), before: delivery, epoch }),
                 _ if row.due_at > now_ms => {
                     self.state.lock().expect(webhook, row.due_at, now_ms);
                     if !is_over {
@@ -151,13 +152,13 @@ impl Dispatcher {
                     }
                 }
                 Verdict::Wait => self.state.lock().add_waiting(webhook, due_at(&delivery)),
-                Verdict::Send => steps.extend(self.add_or_fail(webhook, delivery, epoch, now_ms).await?),
+                Verdict::Send => writes.extend(self.add_or_fail(webhook, delivery, epoch, now_ms).await?),
             }
         }
         if !stale.is_empty() {
             self.shared.deliveries.queue.remove(webhook, &stale).await?;
         }
-        for advanced in self.shared.deliveries.advance(&steps, now_ms).await? {
+        for advanced in self.shared.deliveries.advance(&writes, now_ms).await? {
             advanced?;
         }
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
@@ -206,7 +207,7 @@ impl Dispatcher {
     }
 
     /// Takes over the queues of shards that are new here. Once a minute, reads marks of rows that this core was not
-    /// notified of, and puts off the marks of pending deliveries, so that the next core has little to read.
+    /// notified of, and postpones the marks of pending deliveries, so that the next core has little to read.
     pub(super) async fn check_marks(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         let held = self.shards.held();
         let minute = minute_of(now_ms);
@@ -305,7 +306,7 @@ impl Dispatcher {
         }
         let queue = &self.shared.deliveries.queue;
         if !left.is_empty() {
-            queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
+            queue.postpone_marks(&left, now + POSTPONE_MINUTES).await?;
         }
         queue.set_done(&behind).await?;
         // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core learned

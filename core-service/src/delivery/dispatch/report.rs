@@ -217,24 +217,24 @@ impl Dispatcher {
     }
 
     /// Removes a counted attempt from memory, and notes when the next one is due.
-    fn settle_attempt(&self, step: &DeliveryChange, succeeded: bool, now_ms: i64) {
-        let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
+    fn settle_attempt(&self, change: &DeliveryChange, succeeded: bool, now_ms: i64) {
+        let (webhook, number): (Arc<str>, _) = (change.before.webhook_id.as_str().into(), change.after.attempt_count());
         let mut state = self.state.lock();
-        let was_slow = state.remove_attempt(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
-        DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);
+        let was_slow = state.remove_attempt(&change.before.id, number, now_ms).is_some_and(|out| out.is_slow);
+        DELIVERIES.of(&[lane(was_slow), outcome(change.after.status())]).increment(1);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
-            state.note_outcome(&webhook, &step.before.id, number, succeeded);
-            if let Some(due_at) = step.after.next_attempt_at {
+            state.note_outcome(&webhook, &change.before.id, number, succeeded);
+            if let Some(due_at) = change.after.next_attempt_at {
                 state.expect(&webhook, due_at, now_ms);
             }
         }
     }
 
     /// Notifies the cores that hand out these webhooks' attempts of the next due times.
-    fn notify_others(&self, steps: &[(DeliveryChange, bool)]) {
+    fn notify_others(&self, counted: &[Counted]) {
         let elsewhere =
-            steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
-        let next = elsewhere.filter_map(|(step, _)| Some((&*step.after.webhook_id, step.after.next_attempt_at?)));
+            counted.iter().filter(|(change, _)| self.shards.taken_at(shard_of(&change.after.webhook_id)).is_none());
+        let next = elsewhere.filter_map(|(change, _)| Some((&*change.after.webhook_id, change.after.next_attempt_at?)));
         self.shared.notifications.queues_changed(&first_due(next));
     }
 
@@ -246,12 +246,12 @@ impl Dispatcher {
             return;
         }
         let note = async {
-            let streak = self.shared.deliveries.note(webhook, &vec![false; failures], now_ms).await?;
+            let streak = self.shared.deliveries.note_outcomes(webhook, &vec![false; failures], now_ms).await?;
             self.streaks.note_failure(webhook);
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
                 // A webhook enabled again begins at zero.
-                self.shared.deliveries.note(webhook, &[true], now_ms).await?;
+                self.shared.deliveries.note_outcomes(webhook, &[true], now_ms).await?;
             }
             Result::Ok(())
         };

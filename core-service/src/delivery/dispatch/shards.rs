@@ -85,8 +85,8 @@ impl Shards {
         self.shared.backend.is_exclusive()
     }
 
-    pub(super) fn has_workers(&self, has: bool) {
-        if self.has_workers.swap(has, Ordering::Relaxed) != has {
+    pub(super) fn set_has_workers(&self, has_workers: bool) {
+        if self.has_workers.swap(has_workers, Ordering::Relaxed) != has_workers {
             self.changed.notify_one();
         }
     }

@@ -142,10 +142,10 @@ impl State {
 
     fn read_part(&mut self, webhook: &Arc<str>, part: QueuePart) {
         self.endpoints.entry(Arc::clone(webhook)).or_default().unread.add(part);
-        self.ask_to_read(webhook);
+        self.request_read(webhook);
     }
 
-    fn ask_to_read(&mut self, webhook: &Arc<str>) {
+    fn request_read(&mut self, webhook: &Arc<str>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         if endpoint.unread.first().is_some() && !endpoint.is_read && endpoint.ready.len() < READY_LOW {
             endpoint.is_read = true;
@@ -174,7 +174,7 @@ impl State {
         (endpoint.is_read, endpoint.reading) = (false, None);
         match next {
             Some(part) => self.read_part(webhook, part),
-            None => self.ask_to_read(webhook),
+            None => self.request_read(webhook),
         }
         self.forget_if_idle(webhook);
     }

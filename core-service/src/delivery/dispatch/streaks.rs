@@ -69,7 +69,7 @@ impl Dispatcher {
         }
         // This comes before the write: a failure that is written later must find the entry and change it.
         self.streaks.set(webhook, Streak::Ending);
-        if let Err(error) = self.shared.deliveries.note(webhook, &[true], now_ms).await {
+        if let Err(error) = self.shared.deliveries.note_outcomes(webhook, &[true], now_ms).await {
             self.streaks.set(webhook, Streak::Unknown);
             return Err(error);
         }

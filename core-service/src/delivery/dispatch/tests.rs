@@ -386,12 +386,12 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
     }
     assert_eq!(backend.calls(&schema::WEBHOOK_STREAK), calls + 5, "they are read and not written");
     // A delivered attempt starts the count anew.
-    bench.core.shared.deliveries.note("wh_1", &[true], bench.core.shared.clock.now_ms()).await.unwrap();
+    bench.core.shared.deliveries.note_outcomes("wh_1", &[true], bench.core.shared.clock.now_ms()).await.unwrap();
     for _ in 0..49 {
         assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
     }
     bench.clock.advance(86_400_000);
     assert_eq!(fail(&mut bench, 500).await, WebhookStatus::DisabledFailing);
-    let streak = bench.core.shared.deliveries.note("wh_1", &[false], 0).await.unwrap();
+    let streak = bench.core.shared.deliveries.note_outcomes("wh_1", &[false], 0).await.unwrap();
     assert_eq!(streak.failures, 1, "whoever enables it begins anew");
 }

@@ -5,7 +5,6 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
     task::JoinHandle,
-    time::sleep,
 };
 
 use super::*;
@@ -33,10 +32,8 @@ async fn serve(answer: impl Into<Vec<u8>>, then: Then) -> (UpstreamClient, JoinH
         // The client may hang up before it has all.
         let _ = socket.write_all(&answer).await;
         if then == Then::Wait {
-            tokio::spawn(async move {
-                sleep(Duration::from_secs(5)).await;
-                drop(socket);
-            });
+            // Ends when the client closes the connection.
+            tokio::spawn(async move { socket.read_to_end(&mut Vec::new()).await });
         }
         String::from_utf8(head).unwrap()
     });

@@ -2,9 +2,10 @@
 //!
 //! Each file has a stamp: the id of its store, the number of its durable commits, and the number of the other file at
 //! the last of them. Only durable commits of the other file are noted, so no crash undoes them. A file that lacks a
-//! commit which the other one has noted is an older copy. With an old log rows would have no entry. With old rows some
-//! would be missing, and the mark of their log is gone. A clean close makes each file note the last commit of the other
-//! one. After a kill, commits after the last one of the other file are not noted there.
+//! commit which the other one has noted is an older copy. With an older log, rows would follow from entries that it
+//! does not have. With older rows, some would be missing, without the mark that makes a start write them again. A clean
+//! close makes each file note the last commit of the other one. After a kill, a file has not noted the other one's
+//! commits since its own last commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! Numbers of datasets, which stand for their names in the keys of the store.
+//! Numbers of datasets. The keys of the store hold them in place of the names.
 //!
 //! Most keys begin with a dataset, and the name of a project's is an id. The numbers belong to one store: its writer
 //! gives a dataset the next number in the transaction of its first row, and nothing outside of the store knows them.

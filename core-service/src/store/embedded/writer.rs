@@ -84,8 +84,8 @@ impl Writer {
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let waiting = !self.unsynced.is_empty() || self.current.read().failure.is_some();
-            let first = if waiting {
+            let needs_sync = !self.unsynced.is_empty() || self.current.read().failure.is_some();
+            let first = if needs_sync {
                 self.messages.recv_timeout(SYNC_INTERVAL)
             } else {
                 self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -149,7 +149,7 @@ impl Writer {
             Ok(store) => store,
             Err(error) => {
                 for job in jobs {
-                    job.caller.answer(Err(StoreError::Unavailable(error.to_string())));
+                    job.caller.answer(Err(error.clone()));
                 }
                 return;
             }
@@ -261,6 +261,7 @@ impl Writer {
         let Some(store) = self.current.read().store.clone() else { return };
         if let Err(error) = store.note_commits() {
             tracing::warn!(folder = self.folder, %error, "the files did not note each other's last commits");
+            // A database that is dropped after a failed commit would write again.
             self.fence.close();
         }
     }

@@ -1,4 +1,4 @@
-//! Divides versioned changes into batches, each of which is one request.
+//! Divides versioned changes into batches. One batch is one request.
 //!
 //! The changes of one table and partition are in one batch, up to [`MAX_ATOMIC_BYTES`]: a replica applies them as one.
 //! A larger batch would hold a replica up for longer than it saves. Small partitions share a batch, since a request

@@ -12,6 +12,13 @@ use super::{StoreError, StoreResult};
 /// Maximum number of requests that this process has under way, each counted for each of its partitions.
 const MAX_REQUESTS: usize = 64;
 
+/// The time that a request may take, and the error of one that was sent and takes longer.
+#[derive(Clone, Copy)]
+pub(super) struct TimeLimit {
+    pub(super) time: Duration,
+    pub(super) exceeded: fn(String) -> StoreError,
+}
+
 pub(super) struct RequestPermits(Semaphore);
 
 impl RequestPermits {
@@ -19,23 +26,21 @@ impl RequestPermits {
         Self(Semaphore::new(MAX_REQUESTS))
     }
 
-    /// Waits for a permit for each of these partitions, at most `limit`, and then for `request`, at most `limit` again:
-    /// a request that waited for its permits still has its whole time at the cluster. `late` and `wrong` create the
-    /// errors of a request that was sent.
-    pub(super) async fn run<T, E>(
+    /// Waits for a permit for each of these partitions, and then for `request`. The limit holds for each of the two: a
+    /// request that waited for its permits still has its whole time at the cluster.
+    pub(super) async fn run<T>(
         &self,
         partitions: usize,
-        limit: Duration,
-        request: impl Future<Output = Result<T, E>> + Send,
-        late: fn(String) -> StoreError,
-        wrong: impl FnOnce(E) -> StoreError,
+        limit: TimeLimit,
+        request: impl Future<Output = StoreResult<T>> + Send,
     ) -> StoreResult<T> {
-        let ms = limit.as_millis();
+        let TimeLimit { time, exceeded } = limit;
+        let ms = time.as_millis();
         let permits = u32::try_from(partitions.min(MAX_REQUESTS)).expect("it is at most 64");
-        let Ok(_permits) = timeout(limit, self.0.acquire_many(permits)).await else {
-            return Err(StoreError::Unavailable(format!("not sent: no leave to ask within {ms} ms")));
+        let Ok(_permits) = timeout(time, self.0.acquire_many(permits)).await else {
+            return Err(StoreError::Unavailable(format!("not sent: no permit within {ms} ms")));
         };
-        timeout(limit, request).await.map_err(|_| late(format!("no answer within {ms} ms")))?.map_err(wrong)
+        timeout(time, request).await.unwrap_or_else(|_| Err(exceeded(format!("no answer within {ms} ms"))))
     }
 }
 
@@ -46,15 +51,15 @@ mod tests {
 
     use super::*;
 
-    /// Timeout of the permit, and again of the request.
     const TIMEOUT: Duration = Duration::from_secs(2);
+    const LIMIT: TimeLimit = TimeLimit { time: TIMEOUT, exceeded: StoreError::InDoubt };
 
     async fn run(permits: &RequestPermits, partitions: usize, takes: Duration) -> StoreResult<()> {
         let request = async {
             sleep(takes).await;
-            Ok::<(), String>(())
+            Ok(())
         };
-        permits.run(partitions, TIMEOUT, request, StoreError::InDoubt, StoreError::Unavailable).await
+        permits.run(partitions, LIMIT, request).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
 use scylla::{
     errors::ExecutionError,
     response::{PagingState, query_result::QueryResult},
@@ -11,13 +11,13 @@ use scylla::{
 };
 
 use super::{
-    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
+    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult, TimeLimit,
     statements::{Bind, Shape, edge},
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
 
-/// Timeout of a read, retries included.
-const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit of a read, retries included.
+const READ_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), exceeded: StoreError::Unavailable };
 
 pub(super) async fn get(
     store: &ScyllaStore,
@@ -27,8 +27,8 @@ pub(super) async fn get(
 ) -> StoreResult<Option<Row>> {
     let statement = store.statement(table, Shape::Get { serial: consistency == Consistency::Serial }).await?;
     let values: Vec<Bind<'_>> = key.iter().map(Bind::from).collect();
-    let request = store.session.execute_unpaged(&statement, values);
-    let answer = store.limited(READ_TIMEOUT, request, StoreError::Unavailable, unavailable).await?;
+    let request = store.session.execute_unpaged(&statement, values).map_err(unavailable);
+    let answer = store.run(1, READ_LIMIT, request).await?;
     let Some(mut row) = rows(answer)?.pop() else {
         return Ok(None);
     };
@@ -65,8 +65,8 @@ pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Ro
     let mut page = PagingState::start();
     loop {
         // The result nearly always has one page; a server may end a page early if rows are large.
-        let request = store.session.execute_single_page(&statement, &values, page);
-        let (answer, next) = store.limited(READ_TIMEOUT, request, StoreError::Unavailable, unavailable).await?;
+        let request = store.session.execute_single_page(&statement, &values, page).map_err(unavailable);
+        let (answer, next) = store.run(1, READ_LIMIT, request).await?;
         found.append(&mut rows(answer)?);
         match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => page = state,

@@ -76,6 +76,11 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
     let profile = repeated(&options.datacenter);
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
+        // The driver reads the metadata again after each change of the schema. The other keyspaces of a shared cluster
+        // do not concern this service.
+        .keyspaces_to_fetch([name])
+        // A migration does not wait for that: the nodes' events of changes bring it, to other processes too.
+        .refresh_metadata_on_auto_schema_agreement(false)
         .default_execution_profile_handle(profile.build().into_handle())
         .connection_timeout(CONNECT_TIMEOUT)
         .keepalive_interval(KEEP_ALIVE_INTERVAL)

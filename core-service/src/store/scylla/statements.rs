@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, ops::Bound, sync::Arc, time::Duration};
 
+use futures::TryFutureExt;
 use parking_lot::RwLock;
 use scylla::{
     client::execution_profile::ExecutionProfileHandle,
@@ -15,11 +16,11 @@ use scylla::{
     statement::{Consistency, prepared::PreparedStatement},
 };
 
-use super::{ScyllaStore, StoreError, StoreResult, session};
+use super::{ScyllaStore, StoreError, StoreResult, TimeLimit, session};
 use crate::store::{Column, Table, Value};
 
-/// Timeout of the preparation of a statement, which goes to every node once.
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit of the preparation of a statement, which goes to every node once.
+const PREPARE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), exceeded: StoreError::Unavailable };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
@@ -184,9 +185,9 @@ impl ScyllaStore {
         if let Some(statement) = known {
             return Ok(statement);
         }
-        let preparing = self.session.prepare(shape.text(&self.statements.keyspace, table));
-        let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
-        let mut statement = self.limited(PREPARE_TIMEOUT, preparing, StoreError::Unavailable, wrong).await?;
+        let request = self.session.prepare(shape.text(&self.statements.keyspace, table));
+        let request = request.map_err(|error| StoreError::Unavailable(error.to_string()));
+        let mut statement = self.run(1, PREPARE_LIMIT, request).await?;
         statement.set_is_idempotent(shape.is_idempotent());
         statement.set_execution_profile_handle(self.statements.profile(shape));
         if let Shape::Get { serial: true } | Shape::Scan { serial: true, .. } = shape {

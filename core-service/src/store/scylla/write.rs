@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{TryStreamExt, stream};
+use futures::{TryFutureExt, TryStreamExt, stream};
 use scylla::{
     errors::{DbError, ExecutionError, RequestAttemptError},
     response::query_result::QueryResult,
@@ -15,14 +15,14 @@ use scylla::{
 use tokio::sync::Semaphore;
 
 use super::{
-    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
+    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult, TimeLimit,
     batches::{batches, partition_count},
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction};
 
-/// Timeout of a write. Contended conditions take several rounds.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of a write. Contended conditions take several rounds.
+const WRITE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(5), exceeded: StoreError::InDoubt };
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
     write_batches(batches(changes), |batch| write(store, batch)).await
@@ -63,9 +63,8 @@ async fn write(store: &ScyllaStore, batch: Vec<Change>) -> StoreResult<()> {
     }
     // An earlier try, or another batch, may have been written in spite of the last error.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
-    let request = send(store, statements, values, true);
-    let partitions = partition_count(&batch);
-    store.limited_by(partitions, WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
+    let request = send(store, statements, values, true).map_err(doubt);
+    store.run(partition_count(&batch), WRITE_LIMIT, request).await.map(drop)
 }
 
 pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {
@@ -76,8 +75,8 @@ pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> 
         statements.push(store.statement(transaction.table, shape).await?);
         values.push(binds);
     }
-    let request = send(store, statements, values, false);
-    let answer = store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, failed).await?;
+    let request = send(store, statements, values, false).map_err(failed);
+    let answer = store.run(1, WRITE_LIMIT, request).await?;
     applied(answer).ok_or_else(|| StoreError::InDoubt("the answer to a conditional write is not readable".to_owned()))
 }
 
@@ -178,9 +177,9 @@ mod tests {
         let request = |partitions: usize| {
             let slow = async {
                 sleep(Duration::from_secs(1)).await;
-                Ok::<(), String>(())
+                Ok(())
             };
-            permits.run(partitions, WRITE_TIMEOUT, slow, StoreError::InDoubt, StoreError::Unavailable)
+            permits.run(partitions, WRITE_LIMIT, slow)
         };
         let change = |token: usize| {
             let key = key!["live", format!("tk_{token}"), "fp"];
@@ -190,9 +189,9 @@ mod tests {
         assert!(full.len() == 64 && full.iter().all(|batch| partition_count(batch) == 10));
         let read = async {
             sleep(Duration::from_millis(500)).await;
-            let asked = Instant::now();
+            let sent = Instant::now();
             request(1).await.unwrap();
-            asked.elapsed()
+            sent.elapsed()
         };
         let writing = write_batches(full, |batch| {
             let partitions = partition_count(&batch);

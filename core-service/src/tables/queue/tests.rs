@@ -131,7 +131,7 @@ async fn create_busy(store: &DeliveryStore, first: i64) -> Vec<Delivery> {
 /// The parts of a queue that the marks of a minute name.
 async fn marked_parts(store: &DeliveryStore, minute: i64) -> Vec<QueueMark> {
     let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, MarkSelection::New).await.unwrap();
-    parts(marks.into_iter().collect())
+    cut_overlaps(marks.into_iter().collect())
 }
 
 #[tokio::test]
@@ -258,7 +258,7 @@ fn a_postponed_mark_goes_on_behind_the_others() {
         mark("wh_a", 70, 119),
         mark("wh_b", 50, 59),
     ];
-    let ends: Vec<i64> = parts(BTreeSet::from(marks)).into_iter().map(|part| part.to).collect();
+    let ends: Vec<i64> = cut_overlaps(BTreeSet::from(marks)).into_iter().map(|part| part.to).collect();
     assert_eq!(ends, [19, i64::MAX, 39, 59, 119, 59]);
 }
 
@@ -307,7 +307,7 @@ async fn a_test_survives_a_loss_of_power() {
 #[tokio::test]
 async fn a_mark_that_was_put_off_is_for_the_next_core() {
     let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
-    let later = minute_of(NOON) + PUT_OFF_MINUTES;
+    let later = minute_of(NOON) + POSTPONE_MINUTES;
     let mark = [QueueMark { webhook: WEBHOOK.to_owned(), since: NOON, to: i64::MAX }];
     let marks = async |wanted| store.queue.marks(shard_of(WEBHOOK), later, later, wanted).await.unwrap();
     let first: [(Arc<str>, i64); 1] = [(WEBHOOK.into(), NOON)];

@@ -11,7 +11,7 @@
 //! the position exclude each other, and an older row never replaces a newer one.
 //!
 //! One read of the projected position serves all requests that began before it. Requests that come during a read share
-//! the next one. Each read is a task of its own, so it goes on although its request gives up. When a read is slow,
+//! the next one. Each read is a separate task, so it goes on although its request gives up. When a read is slow,
 //! another one may begin beside it. Nothing is read here without a request.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};

@@ -54,7 +54,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator) -> Page {
     let (state, breaker) = (state(status.state()), breaker(status.breaker()));
     let v1::IngestStatus { position, last_frame_at, lag_ms, last_error, frames, refused, look_ups, .. } = status;
     let v1::LookUps { made, failed, held_back } = look_ups.unwrap_or_default();
-    let look_ups = [("made", made), ("failed", failed), ("held back", held_back)];
+    let lookups = [("made", made), ("failed", failed), ("held back", held_back)];
     let page = IngestPage {
         layout: Layout::of(&signed_in, "Ingest", ACTIVE),
         tab: INGEST,
@@ -69,7 +69,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator) -> Page {
         counts: [
             ("Frames by type", sorted(frames)),
             ("Refused by reason", sorted(refused)),
-            ("Look-ups", look_ups.map(|(name, count)| (name.to_owned(), count)).into()),
+            ("Look-ups", lookups.map(|(name, count)| (name.to_owned(), count)).into()),
         ],
     };
     render(StatusCode::OK, &page)

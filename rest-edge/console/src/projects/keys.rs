@@ -20,7 +20,7 @@ use crate::{
     visit::SignedIn,
 };
 
-/// What a scope allows.
+/// The rights that a scope gives.
 fn about(scope: &str) -> &'static str {
     match scope {
         "profiles:read" => "Reads profiles.",
@@ -53,7 +53,7 @@ struct KeysPage {
     faults: Faults,
 }
 
-/// What was typed into the form of a new key.
+/// The fields of the form of a new key, as typed.
 #[derive(Deserialize)]
 pub(super) struct Typed {
     #[serde(default)]
@@ -84,7 +84,7 @@ impl Default for Typed {
 }
 
 impl Typed {
-    /// Whether a live key is chosen.
+    /// True if a live key is chosen.
     fn is_live(&self) -> bool {
         self.environment == environment_name(v1::Environment::Live)
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
+    fn every_wrong_field_is_reported() {
         let typed = Typed { scopes: Vec::new(), expires_at: "soon".to_owned(), ..Typed::default() };
         let status = typed.request("prj_1", None).unwrap_err();
         let faults: Vec<_> = ApiError::from_status(&status).field_errors().map(|fault| fault.param).collect();

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_used_keys_have_their_own_rows() {
+    fn busy_keys_have_their_own_rows() {
         let counts = (0..60).map(|at| (format!("key_{at}"), RequestCount { requests: at, errors: 0 })).collect();
         let keys = [v1::ApiKey { id: "key_59".into(), name: "A".into(), prefix: "p".into(), ..v1::ApiKey::default() }];
         let named = by_key(counts, &keys);

@@ -46,6 +46,6 @@ impl World<'_> {
     pub(super) fn report(&mut self) {
         let core = self.random.below(self.cores.len());
         self.cores[core].take(self.now, cost::CORE_REPORT);
-        self.write(self.now, cost::DELIVERY_ROWS_AFTER);
+        self.write(self.now, cost::DELIVERY_WRITES_AFTER);
     }
 }

@@ -9,9 +9,9 @@ impl World<'_> {
         (0..rows).map(|_| self.ask(self.now, cost::QUORUM, cost::STORE_READ)).max().unwrap_or(self.now)
     }
 
-    /// Writes rows side by side; gives when a quorum has each.
-    pub(super) fn write(&mut self, now: Time, rows: usize) -> Time {
-        (0..rows).map(|_| self.ask(now, cost::COPIES, cost::STORE_ROW)).max().unwrap_or(now)
+    /// Writes partitions side by side; gives when a quorum has each.
+    pub(super) fn write(&mut self, now: Time, partitions: usize) -> Time {
+        (0..partitions).map(|_| self.ask(now, cost::COPIES, cost::STORE_WRITE)).max().unwrap_or(now)
     }
 
     /// A conditional write, which takes several rounds.

@@ -1,4 +1,4 @@
-//! Which reports are being counted.
+//! The reports that are being counted.
 //!
 //! Reports of an attempt are counted one at a time: a repeated one that comes in the meantime has to be repeated again.
 //! If a count fails, one that soon follows takes the time of the first, so that it writes the same rows. A later one

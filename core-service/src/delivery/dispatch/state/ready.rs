@@ -22,7 +22,7 @@ impl State {
             }
         }
         self.take_turn(webhook, now_ms);
-        self.ask_to_read(webhook);
+        self.request_read(webhook);
         if taken.is_none() {
             self.forget_if_idle(webhook);
         }

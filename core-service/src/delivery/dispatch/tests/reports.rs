@@ -95,7 +95,7 @@ async fn two_reports_of_an_attempt_at_the_same_time_count_once() {
     first.await.unwrap();
     report().await.unwrap();
     assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
-    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    let streak = bench.core.shared.deliveries.note_outcomes("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
     assert_eq!(streak.failures, 2);
 }
 
@@ -221,7 +221,7 @@ async fn a_success_counts_once_the_streak_before_it_has_ended() {
     backend.refuse(None);
     bench.core.dispatcher.report(vec![report]).await.unwrap();
     assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Delivered);
-    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    let streak = bench.core.shared.deliveries.note_outcomes("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
     assert_eq!(streak.failures, 1);
 }
 
@@ -256,7 +256,7 @@ async fn a_failure_of_an_attempt_from_before_another_owner_counts_in_no_streak()
     let has_shard = async || shards.tenure(shard, clock_now(&bench.core)).is_some_and(|tenure| tenure.epoch == 3);
     bench.until(has_shard).await;
     bench.report(&claimed, 500).await;
-    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    let streak = bench.core.shared.deliveries.note_outcomes("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
     assert_eq!(streak.failures, 1);
 }
 
