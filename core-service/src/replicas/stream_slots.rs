@@ -143,9 +143,10 @@ impl StreamSlots {
         if held.open >= *places || *leased_for != limit || term.is_cancelled() {
             return None;
         }
+        let term = term.clone();
         held.open += 1;
         held.lease.is_busy = true;
-        Some(StreamSlot { slots: Arc::clone(self), project: Arc::clone(project), term: term.clone() })
+        Some(StreamSlot { slots: Arc::clone(self), project: Arc::clone(project), term })
     }
 
     async fn take_or_lease(self: Arc<Self>, project: Arc<str>, limit: u32) -> Result<StreamSlot> {

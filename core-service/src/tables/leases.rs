@@ -10,9 +10,7 @@ use prost::Message as _;
 use super::decode_message;
 use crate::{
     key,
-    store::{
-        ConditionalWrite, Expect, Scan, SharedBackend, StoreResult, Transaction, Value, schema::SHARD_LEASE,
-    },
+    store::{ConditionalWrite, Expect, Scan, SharedBackend, StoreResult, Transaction, Value, schema::SHARD_LEASE},
 };
 
 /// The partition of all leases.

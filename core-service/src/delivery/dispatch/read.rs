@@ -10,8 +10,7 @@ use futures::future::try_join_all;
 use tokio::sync::watch;
 
 use super::{
-    Dispatcher,
-    MAX_READS,
+    Dispatcher, MAX_READS,
     endpoint::{QueuePart, QueuePosition},
     shards::Tenure,
     state::due_at,
@@ -290,9 +289,8 @@ impl Dispatcher {
         // Attempts of a shard that is leaving, or that is lost, may have left memory before it was read. The shard's
         // next core needs their marks.
         let now_ms = self.shared.clock.now_ms();
-        let is_kept = |shard, taken_at| {
-            self.shards.serves(shard, now_ms) && self.shards.taken_at(shard) == Some(taken_at)
-        };
+        let is_kept =
+            |shard, taken_at| self.shards.serves(shard, now_ms) && self.shards.taken_at(shard) == Some(taken_at);
         let behind = done.iter().filter(|(shard, (taken_at, done))| *done < upto && is_kept(**shard, *taken_at));
         let behind: HashMap<i64, i64> = behind.map(|(shard, (_, done))| (*shard, *done)).collect();
         // The queues of the marks that were read a minute ago have been read since.

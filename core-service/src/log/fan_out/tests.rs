@@ -145,9 +145,8 @@ async fn an_event_may_have_more_webhooks_than_a_write_has_deliveries() {
     let bench = Bench::new().await;
     bench.webhook("wh_0", 0).await;
     let webhook = Webhook::clone(bench.core.shared.control.state().webhook("wh_0").unwrap());
-    let changes = (1..WEBHOOKS).map(|number| {
-        ControlChange::Webhook(Webhook { id: format!("wh_{number}"), ..webhook.clone() })
-    });
+    let changes =
+        (1..WEBHOOKS).map(|number| ControlChange::Webhook(Webhook { id: format!("wh_{number}"), ..webhook.clone() }));
     let changes: Vec<ControlChange> = changes.collect();
     let act = Actor::service().does("test");
     bench.core.shared.control.change(act, |_| Ok((changes.clone(), ()))).await.unwrap();
