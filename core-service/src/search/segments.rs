@@ -4,7 +4,7 @@
 //! Segments are merged with others of their size, so a segment mostly holds the theses of one span of time. A search in
 //! the order of time ends after the newest segments, and one in a window skips the older ones.
 
-use std::ops::RangeInclusive;
+use std::{cmp::Reverse, ops::RangeInclusive};
 
 use tantivy::{Searcher, SegmentOrdinal, SegmentReader, collector::Collector as _, query::Weight};
 
@@ -44,7 +44,7 @@ pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::R
             }
         }
     }
-    parts.sort_by(|a, b| b.bound.cmp(&a.bound));
+    parts.sort_by_key(|part| Reverse(part.bound));
     let (mut found, mut lowest) = (Vec::new(), None::<Rank>);
     for Part { source, ordinal, segment, bound } in parts {
         if lowest.is_some_and(|lowest| bound < (lowest.first, lowest.created_at)) {

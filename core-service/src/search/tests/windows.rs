@@ -116,7 +116,7 @@ proptest! {
         let to = (from + length) * DAY_MS;
         let profile = by_profile.then(|| derive("fp_", &["ana"]));
         let narrow = SearchFilter { to, profile, ..since(from) };
-        let mut expected: Vec<(Dataset, (Option<i64>, i64, String))> = Vec::new();
+        let mut expected = Vec::new();
         for (number, row) in said.iter().enumerate() {
             let (dataset, likes, day, is_deleted): Said = *row;
             let dataset = &datasets[dataset];

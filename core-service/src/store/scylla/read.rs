@@ -1,6 +1,10 @@
 //! Reads.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::ControlFlow,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
@@ -16,6 +20,8 @@ use super::{
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
 
+/// Maximum number of rows in one request. A node reads them side by side, so it is as for a batch of partitions.
+const MAX_GROUP: usize = 10;
 /// Time limit of a read, retries included.
 const READ_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), exceeded: StoreError::Unavailable };
 
@@ -41,8 +47,46 @@ pub(super) async fn get_many(
     table: &'static Table,
     keys: &[Vec<Value>],
 ) -> StoreResult<Vec<Option<Row>>> {
-    let gets: Vec<_> = keys.iter().map(|key| get(store, table, key, Consistency::Quorum)).collect();
-    stream::iter(gets).buffered(MAX_PARALLEL).try_collect().await
+    let gets = groups(keys).into_iter().map(|group| get_group(store, table, group));
+    let found = stream::iter(gets.collect::<Vec<_>>()).buffer_unordered(MAX_PARALLEL);
+    let found: Vec<Vec<(&[Value], Row)>> = found.try_collect().await?;
+    let found: HashMap<&[Value], Row> = found.into_iter().flatten().collect();
+    Ok(keys.iter().map(|key| found.get(key.as_slice()).cloned()).collect())
+}
+
+/// Divides keys into groups that differ in their last column alone. Each group is one request.
+fn groups(keys: &[Vec<Value>]) -> Vec<Vec<&[Value]>> {
+    let mut groups: BTreeMap<&[Value], BTreeSet<&[Value]>> = BTreeMap::new();
+    for key in keys {
+        groups.entry(&key[..key.len().saturating_sub(1)]).or_default().insert(key);
+    }
+    let keys = groups.into_values().map(|group| group.into_iter().collect::<Vec<_>>());
+    keys.flat_map(|group| group.chunks(MAX_GROUP).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+/// Reads the rows of a group that exist. Without clustering columns each row is a partition: the node that gets the
+/// request reads them from their replicas, as it writes the partitions of a batch.
+async fn get_group<'k>(
+    store: &ScyllaStore,
+    table: &'static Table,
+    group: Vec<&'k [Value]>,
+) -> StoreResult<Vec<(&'k [Value], Row)>> {
+    if let [key] = *group {
+        let row = get(store, table, key, Consistency::Quorum).await?;
+        return Ok(row.into_iter().map(|row| (key, row)).collect());
+    }
+    let statement = store.statement(table, Shape::GetMany).await?;
+    let same = group[0][..group[0].len() - 1].iter();
+    let mut values: Vec<Bind<'_>> = same.map(Bind::from).collect();
+    values.push(Bind::List(group.iter().filter_map(|key| key.last()).map(Bind::from).collect()));
+    let request = store.session.execute_unpaged(&statement, values).map_err(unavailable);
+    let partitions = if table.clustering.is_empty() { group.len() } else { 1 };
+    let rows = rows(store.run(partitions, READ_LIMIT, request).await?)?;
+    let found = rows.into_iter().filter_map(|row| {
+        let key = *group.iter().find(|key| key.last() == row.clustering.last())?;
+        Some((key, Row { clustering: key[table.partition.len()..].to_vec(), ..row }))
+    });
+    Ok(found.collect())
 }
 
 pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {

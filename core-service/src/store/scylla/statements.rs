@@ -26,6 +26,8 @@ const PREPARE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), excee
 pub(super) enum Shape {
     /// A read of one row. Binds the key.
     Get { serial: bool },
+    /// A read of rows whose keys differ in the last column alone. Binds the other columns and a list of the last.
+    GetMany,
     /// A read of a slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
     /// An unconditional write. Binds timestamp, TTL, body, version, key.
@@ -52,7 +54,7 @@ pub(super) fn edge(bound: &Bound<Vec<Value>>) -> Edge {
 
 impl Shape {
     const fn is_read(self) -> bool {
-        matches!(self, Self::Get { .. } | Self::Scan { .. })
+        matches!(self, Self::Get { .. } | Self::GetMany | Self::Scan { .. })
     }
 
     /// True if the statement may be sent twice.
@@ -68,6 +70,12 @@ impl Shape {
         };
         match self {
             Self::Get { .. } => format!("SELECT \"body\", \"version\" FROM {name} WHERE {key}"),
+            Self::GetMany => {
+                let mut columns: Vec<_> = table.partition.iter().chain(table.clustering).collect();
+                let last = columns.pop().map(|column| column.name).unwrap_or_default();
+                let equal: String = columns.iter().map(|column| format!("\"{}\" = ? AND ", column.name)).collect();
+                format!("SELECT \"{last}\", \"body\", \"version\" FROM {name} WHERE {equal}\"{last}\" IN ?")
+            }
             Self::Scan { from, to, reverse, .. } => {
                 let columns: String = table.clustering.iter().map(|column| format!("\"{}\", ", column.name)).collect();
                 let mut text = format!("SELECT {columns}\"body\", \"version\" FROM {name}");
@@ -119,6 +127,7 @@ pub(super) enum Bind<'a> {
     Bigint(i64),
     Int(i32),
     Blob(&'a [u8]),
+    List(Vec<Self>),
     Null,
 }
 
@@ -142,6 +151,7 @@ impl SerializeValue for Bind<'_> {
             Self::Bigint(int) => int.serialize(kind, writer),
             Self::Int(int) => int.serialize(kind, writer),
             Self::Blob(bytes) => bytes.serialize(kind, writer),
+            Self::List(list) => list.serialize(kind, writer),
             Self::Null => Ok(writer.set_null()),
         }
     }

@@ -29,6 +29,25 @@ pub(crate) async fn get_many_answers_in_order(backend: &SharedBackend) {
     let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
     let expected = numbers.map(|n| (n < 100).then(|| body(&n.to_string())));
     assert_eq!(bodies, expected);
+
+    // Keys of two datasets, in which one last column occurs twice, and rows of one partition.
+    let other = fresh("many");
+    backend.apply(vec![put(&PROFILE, key![&other, "7"], 1, "other")]).await.unwrap();
+    let keys = [key![&dataset, "8"], key![&other, "7"], key![&dataset, "7"], key![&other, "8"]];
+    let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
+    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
+    assert_eq!(bodies, [Some(body("8")), Some(body("other")), Some(body("7")), None]);
+    let key = |n: i64| key![&dataset, "all", 1, n, "id"];
+    backend.apply((0..30).map(|n| put(&THESIS_INDEX, key(n), 1, &n.to_string())).collect()).await.unwrap();
+    let rows = backend.get_many(&THESIS_INDEX, &[key(29), key(30), key(0)]).await.unwrap();
+    let clustering: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.clustering)).collect();
+    assert_eq!(clustering, [Some(key![29, "id"]), None, Some(key![0, "id"])]);
+    let key = |n: i64| key![&dataset, "in", 1, 5, n.to_string()];
+    backend.apply([1, 3].map(|n| put(&THESIS_INDEX, key(n), 1, &n.to_string())).to_vec()).await.unwrap();
+    let keys = [3, 31, 1].map(key);
+    let rows = backend.get_many(&THESIS_INDEX, &keys).await.unwrap();
+    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
+    assert_eq!(bodies, [Some(body("3")), None, Some(body("1"))]);
 }
 
 pub(crate) async fn reads_give_clustering_and_version(backend: &SharedBackend) {
