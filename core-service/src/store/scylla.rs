@@ -3,6 +3,7 @@
 mod availability;
 pub(crate) mod batches;
 mod examine;
+pub(crate) mod key_groups;
 mod migrate;
 mod options;
 mod permits;

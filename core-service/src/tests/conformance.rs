@@ -19,7 +19,8 @@ use crate::store::{Change, ConditionalWrite, Consistency, Expect, Scan, SharedBa
 macro_rules! conformance_tests {
     ($name:ident, $backend:expr) => {
         $crate::tests::conformance::conformance_tests!(@each $name, $backend;
-            absent_rows_are_none, get_many_answers_in_order, reads_give_clustering_and_version, large_and_empty_bodies,
+            absent_rows_are_none, get_many_answers_in_order, get_many_compares_whole_keys,
+            reads_give_clustering_and_version, large_and_empty_bodies,
             scan_is_one_partition_in_order, scan_stops_at_limit, scan_bounds_are_tuples, scan_of_nothing_is_empty,
             scan_many_answers_in_order, many_partitions, texts_sort_by_bytes, integers_sort_by_value,
             partitions_do_not_mix, odd_texts_come_back,

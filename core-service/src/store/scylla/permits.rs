@@ -1,7 +1,7 @@
 //! Permits for requests to the cluster. When it is busy, requests wait here, where giving up costs nothing.
 //!
-//! At most 64 requests of a core are under way. A write of several partitions counts as one for each of them, since the
-//! cluster has as much work with it. The time of a request starts when it is sent.
+//! At most 64 requests of a core are under way. A request about several partitions counts as one for each of them,
+//! since the cluster has as much work with it. The time of a request starts when it is sent.
 
 use std::time::Duration;
 

@@ -1,27 +1,23 @@
 //! Reads.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    ops::ControlFlow,
-    time::Duration,
-};
+use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
+use futures::{TryFutureExt, future::try_join_all};
 use scylla::{
     errors::ExecutionError,
     response::{PagingState, query_result::QueryResult},
     value::{CqlValue, Row as CqlRow},
 };
+use tokio::sync::Semaphore;
 
 use super::{
     MAX_PARALLEL, ScyllaStore, StoreError, StoreResult, TimeLimit,
+    key_groups::{KeyGroup, key_groups},
     statements::{Bind, Shape, edge},
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
 
-/// Maximum number of rows in one request. A node reads them side by side, so it is as for a batch of partitions.
-const MAX_GROUP: usize = 10;
 /// Time limit of a read, retries included.
 const READ_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), exceeded: StoreError::Unavailable };
 
@@ -47,46 +43,44 @@ pub(super) async fn get_many(
     table: &'static Table,
     keys: &[Vec<Value>],
 ) -> StoreResult<Vec<Option<Row>>> {
-    let gets = groups(keys).into_iter().map(|group| get_group(store, table, group));
-    let found = stream::iter(gets.collect::<Vec<_>>()).buffer_unordered(MAX_PARALLEL);
-    let found: Vec<Vec<(&[Value], Row)>> = found.try_collect().await?;
-    let found: HashMap<&[Value], Row> = found.into_iter().flatten().collect();
+    let groups = key_groups(table, keys);
+    // Groups beyond this number of partitions wait here: in the queue for permits they would hold up the requests of
+    // other calls.
+    let room = &Semaphore::new(MAX_PARALLEL);
+    let reads = groups.iter().map(|group| async move {
+        let partitions = u32::try_from(group.partition_count(table)).expect("few partitions share a request");
+        let _permits = room.acquire_many(partitions).await.expect("it is never closed");
+        get_group(store, table, group).await
+    });
+    let found: HashMap<&[Value], Row> = try_join_all(reads).await?.into_iter().flatten().collect();
     Ok(keys.iter().map(|key| found.get(key.as_slice()).cloned()).collect())
 }
 
-/// Divides keys into groups that differ in their last column alone. Each group is one request.
-fn groups(keys: &[Vec<Value>]) -> Vec<Vec<&[Value]>> {
-    let mut groups: BTreeMap<&[Value], BTreeSet<&[Value]>> = BTreeMap::new();
-    for key in keys {
-        groups.entry(&key[..key.len().saturating_sub(1)]).or_default().insert(key);
-    }
-    let keys = groups.into_values().map(|group| group.into_iter().collect::<Vec<_>>());
-    keys.flat_map(|group| group.chunks(MAX_GROUP).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
-}
-
-/// Reads the rows of a group that exist. Without clustering columns each row is a partition: the node that gets the
-/// request reads them from their replicas, as it writes the partitions of a batch.
-async fn get_group<'k>(
+/// Reads the rows of a group that exist, each with its key.
+async fn get_group<'a>(
     store: &ScyllaStore,
     table: &'static Table,
-    group: Vec<&'k [Value]>,
-) -> StoreResult<Vec<(&'k [Value], Row)>> {
-    if let [key] = *group {
+    group: &KeyGroup<'a>,
+) -> StoreResult<Vec<(&'a [Value], Row)>> {
+    if let [key] = group.keys[..] {
         let row = get(store, table, key, Consistency::Quorum).await?;
-        return Ok(row.into_iter().map(|row| (key, row)).collect());
+        return Ok(row.map(|row| (key, row)).into_iter().collect());
     }
-    let statement = store.statement(table, Shape::GetMany).await?;
-    let same = group[0][..group[0].len() - 1].iter();
-    let mut values: Vec<Bind<'_>> = same.map(Bind::from).collect();
-    values.push(Bind::List(group.iter().filter_map(|key| key.last()).map(Bind::from).collect()));
+    let column = group.column;
+    let statement = store.statement(table, Shape::GetMany { column }).await?;
+    let mut values: Vec<Bind<'_>> = group.keys[0].iter().map(Bind::from).collect();
+    values[column] = Bind::List(group.keys.iter().map(|key| Bind::from(&key[column])).collect());
+    // A node that pages an answer reads one partition after the other.
     let request = store.session.execute_unpaged(&statement, values).map_err(unavailable);
-    let partitions = if table.clustering.is_empty() { group.len() } else { 1 };
-    let rows = rows(store.run(partitions, READ_LIMIT, request).await?)?;
-    let found = rows.into_iter().filter_map(|row| {
-        let key = *group.iter().find(|key| key.last() == row.clustering.last())?;
-        Some((key, Row { clustering: key[table.partition.len()..].to_vec(), ..row }))
-    });
-    Ok(found.collect())
+    let answer = store.run(group.partition_count(table), READ_LIMIT, request).await?;
+    let mut found = Vec::with_capacity(group.keys.len());
+    for mut row in rows(answer)? {
+        let key = group.keys.iter().find(|key| row.clustering.first() == Some(&key[column]));
+        let key = *key.ok_or_else(|| StoreError::Damaged("an answer has a row of another key".to_owned()))?;
+        row.clustering = key[table.partition.len()..].to_vec();
+        found.push((key, row));
+    }
+    Ok(found)
 }
 
 pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {
@@ -123,7 +117,7 @@ fn unavailable(error: ExecutionError) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
-/// Rows of clustering columns, body and version.
+/// Rows of some key columns, body and version.
 fn rows(answer: QueryResult) -> StoreResult<Vec<Row>> {
     let damaged = |reason: String| StoreError::Damaged(reason);
     let answer = answer.into_rows_result().map_err(|error| damaged(error.to_string()))?;

@@ -26,8 +26,8 @@ const PREPARE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), excee
 pub(super) enum Shape {
     /// A read of one row. Binds the key.
     Get { serial: bool },
-    /// A read of rows whose keys differ in the last column alone. Binds the other columns and a list of the last.
-    GetMany,
+    /// A read of rows whose keys differ in the column with this index. Binds the key, with a list for that column.
+    GetMany { column: usize },
     /// A read of a slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
     /// An unconditional write. Binds timestamp, TTL, body, version, key.
@@ -54,7 +54,7 @@ pub(super) fn edge(bound: &Bound<Vec<Value>>) -> Edge {
 
 impl Shape {
     const fn is_read(self) -> bool {
-        matches!(self, Self::Get { .. } | Self::GetMany | Self::Scan { .. })
+        matches!(self, Self::Get { .. } | Self::GetMany { .. } | Self::Scan { .. })
     }
 
     /// True if the statement may be sent twice.
@@ -70,11 +70,11 @@ impl Shape {
         };
         match self {
             Self::Get { .. } => format!("SELECT \"body\", \"version\" FROM {name} WHERE {key}"),
-            Self::GetMany => {
-                let mut columns: Vec<_> = table.partition.iter().chain(table.clustering).collect();
-                let last = columns.pop().map(|column| column.name).unwrap_or_default();
-                let equal: String = columns.iter().map(|column| format!("\"{}\" = ? AND ", column.name)).collect();
-                format!("SELECT \"{last}\", \"body\", \"version\" FROM {name} WHERE {equal}\"{last}\" IN ?")
+            Self::GetMany { column } => {
+                let column = table.partition.iter().chain(table.clustering).nth(column);
+                let column = format!("\"{}\"", column.expect("the index of a column of the key").name);
+                let key = key.replace(&format!("{column} = ?"), &format!("{column} IN ?"));
+                format!("SELECT {column}, \"body\", \"version\" FROM {name} WHERE {key}")
             }
             Self::Scan { from, to, reverse, .. } => {
                 let columns: String = table.clustering.iter().map(|column| format!("\"{}\", ", column.name)).collect();
@@ -151,7 +151,7 @@ impl SerializeValue for Bind<'_> {
             Self::Bigint(int) => int.serialize(kind, writer),
             Self::Int(int) => int.serialize(kind, writer),
             Self::Blob(bytes) => bytes.serialize(kind, writer),
-            Self::List(list) => list.serialize(kind, writer),
+            Self::List(values) => values.serialize(kind, writer),
             Self::Null => Ok(writer.set_null()),
         }
     }
@@ -211,6 +211,18 @@ impl ScyllaStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::schema::{EVENT_LOG, TOKEN_TOTALS};
+
+    #[test]
+    fn rows_whose_keys_differ_in_one_column_have_a_list_of_its_values() {
+        let text = |table, column| Shape::GetMany { column }.text("ks", table);
+        assert_eq!(
+            text(&TOKEN_TOTALS, 1),
+            "SELECT \"token\", \"body\", \"version\" FROM \"ks\".\"token_totals\" \
+             WHERE \"dataset\" = ? AND \"token\" IN ? AND \"profile\" = ?"
+        );
+        assert!(text(&EVENT_LOG, 2).ends_with(" WHERE \"dataset\" = ? AND \"bucket\" = ? AND \"seq\" IN ?"));
+    }
 
     #[test]
     fn only_reads_are_sent_again_for_being_slow_and_conditional_writes_only_once() {
@@ -227,6 +239,7 @@ mod tests {
             assert_eq!(policies(Shape::Get { serial }), (true, true));
             assert_eq!(policies(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
         }
+        assert_eq!(policies(Shape::GetMany { column: 1 }), (true, true));
         for shape in [Shape::Put, Shape::Delete] {
             assert_eq!(policies(shape), (false, true), "{shape:?}");
         }

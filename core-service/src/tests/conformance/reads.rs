@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Consistency, Row, Scan, SharedBackend, Value,
-        schema::{PROFILE, THESIS_INDEX, TICKET_MOVE, TOKEN_SYMBOL},
+        schema::{PROFILE, THESIS_INDEX, TICKET_MOVE, TOKEN_SYMBOL, TOKEN_TOTALS},
     },
 };
 
@@ -23,31 +23,34 @@ pub(crate) async fn get_many_answers_in_order(backend: &SharedBackend) {
     let dataset = fresh("many");
     let changes = (0..30).map(|n| put(&PROFILE, key![&dataset, format!("{n}")], 1, &n.to_string()));
     backend.apply(changes.collect()).await.unwrap();
-    let numbers = [7, 29, 100, 0, 7, 101];
-    let keys: Vec<_> = numbers.iter().map(|n| key![&dataset, n.to_string()]).collect();
-    let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
-    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
-    let expected = numbers.map(|n| (n < 100).then(|| body(&n.to_string())));
-    assert_eq!(bodies, expected);
+    // Rows from 30 on are absent, and some keys come twice.
+    let mixed: Vec<i32> = (0..30).map(|n| n * 7 % 36).chain([7, 35, 0, 7]).collect();
+    for numbers in [mixed, vec![29], vec![30], vec![30, 31], vec![3, 3]] {
+        let keys: Vec<_> = numbers.iter().map(|n| key![&dataset, n.to_string()]).collect();
+        let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
+        let row = |n: &i32| Row { clustering: Vec::new(), body: body(&n.to_string()), version: 1 };
+        let expected: Vec<_> = numbers.iter().map(|n| (*n < 30).then(|| row(n))).collect();
+        assert_eq!(rows, expected, "{numbers:?}");
+    }
+}
 
-    // Keys of two datasets, in which one last column occurs twice, and rows of one partition.
-    let other = fresh("many");
-    backend.apply(vec![put(&PROFILE, key![&other, "7"], 1, "other")]).await.unwrap();
-    let keys = [key![&dataset, "8"], key![&other, "7"], key![&dataset, "7"], key![&other, "8"]];
-    let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
-    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
-    assert_eq!(bodies, [Some(body("8")), Some(body("other")), Some(body("7")), None]);
-    let key = |n: i64| key![&dataset, "all", 1, n, "id"];
-    backend.apply((0..30).map(|n| put(&THESIS_INDEX, key(n), 1, &n.to_string())).collect()).await.unwrap();
-    let rows = backend.get_many(&THESIS_INDEX, &[key(29), key(30), key(0)]).await.unwrap();
-    let clustering: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.clustering)).collect();
-    assert_eq!(clustering, [Some(key![29, "id"]), None, Some(key![0, "id"])]);
-    let key = |n: i64| key![&dataset, "in", 1, 5, n.to_string()];
-    backend.apply([1, 3].map(|n| put(&THESIS_INDEX, key(n), 1, &n.to_string())).to_vec()).await.unwrap();
-    let keys = [3, 31, 1].map(key);
-    let rows = backend.get_many(&THESIS_INDEX, &keys).await.unwrap();
-    let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
-    assert_eq!(bodies, [Some(body("3")), None, Some(body("1"))]);
+pub(crate) async fn get_many_compares_whole_keys(backend: &SharedBackend) {
+    let datasets = [fresh("whole"), fresh("whole")];
+    let key = |n: i64| key![&datasets[usize::from(n % 2 == 1)], format!("tk_{}", n / 2 % 3), format!("fp_{}", n / 6)];
+    // One row in five is absent. Keys differ in any column: dataset and token are the partition, the author is not.
+    let written = (0..60).filter(|n| n % 5 > 0);
+    backend.apply(written.map(|n| put(&TOKEN_TOTALS, key(n), n, &n.to_string())).collect()).await.unwrap();
+    let read = async |numbers: Vec<i64>| {
+        let keys: Vec<_> = numbers.iter().map(|n| key(*n)).collect();
+        let rows = backend.get_many(&TOKEN_TOTALS, &keys).await.unwrap();
+        let row = |n: i64| Row { clustering: key(n)[2..].to_vec(), body: body(&n.to_string()), version: n };
+        let expected: Vec<_> = numbers.iter().map(|n| (n % 5 > 0).then(|| row(*n))).collect();
+        assert_eq!(rows, expected, "{numbers:?}");
+    };
+    // All; those of one partition; those of one dataset and author.
+    read((0..60).rev().collect()).await;
+    read((0..10).map(|n| 58 - 6 * n).collect()).await;
+    read(vec![4, 0, 2, 4]).await;
 }
 
 pub(crate) async fn reads_give_clustering_and_version(backend: &SharedBackend) {

@@ -108,12 +108,13 @@ impl MemoryStore {
         tables.needs_sync = true;
     }
 
-    /// Inserts rows without checks.
+    /// Inserts durable rows without checks.
     pub(crate) fn fill(&self, table: &'static Table, rows: Vec<(Vec<Value>, Row)>) {
         let mut tables = self.tables.lock();
-        for (key, row) in rows {
-            let (partition, clustering) = key.split_at(table.partition.len());
-            tables.set(table, partition, clustering, Some((row.version, Some(row.body))));
+        let partitions = tables.rows.entry(table.name).or_default();
+        for (mut partition, row) in rows {
+            let clustering = partition.split_off(table.partition.len());
+            partitions.entry(partition).or_default().insert(clustering, (row.version, Some(row.body)));
         }
     }
 

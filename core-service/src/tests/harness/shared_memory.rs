@@ -16,7 +16,7 @@ use super::{ManualClock, memory};
 use crate::{
     store::{
         Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
-        scylla::batches::batches,
+        scylla::{batches::batches, key_groups::key_groups},
     },
     tests::faulty::MemoryStore,
 };
@@ -37,8 +37,8 @@ pub(crate) struct SharedMemory {
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
     applied: Mutex<HashMap<&'static str, usize>>,
-    /// Scans, by table.
-    scans: Mutex<HashMap<&'static str, usize>>,
+    /// Scans and the rows that they returned, by table.
+    scans: Mutex<HashMap<&'static str, (usize, usize)>>,
     /// Requests by table, if each partition had its own.
     partition_requests: Mutex<HashMap<&'static str, usize>>,
     /// The name in the keys of the requests that are counted, and their number.
@@ -60,7 +60,8 @@ impl SharedMemory {
         Self::on(Arc::clone(&self.store))
     }
 
-    fn on(store: SharedBackend) -> Arc<Self> {
+    /// A connection to a store that a test has filled.
+    pub(crate) fn on(store: SharedBackend) -> Arc<Self> {
         let (away, calls, contested) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
         let (refused, unchangeable, unreadable) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (applied, scans, partition_requests) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -92,7 +93,7 @@ impl SharedMemory {
     }
 
     /// Returns the number of requests for a table, if each partition of a write and each row of a read had its own. A
-    /// cluster gets no more, and fewer where small partitions share one.
+    /// cluster gets no more, and fewer where small partitions or similar keys share one.
     pub(crate) fn partition_requests(&self, table: &Table) -> usize {
         self.partition_requests.lock().get(table.name).copied().unwrap_or_default()
     }
@@ -126,7 +127,12 @@ impl SharedMemory {
 
     /// Returns the number of scans of a table.
     pub(crate) fn scans(&self, table: &Table) -> usize {
-        self.scans.lock().get(table.name).copied().unwrap_or_default()
+        self.scans.lock().get(table.name).copied().unwrap_or_default().0
+    }
+
+    /// Returns the number of rows that scans of a table returned.
+    pub(crate) fn scanned_rows(&self, table: &Table) -> usize {
+        self.scans.lock().get(table.name).copied().unwrap_or_default().1
     }
 
     /// Returns the number of applied changes of a table.
@@ -187,8 +193,10 @@ impl Backend for SharedMemory {
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
         let _passing = self.passage.read().await;
         self.called(table, keys.len());
+        for group in key_groups(table, keys) {
+            self.requested(group.keys.into_iter());
+        }
         for key in keys {
-            self.requested([key.as_slice()].into_iter());
             self.store_of(key)?;
         }
         self.store()?.get_many(table, keys).await
@@ -197,9 +205,11 @@ impl Backend for SharedMemory {
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         let _passing = self.passage.read().await;
         self.called(scan.table, 1);
-        *self.scans.lock().entry(scan.table.name).or_default() += 1;
+        self.scans.lock().entry(scan.table.name).or_default().0 += 1;
         self.requested([scan.partition.as_slice()].into_iter());
-        self.store_of(&scan.partition)?.scan(scan).await
+        let rows = self.store_of(&scan.partition)?.scan(scan).await?;
+        self.scans.lock().entry(scan.table.name).or_default().1 += rows.len();
+        Ok(rows)
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {

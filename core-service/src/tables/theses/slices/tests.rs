@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 
@@ -7,11 +7,15 @@ use crate::{
     domain::row::Thesis,
     store::{Backend as _, Change, SharedBackend},
     tables::theses::{creation_changes, prolific_changes},
-    tests::harness::{ManualClock, NOON, SharedMemory, memory, shared_memory},
+    tests::{
+        faulty::MemoryStore,
+        harness::{ManualClock, NOON, SharedMemory, memory, shared_memory},
+    },
 };
 
 const AUTHOR: &str = "fp_author";
 const TOKEN: &str = "tk_one";
+const PAGE: usize = 25;
 
 /// A thesis of the author, as many days before noon as its number.
 fn thesis(number: i64, token: &str) -> Thesis {
@@ -103,5 +107,77 @@ async fn all_lists(store: &ThesisStore, bounds: &IndexSlice, expected: &[Thesis]
         let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let rest: Vec<&str> = expected[start..].iter().map(|thesis| thesis.id.as_str()).collect();
         assert_eq!(ids, rest, "{slice:?}");
+    }
+}
+
+/// Number of the theses of a very prolific author: one in half an hour, for almost six years.
+const MANY: i64 = 100_000;
+/// Those of them on a rare token, which is on a chain of its own.
+const RARE: [i64; 3] = [7, 50_000, 99_990];
+const RARE_TOKEN: &str = "tk_rare";
+const RARE_CHAIN: &str = "rare";
+
+fn one_of_many(number: i64) -> Thesis {
+    let common = Thesis { created_at: NOON - number * DAY_MS / 48, ..thesis(number, TOKEN) };
+    if RARE.contains(&number) {
+        return Thesis { token_id: RARE_TOKEN.to_owned(), chain: RARE_CHAIN.to_owned(), ..common };
+    }
+    common
+}
+
+/// A store with the rows that lists of this author's theses by token or chain could read.
+fn store_of_many() -> Arc<SharedMemory> {
+    let row = |body| Row { clustering: Vec::new(), body, version: 1 };
+    let store = MemoryStore::new(false);
+    let mut buckets = HashSet::new();
+    for thesis in (0..MANY).map(one_of_many) {
+        let of_author = [IndexScope::Profile(AUTHOR.to_owned())];
+        let rows = IndexScope::of_prolific(&thesis).into_iter().chain(of_author).map(|scope| {
+            let bucket = key!["live", scope.text(), scope.bucket(thesis.created_at)];
+            let key = [&bucket[..], &key![thesis.created_at, &thesis.id]].concat();
+            buckets.insert(bucket);
+            (key, row(scope.body(&thesis)))
+        });
+        store.fill(&schema::THESIS_INDEX, rows.collect());
+    }
+    store.fill(&schema::INDEX_BUCKET, buckets.into_iter().map(|key| (key, row(Bytes::new()))).collect());
+    let count = (i64::from(PROLIFIC_AFTER) + 1).to_be_bytes();
+    store.fill(&schema::AUTHOR, vec![(key!["live", AUTHOR], row(Bytes::copy_from_slice(&count)))]);
+    SharedMemory::on(Arc::new(store))
+}
+
+#[tokio::test]
+async fn a_page_by_token_or_chain_of_an_author_with_100_000_theses_reads_few_rows() {
+    let store = store_of_many();
+    let theses = ThesisStore::new(Arc::clone(&store) as SharedBackend);
+    let common: Vec<i64> = (0..MANY).filter(|number| !RARE.contains(number)).collect();
+    let tables = [&schema::THESIS_INDEX, &schema::INDEX_BUCKET];
+    let scans = || tables.iter().map(|table| store.scans(table)).sum::<usize>();
+    let scanned_rows = || tables.iter().map(|table| store.scanned_rows(table)).sum::<usize>();
+    let by_token = |token: &str| IndexScope::ProfileToken(AUTHOR.to_owned(), token.to_owned());
+    let by_chain = |chain: &str| IndexScope::ProfileChain(AUTHOR.to_owned(), chain.to_owned());
+    for (scope, newest_first) in [
+        (by_token(RARE_TOKEN), &RARE[..]),
+        (by_chain(RARE_CHAIN), &RARE[..]),
+        (by_token(TOKEN), &common[..]),
+        (by_chain("base"), &common[..]),
+    ] {
+        for (descending, skipped) in [(true, 0), (false, 0), (true, 1), (false, 1), (true, 60_000), (false, 60_000)] {
+            let mut expected = newest_first.to_vec();
+            if !descending {
+                expected.reverse();
+            }
+            // The page begins after the last thesis of those before it.
+            let skipped = expected.drain(..skipped.min(expected.len() - 1)).next_back();
+            let after = skipped.map(one_of_many).map(|last| (last.created_at, last.id));
+            let slice = IndexSlice { descending, after, ..EVERYTHING };
+            let before = (scans(), scanned_rows());
+            let rows = theses.slices(&Dataset::Live, std::slice::from_ref(&scope), &slice, PAGE).await.unwrap();
+            let ids: Vec<_> = expected.iter().take(PAGE).map(|number| format!("th_{number}")).collect();
+            assert_eq!(rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), ids);
+            // The list of buckets, and a slice of each bucket that has rows of the page.
+            let work = (scans() - before.0, scanned_rows() - before.1);
+            assert!(work.0 <= 6 && work.1 <= 2 * PAGE, "{work:?} scans and rows for {scope:?}, {slice:?}");
+        }
     }
 }

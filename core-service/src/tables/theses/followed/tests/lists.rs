@@ -1,6 +1,6 @@
 //! Lists and verifications at one core while another one writes.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use thesis_proto::{
     time::from_millis,
@@ -20,6 +20,11 @@ use crate::{
     store::schema,
     tests::harness::{LIVE_KEY, ManualClock, NOON, SharedMemory, core},
 };
+
+/// Maximum number of requests for a list of 25 different authors and tokens at a core that has cached none of them:
+/// three each for theses, authors and tokens, one each for the buckets, the index and the position, and a few for other
+/// reads of the position.
+const MAX_COLD_REQUESTS: usize = 15;
 
 fn author(handle: &str) -> ObservedProfile {
     ObservedProfile { upstream_id: "u".to_owned(), handle: handle.to_owned(), ..ObservedProfile::default() }
@@ -44,6 +49,17 @@ fn thesis(number: i64, text: &str) -> ObservedThing {
         created_at,
         updated_at: created_at,
     }))
+}
+
+/// A thesis whose author and token have no other one.
+fn thesis_of_its_own(number: i64) -> ObservedThing {
+    let mut seen = thesis(number, "alone");
+    if let ObservedThing::Thesis(seen) = &mut seen {
+        seen.profile.upstream_id = format!("u{number}");
+        seen.profile.handle = format!("writer{number}");
+        seen.token.address = format!("0x{number}");
+    }
+    seen
 }
 
 async fn observe(core: &Core, observed_at: i64, seen: ObservedThing) {
@@ -108,6 +124,28 @@ async fn a_warm_list_is_three_requests_and_shows_what_another_core_wrote() {
     assert_eq!(texts, ["new", "edited", "number 27"]);
     assert!(shown.iter().all(|thesis| thesis.profile.as_ref().unwrap().handle == "@renamed"));
     assert_eq!(requests()[1], before[1], "the log brings the rows that changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_list_of_different_authors_and_tokens_is_few_requests() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::without_threads();
+    let beside = store.beside();
+    let writer = core(store, &clock, 1).await;
+    for number in 0..30 {
+        observe(&writer, NOON, thesis_of_its_own(number)).await;
+    }
+    let reader = core(beside.clone(), &clock, 2).await;
+    // The reader ends what it does after its start. No time passes during the list.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let call = admitted(&reader, Operation::ListTheses);
+    beside.count_requests("live");
+    let shown = list(&reader, &call).await;
+    let requests = beside.requests();
+    let authors: HashSet<_> = shown.iter().map(|thesis| &thesis.profile.as_ref().unwrap().id).collect();
+    let tokens: HashSet<_> = shown.iter().map(|thesis| &thesis.token.as_ref().unwrap().id).collect();
+    assert_eq!((shown.len(), authors.len(), tokens.len()), (25, 25, 25));
+    assert!((12..=MAX_COLD_REQUESTS).contains(&requests), "{requests} requests");
 }
 
 #[tokio::test]
