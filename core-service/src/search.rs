@@ -120,7 +120,7 @@ pub enum SearchError {
     #[error("the search was cancelled")]
     Cancelled,
     /// A request has read as many documents as it may.
-    #[error("the search reads too many documents")]
+    #[error("the search matches too many documents")]
     Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,

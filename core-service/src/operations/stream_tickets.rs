@@ -6,7 +6,7 @@
 //! the old connection reads the ticket, and ends the connection only if the ticket names another one.
 //!
 //! An open stream writes nothing. Its ticket notes the opening and the closing. A core notes each closing, whatever
-//! its reason, until the store has it. Only a core that dies notes none. So once a minute a core notes the sessions of
+//! its reason, until the store has it. A core that stops notes as many as it can, and one that dies none. So once a minute a core notes the sessions of
 //! edges with streams of tickets, in one write. A stream without a closing was open for at most a minute after the
 //! last note of its session.
 
@@ -182,10 +182,14 @@ pub async fn note_closings(core: &Core, ended: &CancellationToken) {
     let streams = &core.open_streams;
     loop {
         let is_last = ended.is_cancelled();
-        let failed = try_note_closings(core, streams.take_closings(MAX_CLOSINGS)).await;
-        if is_last {
-            // The notes of sessions bound the validity of the other tickets.
+        let closings = streams.take_closings(MAX_CLOSINGS);
+        if is_last && closings.is_empty() {
             return;
+        }
+        let failed = try_note_closings(core, closings).await;
+        if is_last {
+            // The notes of sessions bound the validity of the tickets whose closings failed.
+            continue;
         }
         let must_retry = !failed.is_empty();
         streams.put_closings_back(failed);

@@ -1,4 +1,4 @@
-//! Ends a search whose request has ended, or that reads too many documents.
+//! Ends a search whose request has ended, or that matches too many documents.
 
 use std::sync::{
     Arc,
@@ -10,11 +10,11 @@ use tantivy::{
     query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight},
 };
 
-/// Maximum number of documents that the searches of one request may read. They take one to two seconds of processor
+/// Maximum number of documents that the searches of one request may match. They take one to two seconds of processor
 /// time: about as much as a search may take.
 pub(super) const MAX_DOCUMENTS: u64 = 100_000_000;
 
-/// Signals the searches of a request that no client waits for them any more, or that they have read too many documents.
+/// Signals the searches of a request that no client waits for them any more, or that they have matched too many documents.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<State>);
 

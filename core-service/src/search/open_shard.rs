@@ -48,7 +48,7 @@ pub(super) struct OpenShard {
     pub(super) reader: IndexReader,
     /// None until the first commit of a change, and after the writer was closed.
     writer: Option<IndexWriter>,
-    /// The changes of a month until the next commit, so that a commit has the writer of one month after the other.
+    /// The changes of a month until the next commit, so that a month without changes needs no writer.
     pub(super) changes: Vec<Change>,
     /// True while the month must be committed.
     pub(super) has_changes: bool,

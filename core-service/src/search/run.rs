@@ -56,7 +56,7 @@ pub async fn with_index<T: Send + 'static>(
 ///
 /// # Errors
 /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long
-/// or too many searches of all organizations wait, 422 when it is too broad or reads too many documents.
+/// or too many searches of all organizations wait, 422 when it is too broad or matches too many documents.
 pub async fn run_in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     organization: &str,
