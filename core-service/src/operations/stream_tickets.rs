@@ -6,9 +6,9 @@
 //! the old connection reads the ticket, and ends the connection only if the ticket names another one.
 //!
 //! An open stream writes nothing. Its ticket notes the opening and the closing. A core notes each closing, whatever
-//! its reason, until the store has it. A core that stops notes as many as it can, and one that dies none. So once a minute a core notes the sessions of
-//! edges with streams of tickets, in one write. A stream without a closing was open for at most a minute after the
-//! last note of its session.
+//! its reason, until the store has it. A core that stops notes as many as it can, and one that dies none. So once a
+//! minute a core notes the sessions of edges with streams of tickets, in one write. A stream without a closing was open
+//! for at most a minute after the last note of its session.
 
 use std::{sync::Arc, time::Duration};
 

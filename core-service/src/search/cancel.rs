@@ -14,7 +14,8 @@ use tantivy::{
 /// time: about as much as a search may take.
 pub(super) const MAX_DOCUMENTS: u64 = 100_000_000;
 
-/// Signals the searches of a request that no client waits for them any more, or that they have matched too many documents.
+/// Signals the searches of a request that no client waits for them any more, or that they have matched too many
+/// documents.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<State>);
 
