@@ -12,7 +12,9 @@
 //! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
 //! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
 //! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
-//! expired, a read passes all removed rows of a minute that the store still remembers.
+//! expired, a read passes all removed rows of a minute that the store still remembers. It passes more too where the core
+//! knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification names
+//! only the first minute of several.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
