@@ -68,7 +68,7 @@ impl DeliveryBuckets {
         written.extend(buckets);
     }
 
-    /// The first buckets of a webhook in a range, the earliest first: at least `limit`, or all.
+    /// The first buckets of a webhook in a range, the earliest first: `limit` of them, or all if they are fewer.
     pub(super) async fn between(&self, webhook: &str, first: i64, last: i64, limit: usize) -> StoreResult<Vec<i64>> {
         if last - first < MAX_UNINDEXED_BUCKETS {
             return Ok((first..=last).collect());

@@ -12,8 +12,8 @@
 //! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
 //! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
 //! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
-//! expired, a read passes all removed rows of a minute that the store still remembers. It passes more too where the core
-//! knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification names
+//! expired, a read passes all removed rows of a minute that the store still remembers. It also passes more where the
+//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification names
 //! only the first minute of several.
 
 use std::{
@@ -71,7 +71,7 @@ pub struct QueuedAttempt {
     pub delivery: String,
 }
 
-/// The due time and the delivery of a row.
+/// A position in a queue: the due time and the delivery after which reading continues.
 pub type QueuePosition = (i64, String);
 
 /// A page of a queue.

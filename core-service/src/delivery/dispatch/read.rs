@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Dispatcher, MAX_READS,
-    endpoint::{QueuePart, QueuePosition},
+    endpoint::QueuePart,
     shards::Tenure,
     state::due_at,
     unsendable,
@@ -29,8 +29,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuePage, QueuedAttempt,
-            cut_overlaps, end_of, minute_of, shard_of, start_of,
+            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuePage, QueuePosition,
+            QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of, start_of,
         },
     },
 };
@@ -115,8 +115,7 @@ impl Dispatcher {
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { end_of(minute_of(now_ms)).min(*to) };
         let from = from.clone().max((now_ms - i64::from(RETENTION_SECONDS) * 1_000, String::new()));
-        let QueuePage { rows, next } =
-            self.shared.deliveries.queue.page(webhook, &from, to, PAGE_ROWS, now_ms).await?;
+        let QueuePage { rows, next } = self.shared.deliveries.queue.page(webhook, &from, to, PAGE_ROWS, now_ms).await?;
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut writes) = (Vec::new(), Vec::new());
