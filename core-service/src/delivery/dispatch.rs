@@ -212,8 +212,8 @@ impl Dispatcher {
             }
         }
         for (webhook, due_at) in hints.queues {
-            self.shared.deliveries.queue.note_foreign(&webhook, due_at);
             if self.shards.taken_at(shard_of(&webhook)).is_some() {
+                self.shared.deliveries.queue.note_foreign(&webhook, due_at);
                 state.expect(&webhook.into(), due_at, now_ms);
             }
         }

@@ -12,7 +12,9 @@
 //! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
 //! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
 //! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
-//! expired, a read passes all removed rows of a minute that the store still remembers.
+//! expired, a read passes all removed rows of a minute that the store still remembers. It also passes more where the
+//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification names
+//! only the first minute of several.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -41,6 +43,9 @@ use crate::{
 /// Webhooks are spread over this number of shards. A core creates the deliveries of its shards and hands out their
 /// attempts. Ten cores have six or seven shards each. `QueueHints` has room for 64.
 pub const SHARDS: i64 = 64;
+/// Maximum number of partitions of one page. Each has a read for every minute, and two more for marks that are not
+/// known. So an error, a lost shard and other queues wait for some 100 reads of the store, not for those of 90 days.
+const PAGE_BUCKETS: usize = 10;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
 /// Minutes by which a core postpones the marks of pending deliveries.
@@ -64,6 +69,16 @@ pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     pub delivery: String,
+}
+
+/// A position in a queue: the due time and the delivery after which reading continues.
+pub type QueuePosition = (i64, String);
+
+/// A page of a queue.
+pub struct QueuePage {
+    pub rows: Vec<QueuedAttempt>,
+    /// The position after which more rows may be.
+    pub next: Option<QueuePosition>,
 }
 
 /// A webhook that has rows due from one time to another, in unix milliseconds.
@@ -214,42 +229,76 @@ impl DeliveryQueue {
         self.backend.apply(removals.collect()).await
     }
 
-    /// Reads the rows of a webhook after a position and up to a time, earliest first.
-    pub async fn read(
+    /// Reads a page of a webhook's rows after a position and up to a time, earliest first. A page has few partitions:
+    /// where all rows were removed, the reader finds none, and still learns how far it has come.
+    pub async fn page(
         &self,
         webhook: &str,
-        after: &(i64, String),
+        after: &QueuePosition,
         to_ms: i64,
         limit: usize,
-    ) -> StoreResult<Vec<QueuedAttempt>> {
-        let mut found = Vec::new();
-        for bucket in self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms)).await? {
+        now_ms: i64,
+    ) -> StoreResult<QueuePage> {
+        let mut rows: Vec<QueuedAttempt> = Vec::new();
+        let buckets = self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms), PAGE_BUCKETS).await?;
+        'read: for &bucket in &buckets {
             let first = minute_of(after.0).max(bucket * BUCKET_MINUTES);
             let last = minute_of(to_ms).min((bucket + 1) * BUCKET_MINUTES - 1);
             for minute in first..=last {
                 let (from, to) = (start_of(minute).max(after.0), to_ms.min(end_of(minute)));
-                for (from, to) in self.divide(webhook, minute, from, to).await? {
-                    if found.len() >= limit {
-                        return Ok(found);
+                for (from, to) in self.divide(webhook, minute, (from, to), now_ms).await? {
+                    if rows.len() >= limit {
+                        break 'read;
                     }
                     let id = if from == after.0 { after.1.as_str() } else { "" };
-                    let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - found.len());
+                    let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - rows.len());
                     scan.from = Bound::Excluded(key![QUEUED, from, id]);
                     scan.to = Bound::Included(key![QUEUED, to]);
-                    found.extend(self.backend.scan(&scan).await?.iter().filter_map(queued_attempt));
+                    rows.extend(self.backend.scan(&scan).await?.iter().filter_map(queued_attempt));
                 }
             }
+        }
+        let next = if rows.len() >= limit {
+            rows.last().map(|row| (row.due_at, row.delivery.clone()))
+        } else {
+            let end = buckets.last().filter(|_| buckets.len() >= PAGE_BUCKETS).map(|last| (last + 1) * BUCKET_MS);
+            end.filter(|end| *end <= to_ms).map(|end| (end, String::new()))
+        };
+        Ok(QueuePage { rows, next })
+    }
+
+    /// Reads pages until there are as many rows as wanted, or no more.
+    #[cfg(test)]
+    pub async fn read(
+        &self,
+        webhook: &str,
+        after: &QueuePosition,
+        to_ms: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<QueuedAttempt>> {
+        let (mut found, mut position) = (Vec::new(), Some(after.clone()));
+        while let Some(after) = position.take().filter(|_| found.len() < limit) {
+            let QueuePage { rows, next } = self.page(webhook, &after, to_ms, limit - found.len(), to_ms).await?;
+            found.extend(rows);
+            position = next;
         }
         Ok(found)
     }
 
     /// Divides a range of times of a minute into parts, each with few rows. The embedded store remembers no removed
     /// rows.
-    async fn divide(&self, webhook: &str, minute: i64, from: i64, to: i64) -> StoreResult<Vec<(i64, i64)>> {
+    async fn divide(
+        &self,
+        webhook: &str,
+        minute: i64,
+        (from, to): (i64, i64),
+        now_ms: i64,
+    ) -> StoreResult<Vec<(i64, i64)>> {
         if self.backend.is_exclusive() {
             return Ok(vec![(from, to)]);
         }
-        if !self.parts.has_all(webhook, minute) {
+        let have_expired = end_of(minute + 1) + i64::from(MARK_RETENTION_SECONDS) * 1_000 < now_ms;
+        if !have_expired && !self.parts.has_all(webhook, minute) {
             // Rows that were written late have their marks in the next minute.
             for marked in [minute, minute + 1] {
                 let partition = key![shard_of(webhook), hour_of(start_of(marked))];

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Dispatcher, MAX_READS,
-    endpoint::{QueuePart, QueuePosition},
+    endpoint::QueuePart,
     shards::Tenure,
     state::due_at,
     unsendable,
@@ -29,8 +29,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuedAttempt, cut_overlaps,
-            end_of, minute_of, shard_of, start_of,
+            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuePage, QueuePosition,
+            QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of, start_of,
         },
     },
 };
@@ -115,8 +115,7 @@ impl Dispatcher {
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { end_of(minute_of(now_ms)).min(*to) };
         let from = from.clone().max((now_ms - i64::from(RETENTION_SECONDS) * 1_000, String::new()));
-        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE_ROWS).await?;
-        let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
+        let QueuePage { rows, next } = self.shared.deliveries.queue.page(webhook, &from, to, PAGE_ROWS, now_ms).await?;
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut writes) = (Vec::new(), Vec::new());
@@ -160,7 +159,7 @@ impl Dispatcher {
         for advanced in self.shared.deliveries.advance(&writes, now_ms).await? {
             advanced?;
         }
-        Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
+        Ok(next.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
     /// True if nobody needs a queue row whose delivery is over or expects a later attempt. Notes when the delivery is

@@ -163,7 +163,9 @@ impl Shards {
     /// Returns whether this core has its part, and no other core waits for it.
     async fn settle_shards(&self, must_read: bool, is_out: &impl Fn(i64) -> bool) -> StoreResult<bool> {
         let has_workers = self.has_workers.load(Ordering::Relaxed);
-        if !has_workers && !self.members.is_handing_out() {
+        // A take that is in doubt may become this core's lease when another core writes one. So it still reads the
+        // leases now and then, and gives up what nobody else would take.
+        if !has_workers && !self.members.is_handing_out() && !must_read {
             return Ok(true);
         }
         if has_workers {
@@ -189,7 +191,10 @@ impl Shards {
         let taken = self.free_leases(&missing, &stored).await?;
         let epochs: Vec<(i64, i64)> = taken.iter().map(|write| (write.shard, write.lease.epoch)).collect();
         let is_kept = |shard: i64| part.contains(&shard) || self.held.lock().contains_key(&shard);
-        let writes = [taken, self.given_up(&stored, is_kept, |_| 0)].concat();
+        // A shard whose heartbeats lapsed may have attempts out.
+        let now_ms = self.shared.clock.now_ms();
+        let free_at = |shard| if is_out(shard) { now_ms + ORPHAN_MS } else { 0 };
+        let writes = [taken, self.given_up(&stored, is_kept, free_at)].concat();
         if !writes.is_empty() && !leases::write(&self.shared.backend, writes).await? {
             return Ok(false);
         }

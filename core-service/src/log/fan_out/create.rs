@@ -1,8 +1,9 @@
 //! Creates the pending deliveries of events that a fan-out has matched, at the core that hands them out.
 //!
 //! So the work grows with the cores, and a delivery goes from the core that creates it to a worker without a read. If
-//! that core does not confirm in time, the core of the fan-out creates the same deliveries itself: a repeat changes
-//! nothing.
+//! that core does not confirm in time, the core of the fan-out creates the same deliveries itself. A repeat changes no
+//! row. It may send a delivery again if the core that hands it out no longer remembers that its attempt was reported
+//! (`delivery/dispatch/settled.rs`): such a delivery goes to a worker without a read.
 
 use std::{collections::HashMap, mem::take, sync::Arc};
 
@@ -120,7 +121,7 @@ async fn create_at(
     Ok(())
 }
 
-/// Creates the deliveries of events here. A repeat changes nothing.
+/// Creates the deliveries of events here. A repeat changes no row.
 pub async fn create_deliveries(shared: &Shared, dataset: &Dataset, events: &[MatchedEvent]) -> Result<()> {
     let mut pending = Vec::new();
     for MatchedEvent { event, webhooks } in events {

@@ -102,6 +102,28 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
 }
 
 #[tokio::test]
+async fn a_page_ends_after_some_emptied_partitions() {
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let of_page = i64::try_from(PAGE_BUCKETS).unwrap();
+    let due: Vec<Delivery> = (0..3 * of_page).map(|number| pending(NOON + number * BUCKET_MS)).collect();
+    store.create(&due.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    let (left, taken) = due.split_last().unwrap();
+    let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+    store.queue.remove(WEBHOOK, &taken.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    let now_ms = left.created_at;
+    let page = async |from: i64| store.queue.page(WEBHOOK, &(from, String::new()), now_ms, 100, now_ms).await.unwrap();
+    let mut from = NOON;
+    for number in 1..=2 {
+        let QueuePage { rows, next } = page(from).await;
+        assert!(rows.is_empty());
+        from = (bucket_of(NOON) + number * of_page) * BUCKET_MS;
+        assert_eq!(next, Some((from, String::new())));
+    }
+    let QueuePage { rows, next } = page(from).await;
+    assert_eq!((rows, next), (vec![queued(left)], None));
+}
+
+#[tokio::test]
 async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     let backend = SharedMemory::new(&ManualClock::new());
     let store = DeliveryStore::new(backend.clone());
