@@ -13,8 +13,8 @@
 //! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
 //! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
 //! expired, a read passes all removed rows of a minute that the store still remembers. It also passes more where the
-//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification names
-//! only the first minute of several.
+//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification
+//! names only the first minute of several.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

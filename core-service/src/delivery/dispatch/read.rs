@@ -9,13 +9,7 @@ use std::{
 use futures::future::try_join_all;
 use tokio::sync::watch;
 
-use super::{
-    Dispatcher, MAX_READS,
-    endpoint::QueuePart,
-    shards::Tenure,
-    state::due_at,
-    unsendable,
-};
+use super::{Dispatcher, MAX_READS, endpoint::QueuePart, shards::Tenure, state::due_at, unsendable};
 use crate::{
     delivery::rule::{DeliveryRule, Verdict},
     domain::{
