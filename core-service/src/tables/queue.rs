@@ -34,6 +34,7 @@ use super::{
 use crate::{
     domain::{
         delivery::Delivery,
+        retry::MAX_DELAY_MS,
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
@@ -50,12 +51,15 @@ const PAGE_BUCKETS: usize = 10;
 const MARKS_PAGE: usize = 10_000;
 /// Minutes by which a core postpones the marks of pending deliveries.
 pub const POSTPONE_MINUTES: i64 = 5;
-/// Retention time of marks, in seconds. A retry has its mark up to twelve hours before it is due.
+/// Retention time of marks, in seconds. A retry has its mark up to [`MAX_DELAY_MS`] before it is due.
 pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
 /// Minutes for which the marks of due rows surely exist.
 pub const MARKED_MINUTES: i64 = 6 * 60;
 /// Minutes for which the marks surely exist that a core postponed when it last stored how far it has read.
 pub const POSTPONED_MINUTES: i64 = 17 * 60;
+const MARK_RETENTION_MS: i64 = MARK_RETENTION_SECONDS as i64 * 1_000;
+const _: () = assert!(MAX_DELAY_MS + MARKED_MINUTES * MINUTE_MS <= MARK_RETENTION_MS, "marks outlive their rows");
+const _: () = assert!(POSTPONED_MINUTES * MINUTE_MS < MARK_RETENTION_MS, "postponed marks exist");
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
 /// Number of rows that a core writes under one mark.
@@ -297,7 +301,7 @@ impl DeliveryQueue {
         if self.backend.is_exclusive() {
             return Ok(vec![(from, to)]);
         }
-        let have_expired = end_of(minute + 1) + i64::from(MARK_RETENTION_SECONDS) * 1_000 < now_ms;
+        let have_expired = end_of(minute + 1) + MARK_RETENTION_MS < now_ms;
         if !have_expired && !self.parts.has_all(webhook, minute) {
             // Rows that were written late have their marks in the next minute.
             for marked in [minute, minute + 1] {
