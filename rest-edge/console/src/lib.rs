@@ -18,7 +18,9 @@
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
 //!    that can be reloaded.
 //! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
-//!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`.
+//!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`. Its right enters `TABLE` in
+//!    `core-service/src/access/rights/tests.rs`, its call `core-service/src/grpc/account/tests.rs` and, if it concerns
+//!    an organization, `CALLS` in `tests/system/accounts/roles.rs`.
 //!
 //! Tests: `tests/system/console.rs`: the path in `pages` or `ADMINISTRATION`, a form in `forms`, so that roles,
 //! isolation and forged forms cover them; its content in a module of `tests/system/console/`; texts of customers that
