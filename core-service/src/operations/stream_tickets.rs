@@ -37,10 +37,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Replacements of the last seconds are read again, since they may arrive late, clocks differ, and a ticket moves after
 /// the notification.
 const MOVE_SECONDS: i64 = 5;
-/// Replacements of so many seconds are read again every [`POLLS_PER_LATE_LOOK`] polls.
+/// Every [`POLLS_PER_LATE_READ`] polls, the replacements of this many seconds are read again.
 const LATE_MOVE_SECONDS: i64 = 30;
-/// Number of polls between two looks for late notifications.
-const POLLS_PER_LATE_LOOK: u64 = 10;
+/// Number of polls from one read of late replacements to the next.
+const POLLS_PER_LATE_READ: u64 = 10;
 /// Time for which a ticket may move, in milliseconds. Then the notification is repeated, since the other core may have
 /// read the ticket too early.
 const SLOW_MOVE_MS: i64 = 2_000;
@@ -259,7 +259,7 @@ pub async fn watch(core: Arc<Core>) {
                 continue;
             }
             polls += 1;
-            let back = if polls.is_multiple_of(POLLS_PER_LATE_LOOK) { LATE_MOVE_SECONDS } else { MOVE_SECONDS };
+            let back = if polls.is_multiple_of(POLLS_PER_LATE_READ) { LATE_MOVE_SECONDS } else { MOVE_SECONDS };
             match tickets::replaced(&core.shared.backend, looked.min(now) - back, now + 1).await {
                 Ok(replaced) => {
                     looked = now;
