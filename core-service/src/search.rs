@@ -1,6 +1,6 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry. It has shards (`shard.rs`), of
-//! which a search asks those of its window.
+//! which a search reads those of its window.
 //!
 //! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
 //! and built at each start: `live` and `sandbox` at once, a project's log with its first search.

@@ -72,7 +72,7 @@ impl SeenBeat {
     }
 
     /// True if the core certainly hands out nothing. The number of a first heartbeat is nearly its time by the clock of
-    /// its core, so what a core held that ended before this one started is free at once.
+    /// its core. So a core that ended before this core started has certainly lapsed.
     fn has_lapsed(&self, now_ms: i64) -> bool {
         !self.may_live(now_ms) || !self.has_moved && now_ms - self.beat >= GONE_MS
     }

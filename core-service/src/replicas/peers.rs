@@ -124,8 +124,8 @@ impl Peers {
         Arc::new(Self { members, dial, peers, all_connected, connections })
     }
 
-    /// The number of connections to other cores until now. After each new one this core must read once what it follows,
-    /// since the notifications before it were lost.
+    /// Number of connections to other cores so far. Notifications before a new connection are lost, so the core then
+    /// reads its logs once.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Acquire)
     }

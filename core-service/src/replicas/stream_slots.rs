@@ -60,7 +60,7 @@ const MAX_PARALLEL: usize = 32;
 enum RowChange {
     /// The row has this entry for this replica.
     Written(CoreStreams),
-    /// The row stays, since so many streams are open.
+    /// The row does not change: the limit is reached.
     Full { open: u32 },
 }
 
@@ -255,7 +255,7 @@ impl StreamSlots {
         Err(StoreError::Unavailable("a project's stream slots are in too much demand".to_owned()))
     }
 
-    /// The number of replicas, if a project's row has the entries of so many others.
+    /// The number of replicas, if the row names all others.
     fn replicas(&self, others_in_row: usize) -> u32 {
         let others = self.members.others().borrow().len().max(others_in_row);
         u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1)

@@ -69,7 +69,7 @@ impl Best {
     }
 }
 
-/// The least and the greatest time of the rows of a segment. None if it has no rows: positions have no time.
+/// The earliest and the latest time of the rows of a segment. None if it has no rows: positions have no time.
 pub(super) fn times_of(segment: &SegmentReader) -> tantivy::Result<Option<RangeInclusive<i64>>> {
     let created_at = segment.fast_fields().i64(CREATED_AT)?;
     let times = created_at.min_value()..=created_at.max_value();

@@ -29,7 +29,7 @@ const AVERAGE_WORDS: u64 = 24;
 /// take some milliseconds and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
 
-/// The terms of a dataset, and the shards that a search asks for it.
+/// The terms of a dataset, and the shards that a search reads for it.
 pub(super) type TermsAndShards = (Terms, Vec<Searcher>);
 
 type Clause = (Occur, Box<dyn Query>);

@@ -10,7 +10,7 @@ impl SearchIndex {
         self.write(|writer| Ok(writer.rebuild_range()))
     }
 
-    /// Applies the next entries of `live` to the months that are being rebuilt. Searches ask a month again after the
+    /// Applies the next entries of `live` to the months that are being rebuilt. Searches read a month again after the
     /// commit that completes it.
     pub fn rebuild(&self, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let terms = Terms::new(self.fields, &Dataset::Live);

@@ -1,4 +1,4 @@
-//! The shards of the index. The theses of `live` have a shard for each month, so a search asks the months of its
+//! The shards of the index. The theses of `live` have a shard for each month, so a search reads the months of its
 //! window, and a damaged month is rebuilt alone. The common shard has everything else: profiles, tokens, the sandbox
 //! and all projects. Projects share it, since a core cannot have a writer and open files for 100,000 small projects
 //! each.

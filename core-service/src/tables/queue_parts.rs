@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Number of minutes of webhooks in each of the two halves. Those of others are read again.
+/// Number of minutes of webhooks in each half. The marks of forgotten minutes are read from the store.
 const HALF: usize = 20_000;
 
 /// The marks of a minute of a webhook.

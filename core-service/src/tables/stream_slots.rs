@@ -23,7 +23,7 @@ pub struct CoreStreams {
     /// The places that the core may give to streams.
     #[prost(uint32, tag = "2")]
     pub places: u32,
-    /// How many of them may stay without a stream.
+    /// Number of places that may stay without a stream.
     #[prost(uint32, tag = "3")]
     pub share: u32,
 }

@@ -163,8 +163,8 @@ impl Shards {
     /// Returns whether this core has its part, and no other core waits for it.
     async fn settle_shards(&self, must_read: bool, is_out: &impl Fn(i64) -> bool) -> StoreResult<bool> {
         let has_workers = self.has_workers.load(Ordering::Relaxed);
-        // A take that is in doubt may become this core's lease when another core writes one. So it still reads the
-        // leases now and then, and gives up what nobody else would take.
+        // A write that timed out may still succeed and give this core a lease. So the core rereads the leases and gives
+        // up those that it should not have.
         if !has_workers && !self.members.is_handing_out() && !must_read {
             return Ok(true);
         }

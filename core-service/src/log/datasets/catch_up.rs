@@ -13,7 +13,7 @@ use crate::{domain::dataset::Dataset, error::Result, tables::log::outline};
 /// Age of a position that a reader may take who catches up anyway, in milliseconds.
 pub(super) const RECENT_MS: i64 = 1_000;
 
-/// What readers of a dataset share.
+/// The last reads of a dataset, which its readers share.
 #[derive(Debug, Default)]
 pub(super) struct SharedReads {
     /// The time at which the last read of the position began; none if it failed. A read has the lock until it ends.

@@ -22,7 +22,7 @@ pub(super) const fn share_of(limit: u32, replicas: u32) -> u32 {
 pub(super) struct Lease {
     /// Number of places, with those of open streams. The row never counts fewer.
     pub(super) places: u32,
-    /// How many of them may stay without a stream.
+    /// Number of places that may stay without a stream.
     pub(super) share: u32,
     /// How many of them may be without a stream now: the share, or more in a block. When more are, places go back.
     pub(super) spare: u32,
