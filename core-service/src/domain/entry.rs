@@ -22,10 +22,9 @@
 //!
 //! Tests: `proto/src/json/tests.rs`, its snapshots (see CONTRIBUTING.md), `filter/tests.rs`, `portable/tests.rs`;
 //! `kinds` in the test of `convert/entry.rs`; the types in `tests/system/events.rs`, `examples.rs`,
-//! `wrong_forms/table.rs`; if it is derived, `is_derived` and `recount` in `tests/system/recount/log.rs`, whose last
-//! arm takes every other derived type for a velocity. The compiler does not name the tags here and in `outline.rs`,
-//! `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`, `position_change` of
-//! `tables/event_positions.rs`, `stream/message.rs`, or files not in Rust.
+//! `wrong_forms/table.rs`; `is_derived` and `recount` in `tests/system/recount/log.rs`. The compiler does not name the
+//! tags here and in `outline.rs`, `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`,
+//! `position_change`, the last arm of that `recount`, `stream/message.rs`, or files not in Rust.
 
 mod outline;
 mod portable;
