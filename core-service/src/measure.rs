@@ -1,6 +1,6 @@
 //! Measures the gauges of a core at an interval.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, mem::take, sync::Arc, time::Duration};
 
 use thesis_net::metric::{FollowerLag, seconds, value};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -19,6 +19,8 @@ use crate::{
 
 /// Interval between two measurements.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Number of measurements between two reads of the heads of logs, which are requests to the store.
+const POLLS_PER_HEAD: u32 = 5;
 const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kinds of datasets, as metrics name them.
@@ -46,32 +48,44 @@ pub(crate) async fn run(core: Arc<Core>) {
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut followers = HashMap::new();
     let measuring = async {
-        loop {
+        for poll in (0..POLLS_PER_HEAD).cycle() {
             every.tick().await;
             measure_rest(&core);
-            measure_logs(&core, &mut followers).await;
+            if poll == 0 {
+                measure_heads(&core, &mut followers).await;
+            }
+            measure_logs(&core, &mut followers);
         }
     };
     core.stop.run_until_cancelled(measuring).await;
 }
 
-async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
+/// Reads how far the logs that everybody shares reach, and measures the lag of their rows.
+async fn measure_heads(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
+    for DatasetProgress { dataset, position, .. } in core.datasets.progress() {
+        if matches!(dataset, Dataset::Project(_)) {
+            continue;
+        }
+        let name = KINDS[kind_of(&dataset)];
+        if let Ok(Ok((head, position))) = timeout(HEAD_READ_TIMEOUT, head_of(core, &dataset, position)).await {
+            HEAD.at(name).set(value(head));
+            PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
+            let lag = &mut followers.entry(dataset).or_default().rows;
+            PROJECTION_SECONDS.at(name).set(lag.seconds(head, position));
+        }
+    }
+}
+
+fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
     let all = core.datasets.progress();
     FOLLOWED.one().set(value(all.len() as u64));
     WRITTEN.one().set(value(all.iter().filter(|progress| progress.fanned_out.is_some()).count() as u64));
     // By kind, the sum of the positions; and of fan-out and search, the largest lags in entries and seconds.
     let (mut projected, mut lags) = ([0; KINDS.len()], [[(0_u64, 0.0_f64); 2]; KINDS.len()]);
+    let mut before = take(followers);
     for DatasetProgress { dataset, position, fanned_out } in all {
         let kind = kind_of(&dataset);
-        let name = KINDS[kind];
-        let behind = followers.entry(dataset.clone()).or_default();
-        if !matches!(dataset, Dataset::Project(_))
-            && let Ok(Ok((head, position))) = timeout(HEAD_READ_TIMEOUT, head_of(core, &dataset, position)).await
-        {
-            HEAD.at(name).set(value(head));
-            PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
-            PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
-        }
+        let mut behind = before.remove(&dataset).unwrap_or_default();
         let fanned_out = fanned_out.unwrap_or(position);
         // The index does not follow a project that nobody searches, so it has no lag.
         let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
@@ -81,6 +95,7 @@ async fn measure_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
             *entries = position.saturating_sub(reached).max(*entries);
             *time = follower.seconds(position, reached).max(*time);
         }
+        followers.insert(dataset, behind);
     }
     for ((name, projected), [fan_out, search]) in KINDS.into_iter().zip(projected).zip(lags) {
         PROJECTED.at(name).set(value(projected));

@@ -2,5 +2,6 @@
 
 pub mod members;
 pub mod peers;
+pub mod shard_cores;
 pub mod shared_counts;
 pub mod stream_slots;

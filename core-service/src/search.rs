@@ -1,5 +1,6 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
-//! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
+//! in each log. It can be deleted at any time, and is then rebuilt from the first entry. It has shards (`shard.rs`), of
+//! which a search reads those of its window.
 //!
 //! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
 //! and built at each start: `live` and `sandbox` at once, a project's log with its first search.
@@ -13,19 +14,28 @@ mod cancel;
 
 mod compile;
 
+mod documents;
+
 mod filter;
 mod folder;
 pub mod follow;
 
 mod id;
 
+mod marks;
 mod near;
 
+mod open_shard;
 mod opening;
 mod progress;
+mod rebuild;
 pub mod run;
 
 mod schema;
+
+mod segments;
+
+mod shard;
 
 mod syntax;
 
@@ -43,6 +53,7 @@ mod writer;
 use std::{
     collections::{BTreeMap, HashMap},
     io::ErrorKind,
+    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -50,19 +61,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tantivy::{
     IndexReader, TantivyError,
+    collector::Collector as _,
     directory::error::OpenReadError as ReadError,
-    query::{BooleanQuery, Query},
+    query::{BooleanQuery, EnableScoring, Query},
 };
 use tokio::sync::{Notify, watch};
 
 use self::{
-    best::{Best, Rank, highest},
+    best::{Best, Rank},
     cancel::Cancellable,
-    compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
+    compile::{Frequencies, MAX_EXPANSIONS, TermsAndShards, count_expansions, has, has_one},
     schema::{Fields, Terms},
+    segments::Source,
+    shard::Shard,
     turns::Turns,
     writer::Writer,
 };
@@ -106,6 +119,9 @@ pub enum SearchError {
     TooBroad(String),
     #[error("the search was cancelled")]
     Cancelled,
+    /// A request has read as many documents as it may.
+    #[error("the search matches too many documents")]
+    Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
 }
@@ -133,7 +149,7 @@ impl SearchError {
 }
 
 /// The last indexed entry of a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMark {
     pub seq: u64,
     /// Its id, which shows that the log is the same.
@@ -143,16 +159,17 @@ pub struct LogMark {
 /// Marks by the dataset's name.
 type Marks = BTreeMap<String, LogMark>;
 
+/// Readers by shard. A month without a reader is closed or being rebuilt.
+type Readers = BTreeMap<Shard, Option<IndexReader>>;
+
 pub struct SearchIndex {
     fields: Fields,
     /// None for an index in memory.
-    folder: Option<SearchFolder>,
-    /// Writer and reader are none while the index is closed.
+    folder: Option<Arc<SearchFolder>>,
+    /// Writer and readers are none while the index is closed.
     writer: Mutex<Option<Writer>>,
-    reader: Mutex<Option<IndexReader>>,
+    readers: Mutex<Option<Readers>>,
     failing: AtomicBool,
-    /// True once the checksums of all files in the folder were verified, or this process has written the files.
-    is_verified: AtomicBool,
     committed: watch::Sender<Marks>,
     /// Incomplete datasets by name. The index has not reached the position that their log had at the first request. The
     /// value is that start position, once it is known.
@@ -168,11 +185,10 @@ impl SearchIndex {
     pub fn open(folder: Option<SearchFolder>) -> Result<Self, SearchError> {
         let index = Self {
             fields: Fields::new().0,
-            folder,
+            folder: folder.map(Arc::new),
             writer: Mutex::default(),
-            reader: Mutex::default(),
+            readers: Mutex::default(),
             failing: AtomicBool::new(false),
-            is_verified: AtomicBool::new(false),
             committed: watch::Sender::default(),
             incomplete: watch::Sender::default(),
             requests: Mutex::default(),
@@ -189,28 +205,24 @@ impl SearchIndex {
     /// Indexes a dataset's entries in order, and skips entries up to its position. Searches see them after the next
     /// commit. This blocks. An error closes the index, and uncommitted entries must be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
-        self.write(|writer| {
-            let terms = Terms::new(self.fields, dataset);
-            let name = dataset.to_string();
-            let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-            for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
-                writer.apply_entry(&terms, entry)?;
-                writer.marks.insert(name.clone(), LogMark { seq: *seq, id: entry.id.clone() });
-            }
-            Ok(())
-        })
+        let terms = Terms::new(self.fields, dataset);
+        self.write(|writer| writer.apply(&terms, dataset, entries))
     }
 
     /// Makes searches see the applied entries. This blocks for some tens of milliseconds. An error closes the index,
     /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         self.write(|writer| {
-            writer.commit()?;
-            let reader = self.reader.lock().clone();
-            if let Some(reader) = reader {
-                reader.reload()?;
-            }
-            self.committed.send_replace(writer.marks.clone());
+            let changed = writer.commit(&self.fields)?;
+            *self.readers.lock() = Some(writer.readers());
+            self.committed.send_modify(|marks| {
+                for (name, mark) in changed {
+                    match mark {
+                        Some(mark) => drop(marks.insert(name, mark)),
+                        None => drop(marks.remove(&name)),
+                    }
+                }
+            });
             if self.failing.swap(false, Relaxed) {
                 tracing::info!("the search index works again");
             }
@@ -267,37 +279,57 @@ impl SearchIndex {
         if best.limit == 0 {
             return Ok(Vec::new());
         }
-        let searcher = self.searcher(view)?;
-        let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
-        let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
-        let (mut found, mut left) = (Vec::new(), MAX_EXPANSIONS);
+        let searchers = self.searchers(view, kind, narrow)?;
+        let terms = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset));
+        let datasets: Vec<TermsAndShards> = terms.zip(searchers).collect();
+        let frequencies = best.requires_scoring().then(|| Frequencies::new(&datasets, kind)).transpose()?;
+        let mut left = MAX_EXPANSIONS;
         if let Some(parsed) = parsed {
-            datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, parsed, &mut left))?;
+            datasets.iter().try_for_each(|dataset| count_expansions(dataset, kind, parsed, &mut left))?;
         }
-        for (terms, dataset) in datasets.iter().zip(view.datasets()) {
-            let query = BooleanQuery::intersection(clauses(terms, kind, parsed, narrow));
+        best.cancellation = narrow.cancellation.clone();
+        let mut sources = Vec::new();
+        for ((terms, searchers), dataset) in datasets.iter().zip(view.datasets()) {
             if kind == Kind::Thesis {
                 (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
-            let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
-            found.extend(ranks.into_iter().map(|rank| (rank, dataset)));
+            for searcher in searchers {
+                let query = query(terms, kind, parsed, narrow, segments::days_of(searcher, best.from, best.to)?);
+                let weight = query.weight(match &frequencies {
+                    Some(frequencies) => EnableScoring::enabled_from_statistics_provider(frequencies, searcher),
+                    None => EnableScoring::disabled_from_searcher(searcher),
+                })?;
+                sources.push(Source { dataset, searcher, weight, wanted: best.clone() });
+            }
+        }
+        let found = segments::search(&sources, best.limit)?;
+        if narrow.cancellation.is_exhausted() {
+            return Err(SearchError::Exhausted);
         }
         if narrow.cancellation.is_cancelled() {
             return Err(SearchError::Cancelled);
         }
-        Ok(highest(found, best.limit))
+        Ok(found)
     }
 }
 
-/// The conditions for a row of one dataset.
-fn clauses(terms: &Terms, kind: Kind, parsed: Option<&ParsedSearch>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
+/// Matches the rows of one dataset and kind that a search and its filter match. `days` are those of the window.
+fn query(
+    terms: &Terms,
+    kind: Kind,
+    parsed: Option<&ParsedSearch>,
+    narrow: &SearchFilter,
+    days: Option<RangeInclusive<i64>>,
+) -> BooleanQuery {
     let fields = &terms.fields;
-    let mut clauses = vec![match parsed {
-        Some(parsed) => compile::query(terms, kind, parsed, &narrow.cancellation),
-        None => {
-            Box::new(Cancellable::new(Arc::from(has(terms.term(fields.kind, kind.prefix()))), &narrow.cancellation))
-        }
-    }];
+    // A profile or a token has fewer theses than most days.
+    let days = days.filter(|_| kind == Kind::Thesis && narrow.profile.is_none() && narrow.tokens.is_none());
+    let rows = match (parsed, days) {
+        (Some(parsed), _) => compile::query(terms, kind, parsed, &narrow.cancellation),
+        (None, Some(days)) => cancellable(has_one(days.map(|day| terms.day(day))), &narrow.cancellation),
+        (None, None) => cancellable(has(terms.term(fields.kind, kind.prefix())), &narrow.cancellation),
+    };
+    let mut clauses = vec![rows];
     let (profile, token) = match kind {
         Kind::Thesis => (fields.author, fields.about),
         Kind::Profile | Kind::Token => (fields.id, fields.id),
@@ -311,7 +343,11 @@ fn clauses(terms: &Terms, kind: Kind, parsed: Option<&ParsedSearch>, narrow: &Se
     if let Some(chain) = narrow.chain.as_ref().filter(|_| kind != Kind::Profile) {
         clauses.push(has(terms.term(fields.chain, chain)));
     }
-    clauses
+    BooleanQuery::intersection(clauses)
+}
+
+fn cancellable(query: Box<dyn Query>, cancellation: &Cancellation) -> Box<dyn Query> {
+    Box::new(Cancellable::new(Arc::<dyn Query>::from(query), cancellation))
 }
 
 fn ids(kind: Kind, found: Vec<(Rank, &Dataset)>) -> Vec<(Dataset, String)> {

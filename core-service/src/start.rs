@@ -57,8 +57,8 @@ use crate::{
 
 /// Interval at which the limits drop ended windows.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
-/// Interval at which expired rows are deleted, if the store does not do it.
-const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// Interval at which unused datasets leave memory, and expired rows are deleted if the store does not do it.
+const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 /// Time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
 /// Time to send queued mail.
@@ -150,7 +150,7 @@ impl Core {
             accounts: Accounts::new(settings.accounts)?,
             key_usage: Arc::new(KeyUsage::new(Arc::clone(backend), replica.clone())),
             set_up_link: OnceLock::new(),
-            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), clock),
+            open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
             upstream: upstream.transpose()?,
@@ -240,13 +240,23 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.members.run()).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
+        self.tasks.spawn(async move {
+            let limit_of = |project: &str| core.gate.stream_limit(project);
+            core.stop.run_until_cancelled(core.slots.run(core.shared.control.changes(), limit_of)).await
+        });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
+        self.tasks.spawn(async move {
+            let ended = CancellationToken::new();
+            let running = async {
+                core.open_streams.run(&core.stop).await;
+                ended.cancel();
+            };
+            tokio::join!(running, stream_tickets::note_closings(&core, &ended))
+        });
     }
 
     fn notification_handler(self: &Arc<Self>) -> OnNotification {
@@ -272,7 +282,7 @@ impl Core {
 
     async fn keep_house(self: Arc<Self>) {
         let mut every = tokio::time::interval(HOUSEKEEPING);
-        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -283,6 +293,11 @@ impl Core {
                     if let Err(error) = self.shared.backend.sweep(self.shared.clock.now_ms()).await {
                         tracing::warn!(%error, "cleaning expired rows failed");
                     }
+                    // The search index follows only datasets in memory, so one that it has not reached yet stays.
+                    let search = &self.search;
+                    self.datasets.close_unused(|dataset, position| {
+                        search.follows(dataset) && search.position(dataset) < position
+                    });
                 }
             }
         }
@@ -305,8 +320,13 @@ impl Core {
             mail,
             self.key_usage.flush(self.shared.clock.now_ms()),
             self.gate.limits.flush(self.shared.clock.now_ms()),
-            self.members.leave(),
-            self.dispatcher.release()
+            async {
+                // The leases say when the next core may send what is under way. A core that has left without them would
+                // count as one that sends nothing, and its attempts would be sent again at once.
+                if self.dispatcher.release().await {
+                    self.members.leave().await;
+                }
+            }
         );
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");

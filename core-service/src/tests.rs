@@ -5,3 +5,4 @@ mod faults;
 pub(crate) mod faulty;
 pub(crate) mod harness;
 mod recount;
+mod rows;

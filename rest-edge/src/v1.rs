@@ -14,7 +14,7 @@
 //!    enters only if it is given, so that cursors of the version before stay valid. In time order a list reads the
 //!    scopes of `tables/index_scope.rs`, by likes the search index with a `SearchFilter`. A field that no scope has
 //!    needs the index in every order: `search/best.rs` has orders and ranges, `clauses` in `search.rs` the other
-//!    conditions.
+//!    conditions. One that leaves fewer theses than most days have also enters the choice of `days` in `query` there.
 //! 5. `docs/guides/filters-and-references.md` for readers, `CHANGELOG.md`.
 //!
 //! Tests: its row in `tests/system/wrong_forms/table.rs`, which fails until it is there (a new form also in

@@ -183,6 +183,13 @@ impl Gate {
         id::random("req_", self.ids.as_ref())
     }
 
+    /// The number of streams that a project may have open.
+    pub fn stream_limit(&self, project: &str) -> Option<u32> {
+        let state = self.control.state();
+        let organization = state.organization(&state.project(project)?.organization_id)?;
+        Some(self.plan(&organization.plan)?.concurrent_streams)
+    }
+
     /// Reads rights that another replica may have granted, before this one denies them.
     pub async fn refresh_for_unknown_key(&self, meta: &RequestMeta) {
         let names_key = meta.key_id.as_ref().is_some_and(|id| !id.is_empty())

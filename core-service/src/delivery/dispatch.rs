@@ -46,7 +46,7 @@ use self::{
 };
 use super::rule::{DeliveryRule, Verdict};
 use crate::{
-    domain::{control::Webhook, delivery::Delivery},
+    domain::{control::Webhook, delivery::Delivery, window::CLOCK_SKEW_MS},
     error::Result,
     queue_hints::PendingDelivery,
     replicas::members::Members,
@@ -138,11 +138,13 @@ impl Dispatcher {
         self.shared.hints.wake();
     }
 
-    pub async fn release(&self) {
-        self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
+    /// Gives up all shards. Returns false if attempts are out and other cores learn of them only by the heartbeats of
+    /// this core.
+    pub async fn release(&self) -> bool {
+        self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await
     }
 
-    /// Takes shards and renews their leases until stopped. It runs apart from the work.
+    /// Takes and gives up shards until stopped. It runs apart from the work.
     pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
         stop.run_until_cancelled(self.shards.keep_leases(|shard| self.is_out(shard))).await;
     }
@@ -194,14 +196,15 @@ impl Dispatcher {
         if hints.deliveries.is_empty() && hints.queues.is_empty() {
             return;
         }
+        let skew_ms = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
         let mut state = self.state.lock();
         for pending in hints.deliveries {
             let Some(due_at) = pending.delivery.next_attempt_at else { continue };
             let webhook = &pending.delivery.webhook_id;
             let shard = shard_of(webhook);
             match self.shards.tenure(shard, now_ms) {
-                // Only this core can have sent a delivery that was created since then.
-                Some(tenure) if pending.delivery.created_at >= tenure.taken_at => {
+                // Only this core can have sent a delivery that was created since then, by the clock of any core.
+                Some(tenure) if pending.delivery.created_at >= tenure.taken_at + skew_ms => {
                     state.add_ready(PendingDelivery { epoch: tenure.epoch, ..pending }, now_ms);
                 }
                 _ if self.shards.taken_at(shard).is_some() => state.expect(&webhook.as_str().into(), due_at, now_ms),
@@ -210,6 +213,7 @@ impl Dispatcher {
         }
         for (webhook, due_at) in hints.queues {
             if self.shards.taken_at(shard_of(&webhook)).is_some() {
+                self.shared.deliveries.queue.note_foreign(&webhook, due_at);
                 state.expect(&webhook.into(), due_at, now_ms);
             }
         }

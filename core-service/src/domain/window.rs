@@ -9,6 +9,9 @@ pub const HOUR_MS: i64 = 3_600_000;
 /// A minute in milliseconds.
 pub const MINUTE_MS: i64 = 60_000;
 
+/// Maximum difference between the clocks of cores, in milliseconds.
+pub const CLOCK_SKEW_MS: i64 = 2_000;
+
 /// A bound may be this long before the window and still counts as its start, since clients compute it with their own
 /// clock, in milliseconds.
 const HISTORY_GRACE_MS: i64 = 60_000;

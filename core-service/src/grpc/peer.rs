@@ -18,6 +18,7 @@ use crate::{
     domain::{dataset::Dataset, row::NewThesis},
     error::Result as Outcome,
     ingest::upstream::Upstream,
+    log::fan_out::{MatchedEvent, create_deliveries},
     operations::ingest::ingest,
     service::Core,
 };
@@ -117,6 +118,22 @@ impl PeerService for Api {
         internal(&self.core, "PeerService/CountTheses", async {
             let counts = self.core.datasets.count_here(&dataset, &token, at).await?;
             Ok(v1::CountThesesResponse { counts: counts.map(|counts| counts.encode_to_vec().into()) })
+        })
+        .await
+    }
+
+    async fn create_deliveries(
+        &self,
+        request: Request<v1::CreateDeliveriesRequest>,
+    ) -> Result<Response<v1::CreateDeliveriesResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::CreateDeliveriesRequest { core, dataset, events } = request.into_inner();
+        let dataset = self.meant(&core, &dataset)?;
+        let events: Result<Vec<_>, _> = events.into_iter().map(MatchedEvent::from_message).collect();
+        let events = events.map_err(|_| unreadable("events"))?;
+        internal(&self.core, "PeerService/CreateDeliveries", async {
+            create_deliveries(&self.core.shared, &dataset, &events).await?;
+            Ok(v1::CreateDeliveriesResponse {})
         })
         .await
     }

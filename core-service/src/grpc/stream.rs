@@ -24,11 +24,7 @@ use crate::{
     domain::{dataset::Dataset, operation::Operation},
     error::Result as Outcome,
     log::forward::read_forward,
-    operations::{
-        fields::Fields,
-        open_stream::open_stream,
-        stream_tickets::{self, find_ticket},
-    },
+    operations::{fields::Fields, open_stream::open_stream, stream_tickets::find_ticket},
     service::Core,
 };
 
@@ -149,11 +145,7 @@ impl StreamService for Api {
     async fn close(&self, request: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
         service_only(&self.core, &request)?;
         let v1::CloseRequest { session, streams } = request.into_inner();
-        let tickets = self.core.open_streams.close(&session, &streams);
-        if !tickets.is_empty() {
-            let core = Arc::clone(&self.core);
-            tokio::spawn(async move { stream_tickets::note_open_streams(&core, &session, tickets).await });
-        }
+        self.core.open_streams.close(&session, &streams);
         Ok(Response::new(v1::CloseResponse {}))
     }
 

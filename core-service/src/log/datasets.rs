@@ -1,20 +1,22 @@
 //! The datasets that this replica reads or writes: the projected position of each, and its writer and fan-out once
-//! started.
+//! started. Unused ones leave memory and come back with their next use.
 
+mod catch_up;
 mod counts;
+mod others;
 mod surplus;
+mod unused;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::surplus::LastDeleted;
+use self::{catch_up::SharedReads, surplus::LastDeleted};
 use super::{
     fan_out,
     projection::ROWS,
-    unfinished::STALE_MARK_AGE_MS,
     writer::{Command, CommandOutcome, Import, Job, WriterHandle, advance},
 };
 use crate::{
@@ -27,22 +29,26 @@ use crate::{
     tables::unfinished,
 };
 
-/// Age of a live core's mark in milliseconds from which the core has surely failed to finish its work.
-const ABANDONED_AGE_MS: i64 = 2 * STALE_MARK_AGE_MS;
-/// Interval in which a replica polls. It reads the positions of logs each time while it lacks a connection to another
-/// core.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of polls between two reads of positions while every other core is connected.
-const POLLS_PER_REFRESH: u32 = 10;
-/// Number of polls between two scans for work that other cores left unfinished.
-const POLLS_PER_SCAN: u32 = 60;
-
+#[derive(Default)]
 struct OpenDataset {
     position: watch::Sender<u64>,
+    shared_reads: Arc<SharedReads>,
     /// Position of the fan-out beside the writer here.
     fanned_out: Option<watch::Receiver<u64>>,
     writer: Option<WriterHandle>,
     last_deleted: LastDeleted,
+    /// True if it was used since the last search for unused datasets.
+    is_used: bool,
+    first_read: Option<FirstRead>,
+}
+
+/// The first read of a position after a connection to another core, or after the dataset came into memory. Nobody may
+/// have followed the log before it.
+#[derive(Clone, Copy)]
+struct FirstRead {
+    /// The number of connections at its start.
+    connections: u64,
+    position: u64,
 }
 
 #[derive(Debug)]
@@ -67,13 +73,10 @@ impl Datasets {
     }
 
     fn with<T>(&self, dataset: &Dataset, action: impl FnOnce(&mut OpenDataset) -> T) -> T {
-        let mut open = self.open.lock();
-        action(open.entry(dataset.clone()).or_insert_with(|| OpenDataset {
-            position: watch::Sender::new(0),
-            fanned_out: None,
-            writer: None,
-            last_deleted: LastDeleted::default(),
-        }))
+        let mut all = self.open.lock();
+        let open = all.entry(dataset.clone()).or_default();
+        open.is_used = true;
+        action(open)
     }
 
     /// Follows the projected position of a dataset: events up to it may be shown.
@@ -89,9 +92,13 @@ impl Datasets {
         if known > 0 && self.shared.backend.is_exclusive() {
             return Ok(known);
         }
+        let connections = self.peers.connections();
         let stored = self.shared.log.checkpoint(dataset.name(), ROWS).await?;
         self.with(dataset, |open| {
             open.position.send_if_modified(|position| advance(position, stored));
+            if open.first_read.is_none_or(|first| first.connections < connections) {
+                open.first_read = Some(FirstRead { connections, position: stored });
+            }
             Ok(*open.position.borrow())
         })
     }
@@ -121,6 +128,7 @@ impl Datasets {
             let (fanned_out, stop) = (watch::Sender::new(0), self.stop.child_token());
             let fan_out = fan_out::run(
                 Arc::clone(&self.shared),
+                Arc::clone(&self.peers),
                 dataset.clone(),
                 position.subscribe(),
                 fanned_out.clone(),
@@ -187,16 +195,26 @@ impl Datasets {
         self.peers.owns(&dataset.to_string())
     }
 
-    /// Returns whether a dataset is or was in use here.
+    /// Returns whether a dataset is in memory here.
     pub fn knows(&self, dataset: &Dataset) -> bool {
         self.open.lock().contains_key(dataset)
     }
 
-    pub async fn refresh_if_disconnected(&self, dataset: &Dataset) -> Result<()> {
-        if !self.shared.backend.is_exclusive() && !*self.peers.all_connected().borrow() {
+    /// Reads the position of a dataset if notifications do not bring it: another core is not connected, or was not at
+    /// the last read, or the dataset was not in memory. Returns the position up to which nobody may have followed the
+    /// log.
+    pub async fn refresh_unless_notified(&self, dataset: &Dataset) -> Result<u64> {
+        if self.shared.backend.is_exclusive() {
+            return Ok(0);
+        }
+        // A new connection is counted before it is published.
+        let all_connected = *self.peers.all_connected().borrow();
+        let connections = self.peers.connections();
+        let first_read = self.with(dataset, |open| open.first_read);
+        if !all_connected || first_read.is_none_or(|first| first.connections < connections) {
             self.refresh(dataset).await?;
         }
-        Ok(())
+        Ok(self.with(dataset, |open| open.first_read).map_or(0, |first| first.position))
     }
 
     /// Advances the position of a dataset that another core has projected.
@@ -215,62 +233,6 @@ impl Datasets {
             let _projected = position.wait_for(|position| *position >= head).await;
         }
         Ok(())
-    }
-
-    /// Follows the positions of logs that unconnected cores write, and takes over work that cores left unfinished.
-    pub async fn watch(self: Arc<Self>) {
-        if self.shared.backend.is_exclusive() {
-            return;
-        }
-        let (mut others, all_connected) = (self.peers.others(), self.peers.all_connected());
-        let mut poll = tokio::time::interval(POLL_INTERVAL);
-        let mut polls = 0;
-        loop {
-            let takes_over = tokio::select! {
-                () = self.stop.cancelled() => return,
-                Ok(()) = others.changed() => true,
-                _ = poll.tick() => {
-                    polls += 1;
-                    if !*all_connected.borrow() || polls % POLLS_PER_REFRESH == 0 {
-                        for dataset in self.subscribed() {
-                            self.follow(&dataset).await;
-                        }
-                    }
-                    polls % POLLS_PER_SCAN == 1
-                }
-            };
-            if takes_over && let Err(error) = self.take_over().await {
-                tracing::warn!(%error, "looking for work left undone failed, trying again");
-                polls = 0;
-            }
-        }
-    }
-
-    /// Finishes the work of dead cores on this core's logs, and work that was left unfinished for a long time.
-    async fn take_over(self: &Arc<Self>) -> Result<()> {
-        let now_ms = self.shared.clock.now_ms();
-        for row in unfinished::list_all(&self.shared.backend).await? {
-            let is_abandoned = self.peers.is_dead(&row.replica) || row.at + ABANDONED_AGE_MS < now_ms;
-            if !is_abandoned || !self.peers.owns(&row.dataset) {
-                continue;
-            }
-            if let Some(dataset) = Dataset::parse(&row.dataset) {
-                self.writer(&dataset).request_catch_up();
-            }
-        }
-        Ok(())
-    }
-
-    async fn follow(&self, dataset: &Dataset) {
-        if let Err(error) = self.refresh(dataset).await {
-            tracing::debug!(%dataset, %error, "reading a position failed");
-        }
-    }
-
-    fn subscribed(&self) -> Vec<Dataset> {
-        let open = self.open.lock();
-        let subscribed = open.iter().filter(|(_, open)| open.position.receiver_count() > 0);
-        subscribed.map(|(dataset, _)| dataset.clone()).collect()
     }
 }
 

@@ -1,27 +1,35 @@
 //! Creates the pending deliveries of each event for the webhooks that match it. The fan-out is a projection of the log
 //! with its own checkpoint, so it neither delays a response nor misses an event.
+//!
+//! The core that writes the log matches its events, and all cores create the deliveries, each those of its shards of
+//! webhooks. The position moves only past events whose deliveries all of these cores have confirmed. So one row is the
+//! checkpoint of all shards. Neither a dataset that nobody writes nor a shard without a webhook for an event costs
+//! anything.
 
-use std::{sync::Arc, time::Duration};
+mod create;
 
-use bytes::Bytes;
-use thesis_proto::{filter::EventKeys, json::event_json};
+use std::{mem::take, sync::Arc, time::Duration};
+
+use thesis_proto::filter::EventKeys;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
+use self::create::create_at_cores;
+pub use self::create::{MatchedEvent, create_deliveries};
 use crate::{
     convert,
     delivery::rule::DeliveryRule,
     domain::{
         control::Webhook,
         dataset::Dataset,
-        delivery::{Delivery, EventRef, delivery_id},
-        entry::Entry,
+        entry::{Entry, SequencedEntry},
+        window::CLOCK_SKEW_MS,
     },
     error,
-    queue_hints::PendingDelivery,
+    replicas::peers::Peers,
     shared::Shared,
     store::StoreError,
     tables::log::{checkpoint_change, decode},
@@ -31,16 +39,13 @@ use crate::{
 pub const FAN_OUT: &str = "fan_out";
 /// Maximum number of entries read before the checkpoint moves.
 const PAGE: usize = 500;
-/// Maximum number of deliveries in one write.
-const CHUNK: usize = 500;
-/// A moved checkpoint is stored within this time. After a crash the events behind it are matched again, with the filters
-/// of that time. Those of the last time in which a webhook was disabled stay out, but for [`CLOCK_SKEW_MS`].
+/// Number of deliveries from which the matched events are handed to the cores.
+const ROUND: usize = 4_000;
+/// A moved checkpoint is stored within this time. After a crash the events behind it are matched again, with the
+/// filters of that time. Those of the last time in which a webhook was disabled stay out, but for [`CLOCK_SKEW_MS`].
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of entries that a checkpoint moves past before it is stored.
 const MAX_UNSTORED: u64 = 1_000;
-/// Maximum difference between replicas' clocks. An event that precedes the creation of a webhook, or its enabling, by
-/// only this still reaches it.
-const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
@@ -48,12 +53,13 @@ type Result<T, E = error::Error> = std::result::Result<T, E>;
 /// position in `fanned_out`.
 pub async fn run(
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     dataset: Dataset,
     mut position: watch::Receiver<u64>,
     fanned_out: watch::Sender<u64>,
     stop: CancellationToken,
 ) {
-    let mut fan_out = FanOut::new(shared, dataset);
+    let mut fan_out = FanOut::new(shared, peers, dataset);
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
@@ -74,6 +80,7 @@ pub async fn run(
 
 struct FanOut {
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     dataset: Dataset,
     name: String,
     /// The deliveries of all events up to this sequence number exist.
@@ -91,9 +98,10 @@ struct FanOut {
 }
 
 impl FanOut {
-    fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
+    fn new(shared: Arc<Shared>, peers: Arc<Peers>, dataset: Dataset) -> Self {
         Self {
             shared,
+            peers,
             name: dataset.to_string(),
             dataset,
             done: 0,
@@ -198,10 +206,16 @@ impl FanOut {
     /// Creates the deliveries of a page of entries.
     async fn fan_out_page(&mut self, upto: u64) -> Result<()> {
         let (mut last, mut has_deliveries) = (self.done, false);
-        let (mut deliveries, mut outcome) = (Vec::new(), Ok(()));
+        let (mut matched, mut deliveries, mut outcome) = (Vec::new(), 0, Ok(()));
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             match decode(seq, body) {
-                Ok(entry) => self.add_deliveries(seq, &entry, &mut deliveries),
+                Ok(entry) => {
+                    let webhooks = self.webhooks_of(&entry);
+                    if !webhooks.is_empty() {
+                        deliveries += webhooks.len();
+                        matched.push(MatchedEvent { event: Arc::new(SequencedEntry { seq, entry }), webhooks });
+                    }
+                }
                 // A newer core can deliver it.
                 Err(error @ StoreError::Unknown(_)) => {
                     outcome = Err(error.into());
@@ -213,54 +227,38 @@ impl FanOut {
                 }
             }
             last = seq;
-            has_deliveries |= !deliveries.is_empty();
-            if deliveries.len() >= CHUNK {
-                self.write(&mut deliveries).await?;
+            has_deliveries |= deliveries > 0;
+            if deliveries >= ROUND {
+                self.create(take(&mut matched)).await?;
+                deliveries = 0;
                 // Other replicas see the progress.
                 self.mark_done(last, has_deliveries).await?;
             }
         }
-        self.write(&mut deliveries).await?;
+        self.create(matched).await?;
         self.mark_done(last, has_deliveries).await?;
         outcome
     }
 
-    fn add_deliveries(&self, seq: u64, entry: &Entry, deliveries: &mut Vec<PendingDelivery>) {
-        let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
+    async fn create(&self, matched: Vec<MatchedEvent>) -> Result<()> {
+        create_at_cores(&self.shared, &self.peers, &self.dataset, matched).await
+    }
+
+    /// The ids of the webhooks that get an entry's event.
+    fn webhooks_of(&self, entry: &Entry) -> Vec<String> {
+        let Some(event) = convert::entry::event(&self.dataset, entry) else { return Vec::new() };
         let now_ms = self.shared.clock.now_ms();
-        let webhooks: Vec<Arc<Webhook>> = {
-            let state = self.shared.control.state();
-            let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
-            webhooks.retain(|webhook| {
-                let rule = DeliveryRule::of(&state, webhook, now_ms);
-                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_excluded(entry, webhook)
-            });
-            webhooks
-        };
-        if webhooks.is_empty() {
-            return;
-        }
-        let body = Bytes::from(event_json(&event));
-        deliveries.extend(webhooks.iter().map(|webhook| {
-            // The id comes from the event's time and id, so a repeat creates the same delivery.
-            let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
-            let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let reference =
-                EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
-            let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
-            PendingDelivery { delivery, body: body.clone(), epoch: 0 }
-        }));
+        let state = self.shared.control.state();
+        let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
+        webhooks.retain(|webhook| {
+            let rule = DeliveryRule::of(&state, webhook, now_ms);
+            rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_excluded(entry, webhook)
+        });
+        webhooks.iter().map(|webhook| webhook.id.clone()).collect()
     }
 
-    async fn write(&self, deliveries: &mut Vec<PendingDelivery>) -> Result<()> {
-        while !deliveries.is_empty() {
-            let chunk = deliveries.drain(..deliveries.len().min(CHUNK)).collect();
-            self.shared.create_deliveries(chunk, self.shared.clock.now_ms()).await?;
-        }
-        Ok(())
-    }
-
-    /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before.
+    /// Returns whether an event is surely older than the webhook, or of the time in which it was disabled before. One
+    /// that precedes the creation or the enabling by only the clock skew still reaches the webhook.
     fn is_excluded(&self, entry: &Entry, webhook: &Webhook) -> bool {
         let (at, skew) = (entry.created_at, if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS });
         let was_disabled = webhook.last_disabled_from + skew < at && at + skew < webhook.last_disabled_until;

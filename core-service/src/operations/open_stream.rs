@@ -26,6 +26,12 @@ use crate::{
 };
 
 mod missed;
+#[cfg(test)]
+mod tests;
+
+/// Maximum number of entries between a cursor and a position of the last second. A stream that is further behind, and
+/// one whose missed events are counted, needs the present position.
+const MAX_DISTANCE: u64 = 500;
 
 pub async fn open_stream(
     core: &Arc<Core>,
@@ -58,20 +64,44 @@ pub async fn open_stream(
         OpenKind::Unspecified | OpenKind::Subscription => begin(core, call, &message, &filter, after, &names).await?,
     };
     if let Some(held) = held {
-        if let Some(ticket) = ticket {
-            let (in_use, session, stream) = (Arc::clone(core), message.session.clone(), message.stream);
-            let using = async move { use_ticket(&in_use, ticket, &session, stream).await };
-            if !core.run_to_end(using).await? {
-                return Err(Error::new(
-                    ErrorCode::InvalidApiKey,
-                    "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
-                ));
-            }
+        let is_ticketed = ticket.is_some();
+        let adding = add(Arc::clone(core), message.session, message.stream, ticket, held);
+        if is_ticketed {
+            // A used ticket needs the stream or its closing, although the caller may give up.
+            core.run_to_end(adding).await?;
+        } else {
+            adding.await?;
         }
-        let added = core.open_streams.add(&message.session, message.stream, held);
-        added.map_err(|_| Error::from(ApiError::unavailable()))?;
     }
     Ok(begun)
+}
+
+/// Uses the ticket of a stream, if it has one, and adds the stream to its session.
+async fn add(
+    core: Arc<Core>,
+    session: String,
+    stream: u64,
+    ticket: Option<FoundTicket>,
+    held: HeldStream,
+) -> Result<()> {
+    let hash = held.ticket.clone();
+    let adding = async {
+        if let Some(ticket) = ticket
+            && !use_ticket(&core, ticket, &session, stream).await?
+        {
+            return Err(Error::new(
+                ErrorCode::InvalidApiKey,
+                "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
+            ));
+        }
+        core.open_streams.add(&session, stream, held).map_err(|_| Error::from(ApiError::unavailable()))
+    };
+    let added = adding.await;
+    if let (Err(_), Some(hash)) = (&added, hash) {
+        // The ticket may name this stream, even if its write failed.
+        core.open_streams.add_closing(hash, (session.as_str().into(), stream));
+    }
+    added
 }
 
 fn invalid_cursor() -> Error {
@@ -113,8 +143,13 @@ async fn begin(
     names: &[String],
 ) -> Result<v1::OpenResponse> {
     let mut live = Vec::new();
-    for dataset in call.caller.view.datasets() {
-        live.push(core.datasets.refresh(dataset).await?);
+    for (index, dataset) in call.caller.view.datasets().iter().enumerate() {
+        let resumed = after.as_ref().filter(|_| message.kind() != OpenKind::Subscription);
+        live.push(match resumed.and_then(|after| after.get(index)) {
+            // Many streams resume at once when an edge or a core ends.
+            Some(after) => core.datasets.recent_position(dataset, *after, MAX_DISTANCE).await?,
+            None => core.datasets.refresh(dataset).await?,
+        });
     }
     for (index, after) in after.iter().flatten().enumerate() {
         if *after > live[index] {

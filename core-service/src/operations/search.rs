@@ -1,7 +1,7 @@
 //! Searches theses, profiles and tokens. The index finds them, the store has their present state. Fails with
 //! `HISTORY_LIMIT`; with `RATE_LIMITED` while too many searches of the organization run; with `VALIDATION_FAILED` also
-//! for a search that is too broad; with `SERVICE_UNAVAILABLE` for one that takes too long, or while the index is built
-//! after a start.
+//! for a search that is too broad or matches too many rows; with `SERVICE_UNAVAILABLE` for one that takes too long, or
+//! while the index is built after a start.
 
 use futures::future::try_join_all;
 use thesis_proto::v1::{self, SearchSort, SearchType};
@@ -65,8 +65,9 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
-            // The index catches up within the second that a search may miss.
-            core.datasets.refresh_if_disconnected(dataset).await?;
+            // The index catches up within the second that a search may miss, with the entries since it follows the log.
+            let position = core.datasets.refresh_unless_notified(dataset).await?;
+            core.search.wait_for_position(dataset, position).await;
         }
         Ok(())
     })

@@ -2,16 +2,23 @@
 //!
 //! A ticket's row names its key and the connection that uses it. Opening again moves the row by a condition. The old
 //! connection ends at once at the same core, and within a second at another one, by a row that cores read only while
-//! they have streams of tickets.
+//! they have streams of tickets. This row comes before the move, since nothing finds a lost one later. So the core of
+//! the old connection reads the ticket, and ends the connection only if the ticket names another one.
+//!
+//! An open stream writes nothing. Its ticket notes the opening and the closing. A core notes each closing, whatever
+//! its reason, until the store has it. A core that stops notes as many as it can, and one that dies none. So once a
+//! minute a core notes the sessions of edges with streams of tickets, in one write. A stream without a closing was open
+//! for at most a minute after the last note of its session.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use thesis_proto::{time::from_millis, v1};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::gate::Call,
+    access::{gate::Call, open_streams::TicketClosing},
     error::Result,
     metrics::TICKETS,
     service::Core,
@@ -23,16 +30,28 @@ use crate::{
 const FIRST_USE_MS: i64 = 60_000;
 /// Time limit for a client to reconnect.
 const AWAY_MS: i64 = 5 * 60_000;
-/// Interval at which an open connection of a ticket is recorded.
-const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// Interval at which the sessions with open streams of tickets are recorded, in milliseconds.
+const NOTE_INTERVAL_MS: i64 = 60_000;
 /// Interval at which this core checks for connections that were replaced at other cores.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Replacements of the last seconds are read again, since they may arrive late and clocks differ.
+/// Replacements of the last seconds are read again, since they may arrive late, clocks differ, and a ticket moves after
+/// the notification.
 const MOVE_SECONDS: i64 = 5;
+/// Every [`POLLS_PER_LATE_READ`] polls, the replacements of this many seconds are read again.
+const LATE_MOVE_SECONDS: i64 = 30;
+/// Number of polls from one read of late replacements to the next.
+const POLLS_PER_LATE_READ: u64 = 10;
+/// Time for which a ticket may move, in milliseconds. Then the notification is repeated, since the other core may have
+/// read the ticket too early.
+const SLOW_MOVE_MS: i64 = 2_000;
+/// Maximum number of closings that are noted together.
+const MAX_CLOSINGS: usize = 1_000;
+/// Interval between two tries to note closings.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Attempts to write a ticket against concurrent writers.
 const TRIES: u32 = 5;
-/// Tickets that are written concurrently.
-const MAX_CONCURRENT_WRITES: usize = 16;
+/// Maximum number of tickets that are read or written at the same time.
+const MAX_CONCURRENT: usize = 16;
 
 /// A valid ticket.
 pub struct FoundTicket {
@@ -62,87 +81,159 @@ pub async fn create_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::S
 /// Finds a ticket; none if it was never issued or has expired.
 pub async fn find_ticket(core: &Core, text: &str) -> Result<Option<FoundTicket>> {
     let hash = core.shared.keys.ticket_hash(text);
-    let found = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await?;
-    Ok(found.and_then(|(version, ticket)| in_time(core, FoundTicket { hash, version, ticket })))
+    let Some((version, ticket)) = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await? else {
+        return Ok(None);
+    };
+    let found = FoundTicket { hash, version, ticket };
+    Ok(is_valid(core, &found.ticket).await?.then_some(found))
 }
 
-/// Returns the ticket, if it is valid now.
-fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
-    let ticket = &found.ticket;
+/// True if a ticket may open a stream now.
+async fn is_valid(core: &Core, ticket: &Ticket) -> Result<bool> {
     let now_ms = core.shared.clock.now_ms();
-    let is_late = if ticket.connection.is_empty() {
-        now_ms - ticket.created_at > FIRST_USE_MS
-    } else {
-        now_ms - ticket.open_at > AWAY_MS
-    };
-    (!is_late).then_some(found)
+    if ticket.connection.is_empty() {
+        return Ok(now_ms - ticket.created_at <= FIRST_USE_MS);
+    }
+    // The connection of a core that has died was open for at most a minute after it was last noted.
+    let limit = if ticket.is_closed { AWAY_MS } else { AWAY_MS + NOTE_INTERVAL_MS };
+    let is_recent = |open_at: i64| now_ms - open_at <= limit;
+    if is_recent(ticket.open_at) || ticket.is_closed {
+        return Ok(is_recent(ticket.open_at));
+    }
+    let Some((session, _)) = ticket.connection.split_once('/') else { return Ok(false) };
+    Ok(tickets::session_open_at(&core.shared.backend, session).await?.is_some_and(is_recent))
 }
 
 /// Uses a ticket for a stream, and ends the stream that used it before. Returns true if the ticket was still valid.
 pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stream: u64) -> Result<bool> {
-    let now_ms = core.shared.clock.now_ms();
-    let mut tries = 0;
-    loop {
-        let used = Ticket { connection: connection(session, stream), open_at: now_ms, ..found.ticket.clone() };
-        if tickets::write(&core.shared.backend, &found.hash, Some(found.version), &used).await? {
+    let backend = &core.shared.backend;
+    for _ in 0..TRIES {
+        let now_ms = core.shared.clock.now_ms();
+        let before = &found.ticket.connection;
+        let is_elsewhere = !before.is_empty() && !found.ticket.is_closed && !is_here(core, before);
+        let must_notify = is_elsewhere && !backend.is_exclusive();
+        if must_notify {
+            tickets::publish_replaced(backend, now_ms, before).await?;
+        }
+        let connection = connection(session, stream);
+        let used = Ticket { connection, open_at: now_ms, is_closed: false, ..found.ticket.clone() };
+        if tickets::write(backend, &found.hash, Some(found.version), &used).await? {
             TICKETS.at("used").increment(1);
-            break;
+            replace_here(core, before);
+            let moved_at = core.shared.clock.now_ms();
+            if must_notify
+                && moved_at - now_ms > SLOW_MOVE_MS
+                && let Err(error) = tickets::publish_replaced(backend, moved_at, before).await
+            {
+                tracing::debug!(%error, "notifying once more of a replaced connection failed");
+            }
+            return Ok(true);
         }
-        // Its use was recorded concurrently, or another connection took it: the last one counts.
-        let again = tickets::read(&core.shared.backend, &found.hash, Consistency::Serial).await?;
-        let again = again.map(|(version, ticket)| FoundTicket { hash: found.hash, version, ticket });
-        match again.and_then(|again| in_time(core, again)) {
-            Some(again) if tries < TRIES => found = again,
-            _ => return Ok(false),
+        // Its closing was recorded concurrently, or another connection took it: the last one counts.
+        let again = tickets::read(backend, &found.hash, Consistency::Serial).await?;
+        let Some((version, ticket)) = again else { return Ok(false) };
+        if !is_valid(core, &ticket).await? {
+            return Ok(false);
         }
-        tries += 1;
+        found = FoundTicket { version, ticket, ..found };
     }
-    let before = &found.ticket.connection;
-    if !before.is_empty() && !replace_here(core, before) && !core.shared.backend.is_exclusive() {
-        tickets::publish_replaced(&core.shared.backend, now_ms, before).await?;
-    }
-    Ok(true)
+    Ok(false)
+}
+
+/// The session and the stream of a connection.
+fn parse_connection(connection: &str) -> Option<(&str, u64)> {
+    let (session, stream) = connection.split_once('/')?;
+    Some((session, stream.parse().ok()?))
+}
+
+/// True if this core has the session of a connection.
+fn is_here(core: &Core, connection: &str) -> bool {
+    parse_connection(connection).is_some_and(|(session, _)| core.open_streams.knows(session))
 }
 
 /// Ends a replaced connection, if this core has its session.
-fn replace_here(core: &Core, connection: &str) -> bool {
-    let Some((session, stream)) = connection.split_once('/') else { return false };
-    if let Ok(stream) = stream.parse() {
+fn replace_here(core: &Core, connection: &str) {
+    if let Some((session, stream)) = parse_connection(connection) {
         core.open_streams.replace(session, stream);
     }
-    core.open_streams.knows(session)
 }
 
-/// Records when the connections of a session's tickets were last open.
-pub async fn note_open_streams(core: &Core, session: &str, open: Vec<(String, u64)>) {
-    note_all(core, open.into_iter().map(|(hash, stream)| (hash, session.to_owned(), stream))).await;
-}
-
-async fn note_all(core: &Core, open: impl IntoIterator<Item = (String, String, u64)>) {
-    let noting = stream::iter(open).for_each_concurrent(MAX_CONCURRENT_WRITES, |(hash, session, stream)| async move {
-        if let Err(error) = note_one(core, &hash, &connection(&session, stream)).await {
-            tracing::debug!(%error, "noting a ticket's use failed");
+/// Ends those of some connections that are open here and whose ticket names another connection.
+async fn end_replaced(core: &Core, connections: Vec<String>) {
+    let open_here = connections.into_iter().filter_map(|connection| {
+        let (session, stream) = parse_connection(&connection)?;
+        Some((core.open_streams.ticket_of(session, stream)?, connection))
+    });
+    let ending = stream::iter(open_here).for_each_concurrent(MAX_CONCURRENT, |(hash, connection)| async move {
+        match tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await {
+            Ok(found) => {
+                if found.is_some_and(|(_, ticket)| ticket.connection != connection) {
+                    replace_here(core, &connection);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "reading the ticket of a replaced connection failed"),
         }
     });
-    noting.await;
+    ending.await;
 }
 
-async fn note_one(core: &Core, hash: &str, connection: &str) -> StoreResult<()> {
-    let Some((version, ticket)) = tickets::read(&core.shared.backend, hash, Consistency::Serial).await? else {
-        return Ok(());
-    };
-    if ticket.connection != connection {
-        // The notification of the replacement may have been lost.
-        replace_here(core, connection);
-    } else {
-        let open_at = core.shared.clock.now_ms();
-        // A concurrent use has precedence.
-        let _other = tickets::write(&core.shared.backend, hash, Some(version), &Ticket { open_at, ..ticket }).await?;
+/// Records the closings of streams that tickets opened, until all streams of this core have `ended`.
+pub async fn note_closings(core: &Core, ended: &CancellationToken) {
+    let streams = &core.open_streams;
+    loop {
+        let is_last = ended.is_cancelled();
+        let closings = streams.take_closings(MAX_CLOSINGS);
+        if is_last && closings.is_empty() {
+            return;
+        }
+        let failed = try_note_closings(core, closings).await;
+        if is_last {
+            // The notes of sessions bound the validity of the tickets whose closings failed.
+            continue;
+        }
+        let must_retry = !failed.is_empty();
+        streams.put_closings_back(failed);
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = sleep(RETRY_INTERVAL), if must_retry => {}
+            () = streams.await_closings(), if !must_retry => {}
+        }
     }
+}
+
+/// Returns the closings that could not be recorded.
+async fn try_note_closings(core: &Core, closings: Vec<TicketClosing>) -> Vec<TicketClosing> {
+    let noting = stream::iter(closings).map(|closing| async move {
+        let noted = note_closing(core, &closing).await;
+        noted.err().map(|error| {
+            tracing::debug!(%error, "noting that a ticket's stream has closed failed, trying again");
+            closing
+        })
+    });
+    noting.buffer_unordered(MAX_CONCURRENT).filter_map(std::future::ready).collect().await
+}
+
+async fn note_closing(core: &Core, closing: &TicketClosing) -> StoreResult<()> {
+    let TicketClosing { ticket: hash, session, stream, closed_at } = closing;
+    let connection = connection(session, *stream);
+    let found = tickets::read(&core.shared.backend, hash, Consistency::Serial).await?;
+    let is_open = |ticket: &Ticket| ticket.connection == connection && !ticket.is_closed;
+    let Some((version, ticket)) = found.filter(|(_, ticket)| is_open(ticket)) else { return Ok(()) };
+    let closed = Ticket { open_at: *closed_at, is_closed: true, ..ticket };
+    // A concurrent use has precedence.
+    let _other = tickets::write(&core.shared.backend, hash, Some(version), &closed).await?;
     Ok(())
 }
 
-/// Records the use of tickets, and ends connections that were replaced at other cores. Never returns.
+/// Records that the sessions with streams of tickets are open. One write serves all their streams.
+async fn note_sessions(core: &Core) {
+    let (sessions, now_ms) = (core.open_streams.ticket_sessions(), core.shared.clock.now_ms());
+    if let Err(error) = tickets::write_open_sessions(&core.shared.backend, now_ms, &sessions).await {
+        tracing::debug!(%error, "noting that sessions are open failed");
+    }
+}
+
+/// Records that sessions are open, and ends connections that were replaced at other cores. Never returns.
 pub async fn watch(core: Arc<Core>) {
     let every = |period| {
         let mut every = interval(period);
@@ -150,29 +241,29 @@ pub async fn watch(core: Arc<Core>) {
         every
     };
     let noting = async {
-        let mut notes = every(NOTE_EVERY);
+        let mut notes = every(Duration::from_millis(NOTE_INTERVAL_MS.unsigned_abs()));
         loop {
             notes.tick().await;
-            note_all(&core, core.open_streams.tickets()).await;
+            note_sessions(&core).await;
         }
     };
     // Separate, since one round of writes may take long.
     let looking = async {
         let mut looks = every(POLL_INTERVAL);
-        let mut looked = now_in_seconds(&core);
+        let (mut looked, mut polls) = (now_in_seconds(&core), 0_u64);
         loop {
             looks.tick().await;
             let now = now_in_seconds(&core);
-            if core.shared.backend.is_exclusive() || !core.open_streams.have_tickets() {
+            if core.shared.backend.is_exclusive() || core.open_streams.ticket_sessions().is_empty() {
                 looked = now;
                 continue;
             }
-            match tickets::replaced(&core.shared.backend, looked.min(now) - MOVE_SECONDS, now + 1).await {
+            polls += 1;
+            let back = if polls.is_multiple_of(POLLS_PER_LATE_READ) { LATE_MOVE_SECONDS } else { MOVE_SECONDS };
+            match tickets::replaced(&core.shared.backend, looked.min(now) - back, now + 1).await {
                 Ok(replaced) => {
                     looked = now;
-                    for connection in replaced {
-                        replace_here(&core, &connection);
-                    }
+                    end_replaced(&core, replaced).await;
                 }
                 Err(error) => tracing::debug!(%error, "looking for replaced connections failed"),
             }

@@ -2,7 +2,10 @@
 //!
 //! A watcher measures on its own clock how long it sees the same heartbeat, so clocks need not agree. There are two
 //! timeouts. After [`OWNER_MS`] without a heartbeat a core owns nothing. Its streams' places count for longer: a core
-//! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them.
+//! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them. The
+//! leases of webhook shards last for the same times, so they need no renewal. For these leases alone a watcher judges
+//! the first heartbeat that it sees by its time. So a new core must not have a clock that is [`GONE_MS`] or more ahead
+//! of the others: it would take their shards, and attempts might be sent twice until they notice it.
 //!
 //! On the embedded store there is one core, and no heartbeats.
 
@@ -11,6 +14,7 @@ mod tests;
 
 use std::{
     collections::HashMap,
+    mem::{replace, take},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,13 +23,14 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use thesis_net::clock::SharedClock;
+use thesis_net::clock::{Clock, SharedClock};
 use tokio::{
     sync::{Notify, watch},
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
 
+use super::shard_cores;
 use crate::{
     domain::id,
     store::{SharedBackend, StoreResult},
@@ -65,6 +70,12 @@ impl SeenBeat {
     fn may_live(&self, now_ms: i64) -> bool {
         !self.member.is_gone && now_ms - self.since < GONE_MS
     }
+
+    /// True if the core certainly hands out nothing. The number of a first heartbeat is nearly its time by the clock of
+    /// its core. So a core that ended before this core started has certainly lapsed.
+    fn has_lapsed(&self, now_ms: i64) -> bool {
+        !self.may_live(now_ms) || !self.has_moved && now_ms - self.beat >= GONE_MS
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +89,18 @@ struct State {
     others: HashMap<String, SeenBeat>,
 }
 
+impl State {
+    /// Ends the term if the heartbeat has lapsed. It reads the clock itself, so the time is that under the lock.
+    fn end_lapsed(&mut self, clock: &dyn Clock) {
+        let now_ms = clock.now_ms();
+        if self.beat_at.is_some_and(|at| now_ms - at >= LEASE_MS) {
+            tracing::warn!("this core's beat did not arrive for too long: its streams end");
+            self.beat_at = None;
+            take(&mut self.term).cancel();
+        }
+    }
+}
+
 /// The cores, as this core sees them.
 pub struct Members {
     backend: SharedBackend,
@@ -87,6 +110,8 @@ pub struct Members {
     beat_now: Notify,
     others: watch::Sender<Vec<OtherCore>>,
     has_read_beats: AtomicBool,
+    /// The cores that hand out attempts, and the choice of [`Self::shard_cores`] among them.
+    shard_cores: Mutex<(Vec<String>, Arc<[String]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +142,7 @@ impl Members {
             beat_now: Notify::new(),
             others,
             has_read_beats,
+            shard_cores: Mutex::default(),
         })
     }
 
@@ -139,6 +165,22 @@ impl Members {
         self.state.lock().term.clone()
     }
 
+    /// True if no other core can have taken what this core has taken in a term.
+    pub fn holds(&self, term: &CancellationToken, now_ms: i64) -> bool {
+        let state = self.state.lock();
+        !term.is_cancelled() && state.beat_at.is_some_and(|at| now_ms - at < LEASE_MS)
+    }
+
+    /// Finds the cores among these that certainly hand out nothing any more.
+    pub async fn lapsed(&self, cores: &[String]) -> StoreResult<Vec<String>> {
+        // Reads may have failed for a while.
+        self.read_beats(std::iter::empty()).await?;
+        let now_ms = self.clock.now_ms();
+        let state = self.state.lock();
+        let has_lapsed = |core: &&String| state.others.get(*core).is_none_or(|seen| seen.has_lapsed(now_ms));
+        Ok(cores.iter().filter(has_lapsed).cloned().collect())
+    }
+
     /// True if this core's last heartbeat is too old for a new stream.
     pub fn is_late(&self) -> bool {
         let now_ms = self.clock.now_ms();
@@ -152,7 +194,7 @@ impl Members {
 
     /// Publishes with the heartbeat whether this core hands out attempts.
     pub fn set_handing_out(&self, does: bool) {
-        let was = std::mem::replace(&mut self.state.lock().own.hands_out, does);
+        let was = replace(&mut self.state.lock().own.hands_out, does);
         if was != does {
             self.beat_now.notify_one();
         }
@@ -165,6 +207,18 @@ impl Members {
         let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.is_alive(now_ms, GONE_MS));
         let own = state.own.hands_out.then(|| self.replica.clone());
         others.map(|(replica, _)| replica.clone()).chain(own).collect()
+    }
+
+    /// The core of each shard of webhooks, by the number of the shard; empty while no core hands out attempts.
+    pub fn shard_cores(&self) -> Arc<[String]> {
+        let mut cores = self.handing_out();
+        cores.sort_unstable();
+        let mut known = self.shard_cores.lock();
+        if known.0 != cores {
+            let chosen = shard_cores::choose(&cores).into();
+            *known = (cores, chosen);
+        }
+        Arc::clone(&known.1)
     }
 
     pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
@@ -254,22 +308,17 @@ impl Members {
             Heartbeat { replica: self.replica.clone(), number: state.number, member: state.own.clone() }
         };
         members::write_heartbeat(&self.backend, &beat).await?;
-        // Streams from before a lapse end, even if this core notices the lapse late.
-        self.end_lapsed();
         let mut state = self.state.lock();
+        // Streams from before a lapse end, even if this core notices the lapse late. The lock stays held: whoever finds
+        // that a lease has lapsed must also find that its term ends.
+        state.end_lapsed(self.clock.as_ref());
         state.beat_at = state.beat_at.max(Some(sent_at));
         Ok(())
     }
 
     /// Ends the streams if this core's heartbeat lapsed.
     pub(super) fn end_lapsed(&self) {
-        let now_ms = self.clock.now_ms();
-        let mut state = self.state.lock();
-        if state.beat_at.is_some_and(|at| now_ms - at >= LEASE_MS) {
-            tracing::warn!("this core's beat did not arrive for too long: its streams end");
-            state.beat_at = None;
-            std::mem::take(&mut state.term).cancel();
-        }
+        self.state.lock().end_lapsed(self.clock.as_ref());
     }
 
     /// Writes heartbeats and reads the others'; never ends.

@@ -5,6 +5,8 @@
 //! The owner is chosen among the live cores by rendezvous hashing. If it does not confirm a command within 500 ms, the
 //! core that has the command appends it itself, under the same ids. The owner of `live` also follows the upstream.
 //!
+//! Each core also creates deliveries for the others: those of the webhooks whose attempts it hands out.
+//!
 //! While another core is not connected, this core polls instead: positions of followed logs each second, the control
 //! log ten times a second, marks of queues every two seconds.
 
@@ -16,7 +18,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -50,6 +52,10 @@ use crate::domain::{
 
 /// Time within which an owner confirms that it has received a command, or returns its counts.
 const RECEIPT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time limit for a core to create some hundred deliveries.
+const CREATION_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for which a core that did not create deliveries gets no more of them.
+const CREATION_PAUSE: Duration = Duration::from_secs(10);
 /// Pause before this core subscribes to a core again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// Time limit for the first notification of a core.
@@ -78,6 +84,8 @@ struct Peer {
     core: Arc<PeerCore>,
     /// True while its notifications arrive.
     is_connected: AtomicBool,
+    /// It gets no deliveries to create until then.
+    paused_until: Mutex<Option<Instant>>,
     stop: CancellationToken,
 }
 
@@ -107,11 +115,19 @@ pub struct Peers {
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     all_connected: watch::Sender<bool>,
+    connections: AtomicU64,
 }
 
 impl Peers {
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
-        Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
+        let (peers, all_connected, connections) = (Mutex::default(), watch::Sender::new(false), AtomicU64::new(0));
+        Arc::new(Self { members, dial, peers, all_connected, connections })
+    }
+
+    /// Number of connections to other cores so far. Notifications before a new connection are lost, so the core then
+    /// reads its logs once.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Acquire)
     }
 
     /// True while the notifications of every other live core arrive. While they do not, and once more when they arrive
@@ -227,6 +243,34 @@ impl Peers {
         counted.inspect_err(|status| owner.failed(dataset, status)).ok().flatten()
     }
 
+    /// The core of each shard of webhooks, by the number of the shard; empty while no core hands out attempts.
+    pub fn shard_cores(&self) -> Arc<[String]> {
+        self.members.shard_cores()
+    }
+
+    /// True if another core takes deliveries to create: it is connected, and has not failed lately.
+    pub fn may_create_deliveries(&self, core: &str) -> bool {
+        let peer = self.peers.lock().get(core).cloned();
+        peer.is_some_and(|peer| {
+            let is_paused = peer.paused_until.lock().is_some_and(|until| Instant::now() < until);
+            peer.is_connected.load(Ordering::Relaxed) && !is_paused
+        })
+    }
+
+    /// Lets another core create deliveries. False when this core must create them: the other one does not confirm them
+    /// in time, or does not know this call.
+    pub async fn create_deliveries(&self, request: v1::CreateDeliveriesRequest) -> bool {
+        let Some(peer) = self.peers.lock().get(&request.core).cloned() else { return false };
+        let created = timeout(CREATION_TIMEOUT, peer.core.create_deliveries(Request::new(request))).await;
+        let created = created.unwrap_or_else(|_| Err(late()));
+        if let Err(status) = &created {
+            let (core, status) = (&peer.address, status.message());
+            tracing::debug!(core, status, "a core did not create deliveries; creating them here");
+            *peer.paused_until.lock() = Some(Instant::now() + CREATION_PAUSE);
+        }
+        created.is_ok()
+    }
+
     /// Receives the notifications of every other core until stopped.
     pub async fn run(self: Arc<Self>, on_notification: OnNotification, stop: CancellationToken, tasks: TaskTracker) {
         if self.members.is_alone() {
@@ -263,7 +307,8 @@ impl Peers {
             }
             let Ok(core) = (self.dial)(address) else { continue };
             let (address, is_connected, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
-            let peer = Arc::new(Peer { replica: replica.clone(), address, core, is_connected, stop });
+            let (replica_id, paused_until) = (replica.clone(), Mutex::default());
+            let peer = Arc::new(Peer { replica: replica_id, address, core, is_connected, paused_until, stop });
             tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(on_notification)));
             peers.insert(replica.clone(), peer);
         }
@@ -318,6 +363,7 @@ impl Peers {
             return Err(Status::failed_precondition("another core answers there"));
         }
         on_notification(first);
+        self.connections.fetch_add(1, Ordering::AcqRel);
         peer.is_connected.store(true, Ordering::Relaxed);
         self.publish_connected();
         while let Some(more) = notifications.next().await {

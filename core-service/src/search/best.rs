@@ -1,6 +1,6 @@
 //! Collects the best matches of a query by rank, below a given rank: bounded memory, exact order.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, mem, ops::RangeInclusive};
 
 use tantivy::{
     DocId, Score, SegmentOrdinal, SegmentReader,
@@ -8,7 +8,13 @@ use tantivy::{
     columnar::Column,
 };
 
-use super::schema::{CREATED_AT, ID_HIGH, ID_LOW, LIKES};
+use super::{
+    cancel::Cancellation,
+    schema::{CREATED_AT, ID_HIGH, ID_LOW, LIKES},
+};
+
+/// A search counts its documents in groups of this number, since a count is shared.
+const COUNTED_AT_ONCE: u64 = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -37,13 +43,37 @@ pub(super) struct Best {
     pub(super) from: i64,
     pub(super) to: i64,
     pub(super) after: Option<Rank>,
+    /// The lowest of `limit` ranks that other segments hold. No lower rank is among the highest.
+    pub(super) lowest: Option<Rank>,
     pub(super) limit: usize,
+    pub(super) cancellation: Cancellation,
 }
 
 impl Best {
-    pub(super) const fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
-        Self { order, from: i64::MIN, to: i64::MAX, after, limit }
+    pub(super) fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
+        let cancellation = Cancellation::default();
+        Self { order, from: i64::MIN, to: i64::MAX, after, lowest: None, limit, cancellation }
     }
+
+    /// The highest rank, without an id, that a row of a segment can have. None if every row is outside of the window.
+    pub(super) fn bound(&self, segment: &SegmentReader) -> tantivy::Result<Option<(Option<i64>, i64)>> {
+        let columns = segment.fast_fields();
+        let is_wanted = |times: &RangeInclusive<i64>| *times.end() >= self.from && *times.start() <= self.to;
+        let Some(times) = times_of(segment)?.filter(is_wanted) else { return Ok(None) };
+        let first = match self.order {
+            Order::Relevance => Some(i64::MAX),
+            Order::Newest => None,
+            Order::Likes => Some(columns.i64(LIKES)?.max_value()),
+        };
+        Ok(Some((first, self.to.min(*times.end()))))
+    }
+}
+
+/// The earliest and the latest time of the rows of a segment. None if it has no rows: positions have no time.
+pub(super) fn times_of(segment: &SegmentReader) -> tantivy::Result<Option<RangeInclusive<i64>>> {
+    let created_at = segment.fast_fields().i64(CREATED_AT)?;
+    let times = created_at.min_value()..=created_at.max_value();
+    Ok(Some(times).filter(|_| created_at.values.num_vals() > 0))
 }
 
 pub(super) struct BestOfSegment {
@@ -54,19 +84,31 @@ pub(super) struct BestOfSegment {
     id_low: Column<u64>,
     /// The kept ranks, with the lowest on top.
     kept: BinaryHeap<Reverse<Rank>>,
+    /// Documents that are not counted yet.
+    documents: u64,
+}
+
+impl BestOfSegment {
+    fn count_documents(&mut self) {
+        self.wanted.cancellation.count_documents(mem::take(&mut self.documents));
+    }
 }
 
 impl SegmentCollector for BestOfSegment {
     type Fruit = Vec<Rank>;
 
     fn collect(&mut self, doc: DocId, score: Score) {
+        self.documents += 1;
+        if self.documents == COUNTED_AT_ONCE {
+            self.count_documents();
+        }
         let first = match self.wanted.order {
             // Scores are not negative, and the bits of non-negative floats sort like the floats.
             Order::Relevance => Some(i64::from(score.to_bits())),
             Order::Newest => None,
             Order::Likes => self.likes.first(doc),
         };
-        let lowest = self.kept.peek().map(|lowest| lowest.0).filter(|_| self.kept.len() >= self.wanted.limit);
+        let lowest = self.wanted.lowest;
         // Most hits are refused here, before more columns are read.
         if lowest.is_some_and(|lowest| first < lowest.first)
             || self.wanted.after.is_some_and(|after| first > after.first)
@@ -88,9 +130,13 @@ impl SegmentCollector for BestOfSegment {
         if self.kept.len() > self.wanted.limit {
             self.kept.pop();
         }
+        if self.kept.len() == self.wanted.limit {
+            self.wanted.lowest = self.kept.peek().map(|lowest| lowest.0);
+        }
     }
 
-    fn harvest(self) -> Vec<Rank> {
+    fn harvest(mut self) -> Vec<Rank> {
+        self.count_documents();
         self.kept.into_iter().map(|Reverse(rank)| rank).collect()
     }
 }
@@ -108,6 +154,7 @@ impl Collector for Best {
             id_high: columns.u64(ID_HIGH)?,
             id_low: columns.u64(ID_LOW)?,
             kept: BinaryHeap::new(),
+            documents: 0,
         })
     }
 

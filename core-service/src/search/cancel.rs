@@ -1,8 +1,8 @@
-//! Ends a search whose request has ended.
+//! Ends a search whose request has ended, or that matches too many documents.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use tantivy::{
@@ -10,17 +10,45 @@ use tantivy::{
     query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight},
 };
 
-/// Signals a search that no client waits for it any more. The default one never signals.
+/// Maximum number of documents that the searches of one request may match. They take one to two seconds of processor
+/// time: about as much as a search may take.
+pub(super) const MAX_DOCUMENTS: u64 = 100_000_000;
+
+/// Signals the searches of a request that no client waits for them any more, or that they have matched too many
+/// documents.
 #[derive(Clone, Debug, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
+pub struct Cancellation(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_cancelled: AtomicBool,
+    documents: AtomicU64,
+}
 
 impl Cancellation {
     pub fn cancel(&self) {
-        self.0.store(true, Relaxed);
+        self.0.is_cancelled.store(true, Relaxed);
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Relaxed)
+        self.0.is_cancelled.load(Relaxed)
+    }
+
+    /// Counts documents that match the query of a segment, and ends the search when they are too many.
+    pub(super) fn count_documents(&self, number: u64) {
+        self.0.documents.fetch_add(number, Relaxed);
+        if self.is_exhausted() {
+            self.cancel();
+        }
+    }
+
+    /// The number of counted documents.
+    pub(super) fn documents(&self) -> u64 {
+        self.0.documents.load(Relaxed)
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.documents() > MAX_DOCUMENTS
     }
 }
 

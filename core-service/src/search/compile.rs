@@ -1,6 +1,6 @@
 //! Compiles a search into a query over the terms of one dataset, and provides the frequencies for scores.
 
-use std::{ops::Bound, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, ops::Bound, sync::Arc};
 
 use tantivy::{
     Searcher, Term,
@@ -28,6 +28,9 @@ const AVERAGE_WORDS: u64 = 24;
 /// another, so only the part with the most words counts. The time and memory of a search grow with them: ten thousand
 /// take some milliseconds and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
+
+/// The terms of a dataset, and the shards that a search reads for it.
+pub(super) type TermsAndShards = (Terms, Vec<Searcher>);
 
 type Clause = (Occur, Box<dyn Query>);
 
@@ -90,8 +93,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
 
 /// Counts the words of a dataset that the prefixes of a search match, and subtracts them from the budget `left`.
 pub(super) fn count_expansions(
-    searcher: &Searcher,
-    terms: &Terms,
+    (terms, searchers): &TermsAndShards,
     kind: Kind,
     parsed: &ParsedSearch,
     left: &mut u32,
@@ -100,7 +102,7 @@ pub(super) fn count_expansions(
     for word in parsed.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
         let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
         let mut largest = 0;
-        for segment in searcher.segment_readers() {
+        for segment in searchers.iter().flat_map(Searcher::segment_readers) {
             let index = segment.inverted_index(field)?;
             let range = index.terms().range().without_keys();
             let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
@@ -143,18 +145,26 @@ pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndex
     query
 }
 
-/// Frequencies of terms within the datasets of one view.
+/// Frequencies of terms within the searched shards of the datasets of one view. Each is counted once, though the query
+/// of every shard needs it.
 pub(super) struct Frequencies<'a> {
-    pub(super) searcher: &'a Searcher,
-    pub(super) datasets: &'a [Terms],
-    pub(super) kind: Kind,
+    datasets: &'a [TermsAndShards],
+    /// Number of rows of the searched kind.
+    rows: u64,
+    counted: RefCell<HashMap<Term, u64>>,
 }
 
-impl Frequencies<'_> {
-    fn rows(&self) -> tantivy::Result<u64> {
-        let kinds = self.datasets.iter().map(|terms| terms.term(terms.fields.kind, self.kind.prefix()));
-        kinds.map(|term| self.searcher.doc_freq(&term)).sum()
+impl<'a> Frequencies<'a> {
+    pub(super) fn new(datasets: &'a [TermsAndShards], kind: Kind) -> tantivy::Result<Self> {
+        let rows = count(datasets, |terms| Some(terms.term(terms.fields.kind, kind.prefix())))?;
+        Ok(Self { datasets, rows, counted: RefCell::default() })
     }
+}
+
+/// Adds up the frequencies of each dataset's term.
+fn count(datasets: &[TermsAndShards], term_of: impl Fn(&Terms) -> Option<Term>) -> tantivy::Result<u64> {
+    let each = datasets.iter().filter_map(|(terms, searchers)| Some((term_of(terms)?, searchers)));
+    each.flat_map(|(term, searchers)| searchers.iter().map(move |searcher| searcher.doc_freq(&term))).sum()
 }
 
 impl Bm25StatisticsProvider for Frequencies<'_> {
@@ -163,13 +173,17 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.rows()?.max(1))
+        Ok(self.rows.max(1))
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        let each = self.datasets.iter().filter_map(|terms| terms.own(term));
-        let rows: u64 = each.map(|term| self.searcher.doc_freq(&term)).sum::<tantivy::Result<u64>>()?;
+        let mut counted = self.counted.borrow_mut();
+        if let Some(frequency) = counted.get(term) {
+            return Ok(*frequency);
+        }
         // The score rejects a frequency above the number of rows.
-        Ok(rows.min(self.rows()?))
+        let frequency = count(self.datasets, |terms| terms.own(term))?.min(self.rows);
+        counted.insert(term.clone(), frequency);
+        Ok(frequency)
     }
 }

@@ -1,25 +1,35 @@
 //! The folder of an index on a disk. It belongs to one process at a time.
 //!
-//! Each shard of the index has its own folder in it, named after the shard. So far one shard, `all`, holds every
-//! dataset. Projects share a shard for good: a tantivy index has its own writer with two threads and a memory budget,
-//! and its own open files, and a core cannot have these for 10,000 small projects each.
+//! Each shard of the index has its own folder in it, named after the shard.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
 
+use parking_lot::Mutex;
+use tantivy::Index;
+
+use super::{
+    SearchError,
+    open_shard::{CommitNote, OpenShard},
+    schema::{Fields, VERSION},
+    shard::Shard,
+};
+
 /// The file whose lock says that a process uses the folder. The lock ends with the process.
 const LOCK: &str = "lock";
-/// The shard of all datasets.
-const SHARD: &str = "all";
 
 /// A locked folder. The lock ends when this is dropped.
 #[derive(Debug)]
 pub struct SearchFolder {
     path: PathBuf,
     _lock: File,
+    /// The shards whose files this process has written or verified by their checksums. A failed write damages no file
+    /// that is committed, so the files are read only once.
+    verified: Mutex<BTreeSet<Shard>>,
 }
 
 impl SearchFolder {
@@ -31,7 +41,7 @@ impl SearchFolder {
         fs::create_dir_all(path)?;
         let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, verified: Mutex::default() }),
             Err(TryLockError::WouldBlock) => {
                 Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses the folder"))
             }
@@ -56,7 +66,80 @@ impl SearchFolder {
         }
     }
 
-    pub(super) fn shard(&self) -> PathBuf {
-        self.path.join(SHARD)
+    pub(super) fn has_files(&self, shard: Shard) -> io::Result<bool> {
+        let path = self.path_of(shard);
+        fs::create_dir_all(&path)?;
+        Ok(fs::read_dir(&path)?.next().is_some())
+    }
+
+    /// Creates an empty shard in place of the one that is there.
+    pub(super) fn create(&self, shard: Shard) -> Result<Index, SearchError> {
+        let path = self.path_of(shard);
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir_all(&path)?;
+        self.verified.lock().insert(shard);
+        Ok(Index::create_in_dir(&path, Fields::new().1)?)
+    }
+
+    /// Opens a shard, if it can be used for the logs of a generation.
+    pub(super) fn open(&self, shard: Shard, generation: &str) -> Result<(Index, CommitNote), SearchError> {
+        if !self.has_files(shard)? {
+            return Err(SearchError::Damaged);
+        }
+        let index = Index::open_in_dir(self.path_of(shard))?;
+        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
+        if note.version != VERSION || index.schema() != Fields::new().1 {
+            return Err(SearchError::Version);
+        }
+        if note.generation != generation {
+            return Err(SearchError::Generation);
+        }
+        let is_verified = self.verified.lock().contains(&shard);
+        if !is_verified {
+            if !index.validate_checksum()?.is_empty() {
+                return Err(SearchError::Damaged);
+            }
+            self.verified.lock().insert(shard);
+        }
+        Ok((index, note))
+    }
+
+    /// Opens a month that holds the log of `live` up to a sequence number, or whole. A damaged one is replaced by an
+    /// empty one, which must be rebuilt.
+    pub(super) fn open_month(
+        &self,
+        month: Shard,
+        generation: &str,
+        rebuilt_to: Option<u64>,
+    ) -> Result<OpenShard, SearchError> {
+        let opened = self.open(month, generation).and_then(|(index, note)| {
+            let rebuilt_to = rebuilt_to.into_iter().chain(note.rebuilt_to).min();
+            OpenShard::new(month, index, rebuilt_to)
+        });
+        match opened {
+            Err(error) if error.must_be_rebuilt() => {
+                tracing::warn!(%error, %month, "building a month of the search index again");
+                OpenShard::new(month, self.create(month)?, Some(0))
+            }
+            opened => opened,
+        }
+    }
+
+    /// Deletes all months but some.
+    pub(super) fn retain_months(&self, is_kept: impl Fn(Shard) -> bool) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let shard = entry.file_name().to_str().and_then(Shard::parse);
+            if shard.is_some_and(|shard| shard != Shard::Common && !is_kept(shard)) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, shard: Shard) -> PathBuf {
+        self.path.join(shard.to_string())
     }
 }

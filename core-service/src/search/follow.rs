@@ -66,7 +66,8 @@ pub async fn follow(follower: Follower) {
     }
 }
 
-/// Opens the index if it is closed, and adds some new entries. Returns the pause before the next round.
+/// Opens the index if it is closed, and one of its months. Adds some new entries, and some old ones to the months that
+/// are rebuilt. Returns the pause before the next round.
 pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
     if !follower.index.is_open() {
         let generation = follower.shared.generation.as_str().to_owned();
@@ -78,10 +79,23 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
         // The opened index may be another one.
         checked.clear();
     }
+    let now_ms = follower.shared.clock.now_ms();
+    let opening = with_index(&follower.index, move |index| index.open_month(now_ms));
+    let Some(Ok(is_opening)) = follower.stop.run_until_cancelled(opening).await else { return RETRY_PAUSE };
     checked.extend(read_starts(follower).await);
     let pause = advance(follower, checked).await;
     drop_unused(follower).await;
-    pause
+    match rebuild(follower).await {
+        Ok(is_rebuilding) if (is_opening || is_rebuilding) && pause < RETRY_PAUSE => ROUND_PAUSE,
+        Ok(_) => pause,
+        Err(error) => {
+            // The index has logged its failure.
+            if follower.index.is_open() {
+                tracing::warn!(%error, "building months of the search index again failed, trying again");
+            }
+            RETRY_PAUSE
+        }
+    }
 }
 
 /// Reads the start positions of requested datasets that have none yet. Returns the datasets that it checked.
@@ -179,18 +193,42 @@ async fn index_entries(
     let end = upto.min(start + max_entries);
     let mut after = start;
     while after < end && !follower.stop.is_cancelled() {
-        let rows = follower.shared.log.read(&dataset.to_string(), after, end, READ_PAGE).await?;
-        let Some((last, _)) = rows.last() else { break };
-        after = *last;
+        let entries = read_page(follower, dataset, after, end).await?;
+        let Some(last) = entries.last() else { break };
+        after = last.seq;
         let dataset = dataset.clone();
-        let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? }));
-        let entries = entries.collect::<Result<Vec<_>>>()?;
         with_index(&follower.index, move |index| index.apply(&dataset, &entries)).await?;
     }
     if start < after && end < upto {
         tracing::info!(%dataset, position = after, of = upto, "taking a log into the search index");
     }
     Ok(RoundResult { entries: after.saturating_sub(start), has_more: after == end && end < upto })
+}
+
+async fn read_page(follower: &Follower, dataset: &Dataset, after: u64, upto: u64) -> Result<Vec<SequencedEntry>> {
+    let rows = follower.shared.log.read(&dataset.to_string(), after, upto, READ_PAGE).await?;
+    rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(seq, body)? })).collect()
+}
+
+/// Adds the next entries of `live` to the months that are rebuilt. Returns whether there are such months.
+async fn rebuild(follower: &Follower) -> Result<bool> {
+    let range = with_index(&follower.index, SearchIndex::rebuild_range).await?;
+    let Some((mut after, upto)) = range else { return Ok(false) };
+    let end = upto.min(after + MAX_ROUND_ENTRIES);
+    loop {
+        // A page without entries completes months that lack nothing.
+        let entries = if after < end { read_page(follower, &Dataset::Live, after, end).await? } else { Vec::new() };
+        let last = entries.last().map(|last| last.seq);
+        with_index(&follower.index, move |index| index.rebuild(&entries)).await?;
+        let Some(last) = last else { break };
+        after = last;
+        if after >= end || follower.stop.is_cancelled() {
+            break;
+        }
+    }
+    tracing::info!(position = after, of = upto, "building months of the search index again");
+    with_index(&follower.index, SearchIndex::commit).await?;
+    Ok(true)
 }
 
 /// Forgets the dataset if the index holds another log: the store may have been deleted or replaced.

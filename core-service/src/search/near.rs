@@ -5,7 +5,7 @@ use thesis_proto::near::MIN_PREFIX;
 use tokio::time::Instant;
 
 use super::{
-    SearchError, SearchIndex,
+    SearchError, SearchFilter, SearchIndex,
     best::{Best, Order},
     compile::{begins, has},
     id,
@@ -41,10 +41,10 @@ impl SearchIndex {
         let mut found = Vec::new();
         let name = exact(name);
         let length = name.chars().count();
-        let searcher = self.searcher(view)?;
+        let searchers = self.searchers(view, kind, &SearchFilter::default())?;
         let rules = RULES.into_iter().filter(|(shortest, _)| (*shortest..=MAX_NAME_LENGTH).contains(&length));
         'rules: for (_, slips) in rules {
-            for dataset in view.datasets() {
+            for (dataset, searchers) in view.datasets().iter().zip(&searchers) {
                 if Instant::now() >= until {
                     break 'rules;
                 }
@@ -56,8 +56,10 @@ impl SearchIndex {
                 // A slip may hit the dataset's name in the term, so a second condition requires rows of the dataset.
                 let own = has(terms.term(self.fields.kind, kind.prefix()));
                 let query = BooleanQuery::intersection(vec![similar, own]);
-                let ranks = searcher.search(&query, &Best::new(Order::Newest, None, limit))?;
-                found.extend(ranks.into_iter().map(|rank| (dataset.clone(), id::join(kind.prefix(), rank.id))));
+                for searcher in searchers {
+                    let ranks = searcher.search(&query, &Best::new(Order::Newest, None, limit))?;
+                    found.extend(ranks.into_iter().map(|rank| (dataset.clone(), id::join(kind.prefix(), rank.id))));
+                }
             }
             if !found.is_empty() {
                 break;

@@ -1,29 +1,31 @@
 //! Opens the index, and closes it after a failure.
 //!
-//! An index in memory is open from its creation. The follower opens an index in a folder: the first time it reads all
-//! files to verify their checksums, and the core starts beside that. An index that is damaged, of another version or of
-//! another generation of the logs is deleted and built again from the logs. Other failures delete nothing.
+//! An index in memory is open from its creation. The follower opens an index in a folder: first the common shard, then
+//! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that. A
+//! search that needs a closed month gets 503. A month that is damaged is deleted and built again from the log of `live`
+//! while the others serve. One that cannot be read now stays closed, and is tried again. A common shard that is
+//! damaged, of another version or of another generation of the logs is deleted with all months, since it has their
+//! positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
 //! affected. The follower opens the index again, with growing pauses. The log says once that the index failed, and once
 //! that it works again.
 
-use std::{fs, path::Path, sync::atomic::Ordering::Relaxed};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use tantivy::{Index, IndexReader, ReloadPolicy, Searcher, indexer::IndexWriterOptions};
+use tantivy::{Index, IndexReader, Searcher};
 
 use super::{
-    Marks, SearchError, SearchIndex,
+    Marks, SearchError, SearchFilter, SearchIndex,
     folder::SearchFolder,
-    schema::{Fields, VERSION, WORDS},
-    words::WordTokenizer,
-    writer::{CommitNote, Writer},
+    marks::read_marks,
+    open_shard::{CommitNote, OpenShard},
+    schema::{Fields, Kind},
+    shard::Shard,
+    writer::Writer,
 };
 use crate::domain::dataset::View;
-
-/// Memory budget for documents that are not written yet, in bytes.
-const WRITER_MEMORY_BYTES: usize = 20_000_000;
 
 impl SearchIndex {
     /// Opens the index if it is closed, for the logs of a generation. This blocks.
@@ -34,52 +36,50 @@ impl SearchIndex {
         }
         let opened = match &self.folder {
             Some(folder) => self.open_in(folder, generation),
-            None => parts(&Index::create_in_ram(Fields::new().1), generation, Marks::new()),
+            None => OpenShard::new(Shard::Common, Index::create_in_ram(Fields::new().1), None)
+                .map(|common| Writer::new(None, common, CommitNote::new(generation), Marks::new())),
         };
-        let (opened, reader) = opened.map_err(|error| self.close(&mut writer, error))?;
+        let opened = opened.map_err(|error| self.close(&mut writer, error))?;
         self.committed.send_replace(opened.marks.clone());
-        *self.reader.lock() = Some(reader);
+        *self.readers.lock() = Some(opened.readers());
         *writer = Some(opened);
         Ok(())
     }
 
-    /// Opens the index of a folder, or replaces an index that cannot be used.
-    fn open_in(&self, folder: &SearchFolder, generation: &str) -> Result<(Writer, IndexReader), SearchError> {
-        let dir = folder.shard();
-        fs::create_dir_all(&dir)?;
-        if fs::read_dir(&dir)?.next().is_some() {
-            match self.resume(&dir, generation) {
-                Ok(opened) => return Ok(opened),
+    /// Opens the common shard of a folder, or replaces an index that cannot be used.
+    fn open_in(&self, folder: &Arc<SearchFolder>, generation: &str) -> Result<Writer, SearchError> {
+        if folder.has_files(Shard::Common)? {
+            match self.resume(folder, generation) {
+                Ok(writer) => return Ok(writer),
                 Err(error) if !error.must_be_rebuilt() => return Err(error),
                 // While the index fails, the log has said so.
                 Err(error) if self.is_failing() => tracing::debug!(%error, "building the search index again"),
                 Err(error) => tracing::warn!(%error, "building the search index again"),
             }
-            fs::remove_dir_all(&dir)?;
-            fs::create_dir_all(&dir)?;
         }
-        self.is_verified.store(true, Relaxed);
-        parts(&Index::create_in_dir(&dir, Fields::new().1)?, generation, Marks::new())
+        folder.retain_months(|_| false)?;
+        let common = OpenShard::new(Shard::Common, folder.create(Shard::Common)?, None)?;
+        Ok(Writer::new(Some(Arc::clone(folder)), common, CommitNote::new(generation), Marks::new()))
     }
 
-    /// Opens the index in a folder, if it can be used for the logs of a generation.
-    fn resume(&self, dir: &Path, generation: &str) -> Result<(Writer, IndexReader), SearchError> {
-        let index = Index::open_in_dir(dir)?;
-        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
-        if note.version != VERSION || index.schema() != Fields::new().1 {
-            return Err(SearchError::Version);
-        }
-        if note.generation != generation {
-            return Err(SearchError::Generation);
-        }
-        // A failed write damages no file that is committed, so the files are read only once.
-        if !self.is_verified.load(Relaxed) {
-            if !index.validate_checksum()?.is_empty() {
-                return Err(SearchError::Damaged);
-            }
-            self.is_verified.store(true, Relaxed);
-        }
-        parts(&index, generation, note.marks)
+    /// Opens the common shard of a folder, if it can be used for the logs of a generation.
+    fn resume(&self, folder: &Arc<SearchFolder>, generation: &str) -> Result<Writer, SearchError> {
+        let (index, note) = folder.open(Shard::Common, generation)?;
+        let common = OpenShard::new(Shard::Common, index, None)?;
+        let marks = read_marks(&common.reader.searcher(), &self.fields)?;
+        // A month that the note does not have holds only entries after the note.
+        folder.retain_months(|shard| note.months.iter().any(|(month, _)| *month == shard))?;
+        Ok(Writer::new(Some(Arc::clone(folder)), common, note, marks))
+    }
+
+    /// Opens the newest month that is closed, unless it could not be read a short time ago. Returns false if there is
+    /// none to open. This blocks.
+    pub fn open_month(&self, now_ms: i64) -> Result<bool, SearchError> {
+        self.write(|writer| {
+            let opened = writer.open_month(now_ms);
+            *self.readers.lock() = Some(writer.readers());
+            Ok(opened)
+        })
     }
 
     /// Closes the index after a failure and returns the failure, which is logged unless it follows another one.
@@ -91,8 +91,8 @@ impl SearchIndex {
         *writer = None;
         self.committed.send_replace(Marks::new());
         // No search runs on a new reader before its datasets are noted as incomplete.
-        let mut reader = self.reader.lock();
-        *reader = None;
+        let mut readers = self.readers.lock();
+        *readers = None;
         let requests = self.requests.lock();
         self.incomplete.send_modify(|incomplete| {
             incomplete.extend(requests.keys().map(|name| (name.clone(), None)));
@@ -101,41 +101,46 @@ impl SearchIndex {
     }
 
     /// Writes to the index, and closes it after a failure.
-    pub(super) fn write(&self, work: impl FnOnce(&mut Writer) -> Result<(), SearchError>) -> Result<(), SearchError> {
+    pub(super) fn write<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T, SearchError>) -> Result<T, SearchError> {
         let mut writer = self.writer.lock();
         let Some(open) = writer.as_mut() else { return Err(SearchError::Closed) };
         let done = work(open);
         done.map_err(|error| self.close(&mut writer, error))
     }
 
-    /// The state of the last commit, for a view whose datasets are complete or were never requested. A request has
-    /// waited until they were complete, but the index may have failed since.
-    pub(super) fn searcher(&self, view: &View) -> Result<Searcher, SearchError> {
+    /// The state of the last commit, for a view whose datasets are complete or were never requested: for each dataset,
+    /// the shards that have its rows of a kind. A request has waited until they were complete, but the index may have
+    /// failed since.
+    pub(super) fn searchers(
+        &self,
+        view: &View,
+        kind: Kind,
+        narrow: &SearchFilter,
+    ) -> Result<Vec<Vec<Searcher>>, SearchError> {
         // The lock keeps the index from being closed between the check and the read.
-        let reader = self.reader.lock();
+        let readers = self.readers.lock();
         let incomplete = self.incomplete.borrow();
         if view.datasets().iter().any(|dataset| incomplete.contains_key(&dataset.to_string())) {
             return Err(SearchError::Closed);
         }
-        reader.as_ref().map(IndexReader::searcher).ok_or(SearchError::Closed)
+        let readers = readers.as_ref().ok_or(SearchError::Closed)?;
+        let searchers = view.datasets().iter().map(|dataset| {
+            let shards = Shard::range(dataset, kind, narrow.floor.bound_for(dataset), narrow.to);
+            if shards.is_empty() {
+                return Ok(Vec::new());
+            }
+            let readers = readers.range(shards).map(|(_, reader)| reader.as_ref().map(IndexReader::searcher));
+            readers.map(|searcher| searcher.ok_or(SearchError::Closed)).collect()
+        });
+        searchers.collect()
     }
 
     pub fn is_open(&self) -> bool {
-        self.reader.lock().is_some()
+        self.readers.lock().is_some()
     }
 
     /// True from a failure until a commit succeeds.
     pub fn is_failing(&self) -> bool {
         self.failing.load(Relaxed)
     }
-}
-
-/// The writer and the reader of an index.
-fn parts(index: &Index, generation: &str, marks: Marks) -> Result<(Writer, IndexReader), SearchError> {
-    index.tokenizers().register(WORDS, WordTokenizer);
-    let options =
-        IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES).num_merge_threads(1).build();
-    let writer = Writer { writer: index.writer_with_options(options)?, marks, generation: generation.to_owned() };
-    let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-    Ok((writer, reader))
 }

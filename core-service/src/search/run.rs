@@ -9,7 +9,10 @@ use crate::{
     domain::dataset::View,
     error::{Error, Result},
     log::datasets::Datasets,
-    search::{Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex, cancel::CancelOnDrop},
+    search::{
+        Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex,
+        cancel::{CancelOnDrop, MAX_DOCUMENTS},
+    },
 };
 
 /// A request waits for the index at most this time.
@@ -21,12 +24,23 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl From<SearchError> for Error {
     fn from(error: SearchError) -> Self {
-        if let SearchError::TooBroad(prefix) = &error {
-            let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
-            return ApiError::validation(&[FieldError::new("q", text)]).into();
+        match &error {
+            SearchError::TooBroad(prefix) => {
+                let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
+                ApiError::validation(&[FieldError::new("q", text)]).into()
+            }
+            SearchError::Exhausted => {
+                let text = format!("must be later: more than {MAX_DOCUMENTS} rows match; narrow the window");
+                ApiError::validation(&[FieldError::new("created_after", text)]).into()
+            }
+            _ => Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) },
         }
-        Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }
     }
+}
+
+fn too_slow() -> Error {
+    let text = "the search takes too long; narrow it, or try again later";
+    ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into()
 }
 
 /// Runs work on the index on a thread that may block.
@@ -42,7 +56,7 @@ pub async fn with_index<T: Send + 'static>(
 ///
 /// # Errors
 /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long
-/// or too many searches of all organizations wait, 422 when it is too broad.
+/// or too many searches of all organizations wait, 422 when it is too broad or matches too many documents.
 pub async fn run_in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
     organization: &str,
@@ -60,10 +74,7 @@ pub async fn run_in_turn<T: Send + 'static>(
         };
         Ok(index.turns.threads.run(work).await.map_err(Error::internal)??)
     };
-    timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| {
-        let text = "the search takes too long; narrow it, or try again later";
-        Err(ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into())
-    })
+    timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// Waits a short time for the index. The request fails if the index is not ready by then.

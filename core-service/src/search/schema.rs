@@ -15,16 +15,22 @@ use super::{
 use crate::domain::{
     dataset::Dataset,
     row::{Profile, Thesis, Token},
+    window::DAY_MS,
 };
 
 /// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 4;
 
 pub(super) const WORDS: &str = "words";
 pub(super) const LIKES: &str = "likes";
 pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const ID_HIGH: &str = "id_high";
 pub(super) const ID_LOW: &str = "id_low";
+
+/// The day of a time, counted from 1970.
+pub(super) const fn day_of(millis: i64) -> i64 {
+    millis.div_euclid(DAY_MS)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -65,6 +71,10 @@ pub(super) struct Fields {
     pub(super) about: Field,
     /// Chain of a thesis or token.
     pub(super) chain: Field,
+    /// Day on which a thesis was created.
+    day: Field,
+    /// A dataset's name with the position in its log.
+    pub(super) mark: Field,
     likes: Field,
     created_at: Field,
     id_high: Field,
@@ -89,7 +99,9 @@ impl Fields {
             name: schema.add_text_field("name", plain.clone()),
             author: schema.add_text_field("author", plain.clone()),
             about: schema.add_text_field("about", plain.clone()),
-            chain: schema.add_text_field("chain", plain),
+            chain: schema.add_text_field("chain", plain.clone()),
+            day: schema.add_text_field("day", plain.clone()),
+            mark: schema.add_text_field("mark", plain),
             likes: schema.add_i64_field(LIKES, FAST),
             created_at: schema.add_i64_field(CREATED_AT, FAST),
             id_high: schema.add_u64_field(ID_HIGH, FAST),
@@ -126,6 +138,10 @@ impl Terms {
         Term::from_field_text(field, &self.value(value))
     }
 
+    pub(super) fn day(&self, day: i64) -> Term {
+        self.term(self.fields.day, &day.to_string())
+    }
+
     /// This dataset's term for the value of another dataset's term.
     pub(super) fn own(&self, term: &Term) -> Option<Term> {
         let (_, value) = std::str::from_utf8(term.serialized_value_bytes()).ok()?.split_once(NAME_END)?;
@@ -159,6 +175,7 @@ impl Terms {
         document.add_text(self.fields.author, self.value(&thesis.profile_id));
         document.add_text(self.fields.about, self.value(&thesis.token_id));
         document.add_text(self.fields.chain, self.value(&thesis.chain));
+        document.add_text(self.fields.day, self.value(&day_of(thesis.created_at).to_string()));
         if let Some(likes) = thesis.likes {
             document.add_i64(self.fields.likes, likes);
         }

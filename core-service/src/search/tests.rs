@@ -1,7 +1,9 @@
 mod bounds;
 mod files;
 mod near;
+mod shards;
 mod unused;
+mod windows;
 
 use proptest::prelude::*;
 

@@ -6,10 +6,7 @@
 
 use tantivy::index::SegmentMeta;
 
-use super::{
-    SearchError, SearchIndex,
-    schema::{Kind, Terms},
-};
+use super::{SearchError, SearchIndex, schema::Terms};
 use crate::domain::{dataset::Dataset, window::MINUTE_MS};
 
 /// Time without a request after which an index in memory drops a project.
@@ -44,12 +41,13 @@ impl SearchIndex {
         datasets.iter().try_for_each(|dataset| self.forget(dataset))?;
         self.commit()?;
         self.write(|writer| {
-            let segments = writer.writer.index().searchable_segment_metas()?;
+            let writer = writer.common()?.writer()?;
+            let segments = writer.index().searchable_segment_metas()?;
             let mostly_empty = segments.iter().filter(|segment| segment.num_deleted_docs() > segment.num_docs());
             let mostly_empty: Vec<_> = mostly_empty.map(SegmentMeta::id).collect();
             if !mostly_empty.is_empty() {
                 // The merge continues in a thread of the index. A failed merge leaves the segments as they are.
-                drop(writer.writer.merge(&mostly_empty));
+                drop(writer.merge(&mostly_empty));
             }
             Ok(())
         })
@@ -58,12 +56,6 @@ impl SearchIndex {
     /// Forgets a dataset; its position is 0 after the next commit.
     pub fn forget(&self, dataset: &Dataset) -> Result<(), SearchError> {
         let terms = Terms::new(self.fields, dataset);
-        self.write(|writer| {
-            for kind in Kind::ALL {
-                writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
-            }
-            writer.marks.remove(&dataset.to_string());
-            Ok(())
-        })
+        self.write(|writer| writer.forget(&terms, dataset))
     }
 }

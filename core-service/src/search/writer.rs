@@ -1,82 +1,202 @@
-//! The documents that each entry of a log adds to the index, or removes.
+//! Writes entries to the shards.
+//!
+//! A commit writes the months first and the common shard last, which has the positions of all shards. After a crash
+//! between the two, a month may hold newer entries. They are applied again, which ends in the same state.
+//!
+//! A month that is being rebuilt gets its entries from the log's start, beside the newest entries of the other shards.
+//! A month that is closed gets the entries that it lacks in the same way, after it was opened.
 
-use serde::{Deserialize, Serialize};
-use tantivy::{IndexWriter, TantivyDocument};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    mem::take,
+    sync::Arc,
+};
+
+use tantivy::Index;
 
 use super::{
-    Marks, SearchError,
-    schema::{Terms, VERSION},
+    LogMark, Marks, Readers, SearchError,
+    documents::{Change, changes},
+    folder::SearchFolder,
+    marks::{ChangedMarks, write_marks},
+    open_shard::{CommitNote, OpenShard},
+    schema::{Fields, Kind, Terms},
+    shard::Shard,
 };
-use crate::domain::{
-    entry::{Entry, Kind as EntryKind, ThesisChanged, ThesisEdited},
-    row::{Profile, Token},
-};
+use crate::domain::{dataset::Dataset, entry::SequencedEntry};
 
-/// The note is committed with the documents, so both always agree.
-#[derive(Serialize, Deserialize)]
-pub(super) struct CommitNote {
-    pub(super) version: u32,
-    /// The generation of the logs.
-    pub(super) generation: String,
-    pub(super) marks: Marks,
+/// Pause before a month that cannot be read is opened again.
+const RETRY_PAUSE_MS: i64 = 30_000;
+
+/// A month on the disk that is not open.
+#[derive(Default)]
+struct ClosedMonth {
+    /// The sequence number up to which it holds the log of `live`, if other shards hold more.
+    rebuilt_to: Option<u64>,
+    /// The earliest time to open it, after a failure.
+    retry_at_ms: i64,
 }
 
-/// Adds the entries of logs to the index.
 pub(super) struct Writer {
-    pub(super) writer: IndexWriter,
-    /// The positions of the added documents, committed or not.
+    /// None for an index in memory.
+    folder: Option<Arc<SearchFolder>>,
+    generation: String,
+    /// The last entries that were applied, committed or not.
     pub(super) marks: Marks,
-    pub(super) generation: String,
+    /// The marks that have changed since the last commit.
+    changed: ChangedMarks,
+    shards: BTreeMap<Shard, OpenShard>,
+    closed: BTreeMap<Shard, ClosedMonth>,
 }
 
 impl Writer {
-    /// Commits the added documents with their note.
-    pub(super) fn commit(&mut self) -> Result<(), SearchError> {
-        let note = CommitNote { version: VERSION, generation: self.generation.clone(), marks: self.marks.clone() };
-        let note = serde_json::to_string(&note)?;
-        let mut prepared = self.writer.prepare_commit()?;
-        prepared.set_payload(&note);
-        prepared.commit()?;
+    /// A writer with an open common shard, and the note and the marks of its last commit.
+    pub(super) fn new(folder: Option<Arc<SearchFolder>>, common: OpenShard, note: CommitNote, marks: Marks) -> Self {
+        let CommitNote { generation, months, .. } = note;
+        let (shards, changed) = (BTreeMap::from([(Shard::Common, common)]), ChangedMarks::new());
+        let closed = |(month, rebuilt_to)| (month, ClosedMonth { rebuilt_to, ..ClosedMonth::default() });
+        Self { folder, generation, marks, changed, shards, closed: months.into_iter().map(closed).collect() }
+    }
+
+    /// The readers of all shards.
+    pub(super) fn readers(&self) -> Readers {
+        let reader_of = |open: &OpenShard| open.rebuilt_to.is_none().then(|| open.reader.clone());
+        let open = self.shards.iter().map(|(shard, open)| (*shard, reader_of(open)));
+        open.chain(self.closed.keys().map(|shard| (*shard, None))).collect()
+    }
+
+    /// Applies the entries of a dataset after its position.
+    pub(super) fn apply(
+        &mut self,
+        terms: &Terms,
+        dataset: &Dataset,
+        entries: &[SequencedEntry],
+    ) -> Result<(), SearchError> {
+        let position = self.position(dataset);
+        for SequencedEntry { entry, .. } in entries.iter().filter(|entry| entry.seq > position) {
+            for change in changes(terms, dataset, entry) {
+                self.apply_change(change, position)?;
+            }
+        }
+        if let Some(SequencedEntry { seq, entry }) = entries.last().filter(|entry| entry.seq > position) {
+            self.set_mark(dataset.to_string(), Some(LogMark { seq: *seq, id: entry.id.clone() }));
+        }
         Ok(())
     }
 
-    pub(super) fn apply_entry(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
-        match &entry.kind {
-            Some(EntryKind::ThesisCreated(created)) => {
-                if created.introduces_profile {
-                    self.put_profile(terms, &created.profile)?;
-                }
-                if created.introduces_token {
-                    self.put_token(terms, &created.token)?;
-                }
-                self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
+    /// Applies a change after a position. A month that is closed or being rebuilt reads it again later.
+    fn apply_change(&mut self, change: Change, position: u64) -> Result<(), SearchError> {
+        if let Some(closed) = self.closed.get_mut(&change.shard) {
+            closed.rebuilt_to.get_or_insert(position);
+            return Ok(());
+        }
+        let open = match self.shards.entry(change.shard) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(vacant) => {
+                let index = match &self.folder {
+                    Some(folder) => folder.create(change.shard)?,
+                    None => Index::create_in_ram(Fields::new().1),
+                };
+                vacant.insert(OpenShard::new(change.shard, index, None)?)
             }
-            Some(
-                EntryKind::ThesisEdited(ThesisEdited { thesis, .. }) | EntryKind::Engagement(ThesisChanged { thesis }),
-            ) => {
-                let present = Some(thesis).filter(|thesis| thesis.deleted_at.is_none());
-                self.put(terms, &thesis.id, present.and_then(|thesis| terms.thesis(thesis)))
-            }
-            Some(EntryKind::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
-            Some(EntryKind::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
-            Some(EntryKind::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
-            Some(EntryKind::TokenObserved(observed)) => self.put_token(terms, &observed.token),
-            Some(EntryKind::TokenActivity(_) | EntryKind::ThesisVelocity(_) | EntryKind::ThesisAwaited(_)) | None => {
-                Ok(())
-            }
+        };
+        if change.shard == Shard::Common {
+            return open.write(change);
+        }
+        if open.rebuilt_to.is_none() {
+            open.changes.push(change);
+            open.has_changes = true;
+        }
+        Ok(())
+    }
+
+    /// The part of the log of `live` that rebuilt months still lack: after the first number, up to the second.
+    pub(super) fn rebuild_range(&self) -> Option<(u64, u64)> {
+        let after = self.shards.values().filter_map(|open| open.rebuilt_to).min()?;
+        Some((after, self.position(&Dataset::Live)))
+    }
+
+    /// Applies the next entries of `live` to the months that are being rebuilt. A month is complete once it holds all
+    /// entries that the other shards hold.
+    pub(super) fn rebuild(&mut self, terms: &Terms, entries: &[SequencedEntry]) {
+        let position = self.position(&Dataset::Live);
+        for (shard, open) in &mut self.shards {
+            let Some(rebuilt_to) = open.rebuilt_to else { continue };
+            let lacking = entries.iter().filter(|entry| (rebuilt_to + 1..=position).contains(&entry.seq));
+            let changes = lacking.flat_map(|entry| changes(terms, &Dataset::Live, &entry.entry));
+            open.changes.extend(changes.filter(|change| change.shard == *shard));
+            let reached = entries.last().map_or(rebuilt_to, |last| last.seq.max(rebuilt_to));
+            open.rebuilt_to = Some(reached).filter(|reached| *reached < position);
+            open.has_changes = true;
         }
     }
 
-    fn put_profile(&mut self, terms: &Terms, profile: &Profile) -> tantivy::Result<()> {
-        self.put(terms, &profile.id, terms.profile(profile))
+    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. Returns false if there
+    /// is none to open at this time.
+    pub(super) fn open_month(&mut self, now_ms: i64) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let closed = self.closed.iter_mut().rev().find(|(_, closed)| closed.retry_at_ms <= now_ms);
+        let Some((&shard, closed)) = closed else { return false };
+        match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+            Ok(open) => {
+                self.closed.remove(&shard);
+                self.shards.insert(shard, open);
+            }
+            Err(error) => {
+                tracing::warn!(%error, %shard, "a month of the search index cannot be read, trying again");
+                closed.retry_at_ms = now_ms + RETRY_PAUSE_MS;
+            }
+        }
+        true
     }
 
-    fn put_token(&mut self, terms: &Terms, token: &Token) -> tantivy::Result<()> {
-        self.put(terms, &token.id, terms.token(token))
+    /// Commits all changes. Returns the changed marks.
+    pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
+        for (_, month) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
+            month.commit_month(&self.generation)?;
+        }
+        let open = self.shards.iter().filter(|(shard, _)| **shard != Shard::Common);
+        let open = open.map(|(shard, open)| (*shard, open.rebuilt_to));
+        let months = open.chain(self.closed.iter().map(|(shard, closed)| (*shard, closed.rebuilt_to))).collect();
+        let note = CommitNote { months, ..CommitNote::new(&self.generation) };
+        let common = self.shards.get_mut(&Shard::Common).ok_or(SearchError::Closed)?;
+        write_marks(common.writer()?, fields, &self.changed)?;
+        common.commit(&note)?;
+        Ok(take(&mut self.changed))
     }
 
-    fn put(&mut self, terms: &Terms, id: &str, document: Option<TantivyDocument>) -> tantivy::Result<()> {
-        self.writer.delete_term(terms.term(terms.fields.id, id));
-        document.map_or(Ok(()), |document| self.writer.add_document(document).map(drop))
+    /// Removes a dataset. Its position is 0 after the next commit.
+    pub(super) fn forget(&mut self, terms: &Terms, dataset: &Dataset) -> Result<(), SearchError> {
+        let common = self.common()?.writer()?;
+        for kind in Kind::ALL {
+            common.delete_term(terms.term(terms.fields.kind, kind.prefix()));
+        }
+        if *dataset == Dataset::Live {
+            self.shards.retain(|shard, _| *shard == Shard::Common);
+            self.closed.clear();
+            if let Some(folder) = &self.folder {
+                folder.retain_months(|_| false)?;
+            }
+        }
+        self.set_mark(dataset.to_string(), None);
+        Ok(())
+    }
+
+    /// Sets the mark of a dataset; none if the index holds nothing of it any more.
+    fn set_mark(&mut self, name: String, mark: Option<LogMark>) {
+        match &mark {
+            Some(mark) => drop(self.marks.insert(name.clone(), mark.clone())),
+            None => drop(self.marks.remove(&name)),
+        }
+        self.changed.insert(name, mark);
+    }
+
+    /// The common shard.
+    pub(super) fn common(&mut self) -> Result<&mut OpenShard, SearchError> {
+        self.shards.get_mut(&Shard::Common).ok_or(SearchError::Closed)
+    }
+
+    fn position(&self, dataset: &Dataset) -> u64 {
+        self.marks.get(&dataset.to_string()).map_or(0, |mark| mark.seq)
     }
 }

@@ -83,9 +83,10 @@ tables! {
     USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
     /// Requests of a class, or failed authentications, in a minute; version and body as in a month.
     MINUTE_COUNT "minute_count" (text("subject"), int("minute"); text("replica")) asc Versioned;
-    /// Heartbeats of the replicas: version = their number, body = the state of the core.
+    /// Heartbeats of the replicas: version = their number, body = the state of the core. In the service `stream`: the
+    /// sessions with streams that tickets opened; version = the time.
     REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
-    /// The number of a project's open streams at each replica.
+    /// The places for streams of a project that each replica has leased.
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
     /// Tickets that open streams, by their hash.
     STREAM_TICKET "stream_ticket" (text("hash")) asc Conditional;
@@ -120,6 +121,6 @@ tables! {
     KEY_USE "key_use" (text("project"); text("key")) asc Versioned;
     /// The checkpoint of the upstream's feed, and the outcomes of lookups; version = the time.
     UPSTREAM "upstream" (text("name")) asc Versioned;
-    /// The core that hands out the attempts of a shard.
-    SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
+    /// The core that hands out the attempts of a shard of webhooks, all in one partition.
+    SHARD_LEASE "shard_lease" (text("service"); int("shard")) asc Conditional;
 }

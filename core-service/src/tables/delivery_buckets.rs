@@ -14,7 +14,7 @@ use crate::{
 /// Maximum number of buckets remembered as stored.
 const MAX_REMEMBERED: usize = 100_000;
 /// Retention time of the note of a bucket. Rows of the bucket that are written later expire later than the first.
-const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
+pub const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
 /// Maximum length of a range whose buckets are read without the index, since a read of the index costs as much as one
 /// of an empty bucket.
 const MAX_UNINDEXED_BUCKETS: i64 = 3;
@@ -68,15 +68,23 @@ impl DeliveryBuckets {
         written.extend(buckets);
     }
 
-    /// The buckets of a webhook in a range, the earliest first.
-    pub(super) async fn between(&self, webhook: &str, first: i64, last: i64) -> StoreResult<Vec<i64>> {
+    /// The first buckets of a webhook in a range, the earliest first: `limit` of them, or all if they are fewer.
+    pub(super) async fn between(&self, webhook: &str, first: i64, last: i64, limit: usize) -> StoreResult<Vec<i64>> {
         if last - first < MAX_UNINDEXED_BUCKETS {
             return Ok((first..=last).collect());
         }
-        let limit = usize::try_from(last - first + 1).unwrap_or(usize::MAX);
-        let mut buckets = self.newest(webhook, first, last, limit).await?;
-        buckets.reverse();
-        Ok(buckets)
+        let mut found = Vec::new();
+        for month in month_of(first)..=month_of(last) {
+            let mut scan = Scan::all(&schema::DELIVERY_BUCKET, key![webhook, month], limit - found.len());
+            scan.from = Bound::Included(key![first]);
+            scan.to = Bound::Included(key![last]);
+            let rows = self.backend.scan(&scan).await?;
+            found.extend(rows.iter().filter_map(|row| row.clustering.first()).map(Value::int));
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// The newest buckets of a webhook in a range, the newest first.

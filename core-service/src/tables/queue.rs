@@ -3,10 +3,18 @@
 //!
 //! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due in a minute, from a
 //! time on. A core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it
-//! postpones itself are for the next core.
+//! postpones itself are for the next core. A mark lives for hours: a core that comes later reads every queue of the
+//! shard (`delivery/dispatch/read.rs`).
 //!
-//! A store remembers removed rows for hours, and reads slowly or not at all where it meets too many. So a busy minute
-//! has a mark every [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins.
+//! A store remembers removed rows for hours, and refuses a read that passes too many. So a busy minute has a mark every
+//! [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts and the retries after each
+//! failure come in the order of their times, so between two marks are at most that many rows of each of the six, and at
+//! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
+//! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
+//! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
+//! expired, a read passes all removed rows of a minute that the store still remembers. It also passes more where the
+//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification
+//! names only the first minute of several.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,27 +28,42 @@ use parking_lot::Mutex;
 use super::{
     delivery_buckets::{self, DeliveryBuckets},
     delivery_rows::{BUCKET_MS, QUEUED, RETENTION_SECONDS, bucket_of, queue_key, queue_version},
+    queue_parts::QueueParts,
     shard_of_name,
 };
 use crate::{
     domain::{
         delivery::Delivery,
+        retry::MAX_DELAY_MS,
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
-    store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, schema},
+    store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, Value, schema},
 };
 
-/// Webhooks are spread over this number of shards; a core hands out the attempts of its shards.
-pub const SHARDS: i64 = 8;
+/// Webhooks are spread over this number of shards. A core creates the deliveries of its shards and hands out their
+/// attempts. Ten cores have six or seven shards each. `QueueHints` has room for 64.
+pub const SHARDS: i64 = 64;
+/// Maximum number of partitions of one page. Each has a read for every minute, and two more for marks that are not
+/// known. So an error, a lost shard and other queues wait for some 100 reads of the store, not for those of 90 days.
+const PAGE_BUCKETS: usize = 10;
 /// Maximum number of marks in one read.
 const MARKS_PAGE: usize = 10_000;
 /// Minutes by which a core postpones the marks of pending deliveries.
 pub const POSTPONE_MINUTES: i64 = 5;
+/// Retention time of marks, in seconds. A retry has its mark up to [`MAX_DELAY_MS`] before it is due.
+pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
+/// Minutes for which the marks of due rows surely exist.
+pub const MARKED_MINUTES: i64 = 6 * 60;
+/// Minutes for which the marks surely exist that a core postponed when it last stored how far it has read.
+pub const POSTPONED_MINUTES: i64 = 17 * 60;
+const MARK_RETENTION_MS: i64 = MARK_RETENTION_SECONDS as i64 * 1_000;
+const _: () = assert!(MAX_DELAY_MS + MARKED_MINUTES * MINUTE_MS <= MARK_RETENTION_MS, "marks outlive their rows");
+const _: () = assert!(POSTPONED_MINUTES * MINUTE_MS < MARK_RETENTION_MS, "postponed marks exist");
 /// The body of a postponed mark. A new mark has no body, and a higher version.
 const POSTPONED: &[u8] = b"put off";
 /// Number of rows that a core writes under one mark.
-const ROWS_PER_MARK: usize = 400;
+const ROWS_PER_MARK: usize = 100;
 /// Maximum number of minutes of webhooks whose marks are remembered as stored.
 const MAX_REMEMBERED_MINUTES: usize = 20_000;
 const BUCKET_MINUTES: i64 = BUCKET_MS / MINUTE_MS;
@@ -50,6 +73,16 @@ pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     pub delivery: String,
+}
+
+/// A position in a queue: the due time and the delivery after which reading continues.
+pub type QueuePosition = (i64, String);
+
+/// A page of a queue.
+pub struct QueuePage {
+    pub rows: Vec<QueuedAttempt>,
+    /// The position after which more rows may be.
+    pub next: Option<QueuePosition>,
 }
 
 /// A webhook that has rows due from one time to another, in unix milliseconds.
@@ -90,6 +123,7 @@ impl MarkedRows {
 pub struct DeliveryQueue {
     backend: SharedBackend,
     buckets: DeliveryBuckets,
+    parts: QueueParts,
     marked: Arc<Mutex<HashMap<MarkedMinute, MarkedRows>>>,
 }
 
@@ -132,7 +166,7 @@ fn hour_of(at: i64) -> i64 {
 
 impl DeliveryQueue {
     pub(super) fn new(backend: SharedBackend, buckets: DeliveryBuckets) -> Self {
-        Self { backend, buckets, marked: Arc::default() }
+        Self { backend, buckets, parts: QueueParts::default(), marked: Arc::default() }
     }
 
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them. After an error
@@ -180,6 +214,7 @@ impl DeliveryQueue {
             let first = firsts.entry(place).or_insert(rows.first);
             if *due_at < *first || rows.count >= ROWS_PER_MARK {
                 marks.push(mark_change(webhook, *due_at, minute, b""));
+                self.parts.add(webhook, minute_of(*due_at), [*due_at]);
                 *first = (*first).min(*due_at);
                 rows.count = 0;
             }
@@ -198,32 +233,92 @@ impl DeliveryQueue {
         self.backend.apply(removals.collect()).await
     }
 
-    /// Reads the rows of a webhook after a position and up to a time, earliest first.
-    pub async fn read(
+    /// Reads a page of a webhook's rows after a position and up to a time, earliest first. A page has few partitions:
+    /// where all rows were removed, the reader finds none, and still learns how far it has come.
+    pub async fn page(
         &self,
         webhook: &str,
-        after: &(i64, String),
+        after: &QueuePosition,
         to_ms: i64,
         limit: usize,
-    ) -> StoreResult<Vec<QueuedAttempt>> {
-        let mut found = Vec::new();
-        for bucket in self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms)).await? {
-            // One read meets the removed rows of a minute at most.
+        now_ms: i64,
+    ) -> StoreResult<QueuePage> {
+        let mut rows: Vec<QueuedAttempt> = Vec::new();
+        let buckets = self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms), PAGE_BUCKETS).await?;
+        'read: for &bucket in &buckets {
             let first = minute_of(after.0).max(bucket * BUCKET_MINUTES);
             let last = minute_of(to_ms).min((bucket + 1) * BUCKET_MINUTES - 1);
             for minute in first..=last {
-                if found.len() >= limit {
-                    return Ok(found);
-                }
                 let (from, to) = (start_of(minute).max(after.0), to_ms.min(end_of(minute)));
-                let id = if from == after.0 { after.1.as_str() } else { "" };
-                let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - found.len());
-                scan.from = Bound::Excluded(key![QUEUED, from, id]);
-                scan.to = Bound::Included(key![QUEUED, to]);
-                found.extend(self.backend.scan(&scan).await?.iter().filter_map(queued_attempt));
+                for (from, to) in self.divide(webhook, minute, (from, to), now_ms).await? {
+                    if rows.len() >= limit {
+                        break 'read;
+                    }
+                    let id = if from == after.0 { after.1.as_str() } else { "" };
+                    let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit - rows.len());
+                    scan.from = Bound::Excluded(key![QUEUED, from, id]);
+                    scan.to = Bound::Included(key![QUEUED, to]);
+                    rows.extend(self.backend.scan(&scan).await?.iter().filter_map(queued_attempt));
+                }
             }
         }
+        let next = if rows.len() >= limit {
+            rows.last().map(|row| (row.due_at, row.delivery.clone()))
+        } else {
+            let end = buckets.last().filter(|_| buckets.len() >= PAGE_BUCKETS).map(|last| (last + 1) * BUCKET_MS);
+            end.filter(|end| *end <= to_ms).map(|end| (end, String::new()))
+        };
+        Ok(QueuePage { rows, next })
+    }
+
+    /// Reads pages until there are as many rows as wanted, or no more.
+    #[cfg(test)]
+    pub async fn read(
+        &self,
+        webhook: &str,
+        after: &QueuePosition,
+        to_ms: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<QueuedAttempt>> {
+        let (mut found, mut position) = (Vec::new(), Some(after.clone()));
+        while let Some(after) = position.take().filter(|_| found.len() < limit) {
+            let QueuePage { rows, next } = self.page(webhook, &after, to_ms, limit - found.len(), to_ms).await?;
+            found.extend(rows);
+            position = next;
+        }
         Ok(found)
+    }
+
+    /// Divides a range of times of a minute into parts, each with few rows. The embedded store remembers no removed
+    /// rows.
+    async fn divide(
+        &self,
+        webhook: &str,
+        minute: i64,
+        (from, to): (i64, i64),
+        now_ms: i64,
+    ) -> StoreResult<Vec<(i64, i64)>> {
+        if self.backend.is_exclusive() {
+            return Ok(vec![(from, to)]);
+        }
+        let have_expired = end_of(minute + 1) + MARK_RETENTION_MS < now_ms;
+        if !have_expired && !self.parts.has_all(webhook, minute) {
+            // Rows that were written late have their marks in the next minute.
+            for marked in [minute, minute + 1] {
+                let partition = key![shard_of(webhook), hour_of(start_of(marked))];
+                let mut scan = Scan::all(&schema::QUEUE_MARK, partition, MARKS_PAGE);
+                (scan.from, scan.to) = (Bound::Included(key![marked, webhook]), Bound::Included(key![marked, webhook]));
+                let rows = self.backend.scan(&scan).await?;
+                self.parts.add(webhook, minute, rows.iter().filter_map(|row| row.clustering.last()).map(Value::int));
+            }
+        }
+        Ok(self.parts.divide(webhook, minute, from, to))
+    }
+
+    /// Notes that another process has written rows of a webhook, the first of which is due at this time. Reads of that
+    /// minute then read its marks too.
+    pub fn note_foreign(&self, webhook: &str, due_at: i64) {
+        self.parts.add_foreign(webhook, minute_of(due_at));
     }
 
     /// Reads the marks of a shard in the hour of `minute`, from that minute up to `to`.
@@ -238,6 +333,9 @@ impl DeliveryQueue {
             marks.extend(rows.iter().filter(is_wanted).filter_map(|row| match row.clustering.as_slice() {
                 [minute, webhook, since] => {
                     let (webhook, since) = (webhook.text().to_owned(), since.int());
+                    if row.body != POSTPONED {
+                        self.parts.add(&webhook, minute_of(since), [since]);
+                    }
                     let is_late = minute.int() - minute_of(since) >= POSTPONE_MINUTES;
                     let to = if is_late { i64::MAX } else { end_of(minute_of(since)) };
                     Some(QueueMark { webhook, since, to })
@@ -263,10 +361,14 @@ impl DeliveryQueue {
         Ok(row.map(|row| row.version))
     }
 
-    /// Stores that the marks of a shard's minutes up to this one need no reading.
-    pub async fn set_done(&self, shard: i64, minute: i64) -> StoreResult<()> {
+    /// Stores for shards that the marks of the minutes up to the given one need no reading.
+    pub async fn set_done(&self, done: &[(i64, i64)]) -> StoreResult<()> {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
-        self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await
+        let change = |(shard, minute): &(i64, i64)| {
+            let (key, version, body) = (key![*shard], *minute, body.clone());
+            Change { table, key, version, body, ttl: None }
+        };
+        self.backend.apply(done.iter().map(change).collect()).await
     }
 }
 
@@ -285,8 +387,9 @@ fn queued_attempt(row: &Row) -> Option<QueuedAttempt> {
 
 fn mark_change(webhook: &str, since: i64, minute: i64, body: &'static [u8]) -> Change {
     let key = key![shard_of(webhook), hour_of(start_of(minute)), minute, webhook, since];
-    let (version, body) = (2 * minute + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
-    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(RETENTION_SECONDS) }
+    // The unit is a microsecond, so that the store can drop a file of expired marks as a whole.
+    let (version, body) = (1_000 * start_of(minute) + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
+    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(MARK_RETENTION_SECONDS) }
 }
 
 #[cfg(test)]

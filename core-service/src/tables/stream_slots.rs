@@ -1,4 +1,5 @@
-//! The number of a project's open streams on each core. Each project has one row, which only conditional writes change.
+//! The places for streams that each core has leased of a project. Each project has one row, which only conditional
+//! writes change.
 
 use prost::Message as _;
 
@@ -19,8 +20,12 @@ pub struct ProjectStreams {
 pub struct CoreStreams {
     #[prost(string, tag = "1")]
     pub replica: String,
+    /// The places that the core may give to streams.
     #[prost(uint32, tag = "2")]
-    pub open: u32,
+    pub places: u32,
+    /// Number of places that may stay without a stream.
+    #[prost(uint32, tag = "3")]
+    pub share: u32,
 }
 
 /// Reads a project's row with its version. The version is none before the first write.

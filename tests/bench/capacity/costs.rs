@@ -55,7 +55,9 @@ pub(super) const SIGN_SECONDS: f64 = 15.0;
 pub(super) const EDGE_STREAMS: usize = 15_000;
 
 // A delivery: 106 to 180 measured in one process, store included; the split is assumed, and its sum on the safe side.
-/// Owing it to its webhook.
+/// Matching it, at the owner of the log.
+pub(super) const CORE_MATCH: f64 = 1.0;
+/// Owing it to its webhook, at the core of the webhook's shard.
 pub(super) const CORE_FAN_OUT: f64 = 20.0;
 /// Giving it to a worker.
 pub(super) const CORE_DISPATCH: f64 = 60.0;

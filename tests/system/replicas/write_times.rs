@@ -18,7 +18,7 @@ async fn write_times_have_the_unit_of_the_time_windows() {
     let Some(service) = cluster().await else { return };
     let mut second = Second::start(service);
     // Each of these tables gets a row: `audit` by the new project, `key_usage` when a core ends, `ticket_move` when a
-    // ticket is used at another core, and `delivery` by a webhook.
+    // ticket is used at another core, `delivery` and `queue_mark` by a webhook.
     let here = service.project().await.test().await.at_one_edge();
     let there = second.client(&here).await;
     let made = there.post_once("/v1/stream/tickets", &json!({}), "write-times").await.ok(201);
@@ -43,10 +43,12 @@ async fn write_times_have_the_unit_of_the_time_windows() {
         if !compaction["class"].ends_with("TimeWindowCompactionStrategy") {
             continue;
         }
-        // Rows of `delivery` have their own unit, and those of a queued attempt the time at which it is due.
+        // Rows of `delivery` have their own unit. Those of a queued attempt and its mark have the time at which it is
+        // due.
         let (ahead_ms, at_ms): (i64, fn(i64) -> i64) = match compaction.get("timestamp_resolution").map(String::as_str)
         {
             _ if table == "delivery" => (DAY_MS, |time| (time >> 28) * 300_000),
+            _ if table == "queue_mark" => (DAY_MS, |time| time / 1_000),
             Some("MILLISECONDS") => (SKEW_MS, |time| time),
             None | Some("MICROSECONDS") => (SKEW_MS, |time| time / 1_000),
             Some(other) => panic!("{table}: {other}"),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::health::Health;
-use crate::queue_hints::PendingDelivery;
+use crate::{queue_hints::PendingDelivery, tables::queue::QueuePosition};
 
 /// Maximum number of attempts of one webhook that are out at once. A slow endpoint must not occupy a whole worker.
 pub(super) const MAX_OUT_PER_WEBHOOK: usize = 64;
@@ -11,9 +11,6 @@ pub(super) const MAX_OUT_PER_WEBHOOK: usize = 64;
 pub(super) const MIN_OUT_PER_WEBHOOK: usize = 4;
 /// Time without an answer after which an endpoint counts as slow until it answers, in milliseconds.
 const HANGING_MS: i64 = 1_000;
-
-/// A position in a queue: the due time and the delivery after which reading continues.
-pub(super) type QueuePosition = (i64, String);
 
 /// A part of a queue: the position after which it begins, and the last due time in it.
 pub(super) type QueuePart = (QueuePosition, i64);

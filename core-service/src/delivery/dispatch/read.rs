@@ -6,15 +6,10 @@ use std::{
     time::Duration,
 };
 
+use futures::future::try_join_all;
 use tokio::sync::watch;
 
-use super::{
-    Dispatcher,
-    endpoint::{QueuePart, QueuePosition},
-    shards::Tenure,
-    state::due_at,
-    unsendable,
-};
+use super::{Dispatcher, MAX_READS, endpoint::QueuePart, shards::Tenure, state::due_at, unsendable};
 use crate::{
     delivery::rule::{DeliveryRule, Verdict},
     domain::{
@@ -28,8 +23,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MarkSelection, POSTPONE_MINUTES, QueueMark, QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of,
-            start_of,
+            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuePage, QueuePosition,
+            QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of, start_of,
         },
     },
 };
@@ -71,10 +66,9 @@ impl Dispatcher {
             return Ok(());
         }
         (progress.failed, progress.read_at) = (true, now_ms);
-        for (shard, (_, done)) in &progress.done {
-            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, MarkSelection::New).await?;
-            self.read_marked(marks, now_ms);
-        }
+        let to = minute_of(now_ms) + 1;
+        let done: Vec<(i64, i64)> = progress.done.iter().map(|(shard, (_, done))| (*shard, *done)).collect();
+        self.read_marked(self.new_marks(&done, to).await?, now_ms);
         progress.failed = false;
         Ok(())
     }
@@ -115,8 +109,7 @@ impl Dispatcher {
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { end_of(minute_of(now_ms)).min(*to) };
         let from = from.clone().max((now_ms - i64::from(RETENTION_SECONDS) * 1_000, String::new()));
-        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE_ROWS).await?;
-        let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
+        let QueuePage { rows, next } = self.shared.deliveries.queue.page(webhook, &from, to, PAGE_ROWS, now_ms).await?;
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut writes) = (Vec::new(), Vec::new());
@@ -160,7 +153,7 @@ impl Dispatcher {
         for advanced in self.shared.deliveries.advance(&writes, now_ms).await? {
             advanced?;
         }
-        Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
+        Ok(next.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
     /// True if nobody needs a queue row whose delivery is over or expects a later attempt. Notes when the delivery is
@@ -217,11 +210,12 @@ impl Dispatcher {
             progress.done.retain(|shard, taken| is_known(shard, taken));
             self.state.lock().retain(|webhook| progress.done.contains_key(&shard_of(webhook)));
         }
-        for (shard, taken_at) in &held {
-            if !progress.done.contains_key(shard) {
-                let done = self.take_over(*shard, now_ms).await?;
-                progress.done.insert(*shard, (*taken_at, done));
-            }
+        let new: Vec<(i64, i64)> = held.into_iter().filter(|(shard, _)| !progress.done.contains_key(shard)).collect();
+        for some in new.chunks(MAX_READS) {
+            let taken = some.iter().map(async |(shard, taken_at)| {
+                Result::Ok((*shard, (*taken_at, self.take_over(*shard, now_ms).await?)))
+            });
+            progress.done.extend(try_join_all(taken).await?);
         }
         let upto = minute - LATE_MINUTES;
         if progress.done.values().any(|(_, done)| *done < upto) {
@@ -231,22 +225,36 @@ impl Dispatcher {
         self.read_minutes(&mut progress.done, upto, minute).await
     }
 
-    /// Reads every mark that a shard's last core may have left.
+    /// Reads every mark that a shard's last core may have left. If some of them may have expired, it reads the queues
+    /// of all webhooks too: the rows due since the last minute that the last core has stored or, if no mark names what
+    /// was pending then, all rows.
     async fn take_over(&self, shard: i64, now_ms: i64) -> Result<i64> {
-        let queue = &self.shared.deliveries.queue;
+        let (queue, minute) = (&self.shared.deliveries.queue, minute_of(now_ms));
         // Minutes that have not come yet were noted by a clock that was wrong.
-        let done = match queue.done(shard).await?.filter(|done| *done <= minute_of(now_ms)) {
-            Some(done) => done,
-            // No delivery was due before the first organization, and organizations are never deleted.
-            None => {
-                let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
-                let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
-                minute_of(first) - LATE_MINUTES
-            }
-        };
+        let stored = queue.done(shard).await?.filter(|done| *done <= minute);
+        let oldest = minute - MARKED_MINUTES;
+        if stored.is_none_or(|done| done < oldest) {
+            let postponed = stored.filter(|done| *done >= minute - POSTPONED_MINUTES);
+            self.expect_all(shard, postponed.map(start_of), now_ms).await?;
+        }
+        let done = stored.unwrap_or(oldest).max(minute - POSTPONED_MINUTES);
         let last = minute_of(now_ms + MAX_DELAY_MS) + 1;
         self.read_marked(self.marks(shard, done + 1, last, MarkSelection::All).await?, now_ms);
-        Ok(done)
+        Ok(done.max(minute - LATE_MINUTES - 1))
+    }
+
+    /// Requests reads of the queues of all webhooks of a shard, from a due time or from their begin on.
+    async fn expect_all(&self, shard: i64, from: Option<i64>, now_ms: i64) -> Result<()> {
+        self.shared.control.refresh().await?;
+        let mut state = self.state.lock();
+        let control = self.shared.control.state();
+        // No delivery was due before the first organization, and organizations are never deleted.
+        let begin = || control.organizations().map(|row| row.created_at).min().unwrap_or(now_ms);
+        let first = from.unwrap_or_else(begin).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
+        for webhook in control.every_webhook().filter(|webhook| shard_of(&webhook.id) == shard) {
+            state.expect(&webhook.id.as_str().into(), first, now_ms);
+        }
+        Ok(())
     }
 
     async fn marks(&self, shard: i64, from: i64, to: i64, wanted: MarkSelection) -> Result<BTreeSet<QueueMark>> {
@@ -260,29 +268,45 @@ impl Dispatcher {
         Ok(marks)
     }
 
+    /// Reads the new marks of shards up to a minute, of each from the minute after the given one.
+    async fn new_marks(&self, done: &[(i64, i64)], to: i64) -> Result<BTreeSet<QueueMark>> {
+        let marks = done.iter().map(|(shard, done)| self.marks(*shard, *done + 1, to, MarkSelection::New));
+        Ok(try_join_all(marks).await?.into_iter().flatten().collect())
+    }
+
     async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
+        if done.values().all(|(_, done)| *done >= upto) {
+            return Ok(());
+        }
+        let firsts = self.state.lock().firsts();
+        // Attempts of a shard that is leaving, or that is lost, may have left memory before it was read. The shard's
+        // next core needs their marks.
+        let now_ms = self.shared.clock.now_ms();
+        let is_kept =
+            |shard, taken_at| self.shards.serves(shard, now_ms) && self.shards.taken_at(shard) == Some(taken_at);
+        let behind = done.iter().filter(|(shard, (taken_at, done))| *done < upto && is_kept(**shard, *taken_at));
+        let behind: HashMap<i64, i64> = behind.map(|(shard, (_, done))| (*shard, *done)).collect();
+        // The queues of the marks that were read a minute ago have been read since.
+        let is_left = |(webhook, first): &(Arc<str>, i64)| {
+            behind.get(&shard_of(webhook)).is_some_and(|done| minute_of(*first) <= *done)
+        };
+        let left: Vec<(Arc<str>, i64)> = firsts.into_iter().filter(is_left).collect();
+        let behind: Vec<(i64, i64)> = behind.into_iter().collect();
+        if behind.is_empty() {
+            return Ok(());
+        }
         let queue = &self.shared.deliveries.queue;
-        for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
-            // The queues of the marks that were read a minute ago have been read since.
-            let left: Vec<(Arc<str>, i64)> = {
-                let firsts = self.state.lock().firsts().into_iter();
-                firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done).collect()
-            };
-            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory before it was read.
-            // The shard's next core needs their marks.
-            if !self.shards.serves(*shard, self.shared.clock.now_ms())
-                || self.shards.taken_at(*shard) != Some(*taken_at)
-            {
-                continue;
+        if !left.is_empty() {
+            queue.postpone_marks(&left, now + POSTPONE_MINUTES).await?;
+        }
+        queue.set_done(&behind).await?;
+        // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core learned
+        // of them.
+        self.read_marked(self.new_marks(&behind, upto).await?, start_of(now));
+        for (shard, _) in behind {
+            if let Some((_, done)) = done.get_mut(&shard) {
+                *done = upto;
             }
-            if !left.is_empty() {
-                queue.postpone_marks(&left, now + POSTPONE_MINUTES).await?;
-            }
-            queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: the process that wrote them may have ended before this core
-            // learned of them.
-            self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?, start_of(now));
-            *done = upto;
         }
         Ok(())
     }

@@ -1,9 +1,13 @@
-//! The shards of webhooks: shared fairly among the cores that have workers. A core hands out the attempts of its
-//! shards. Leases are renewed apart from that work, so that long work loses none. The epoch of a lease keeps a core
-//! that has lost it from overwriting its successor's rows (`tables/deliveries.rs`).
+//! The shards of webhooks: shared equally among the cores that have workers (`replicas/shard_cores.rs`). A core hands
+//! out the attempts of its shards.
+//!
+//! A core has a shard from the write of a lease that names it until it gives the lease up, or until its heartbeats
+//! lapse. So the leases of an idle core cost nothing but a read now and then, which finds a shard that another core
+//! took by mistake. The epoch of a lease keeps a core that has lost it from overwriting its successor's rows
+//! (`tables/deliveries.rs`).
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,21 +17,25 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 
 use super::ORPHAN_MS;
 use crate::{
-    replicas::members::{Members, first_of},
+    replicas::members::Members,
     shared::Shared,
     store::StoreResult,
-    tables::{leases::lease, queue::SHARDS},
+    tables::{
+        leases::{self, LeaseWrite, ShardLease},
+        queue::SHARDS,
+    },
 };
 
-/// Duration of a shard's lease, in milliseconds.
-pub(super) const LEASE_MS: i64 = 10_000;
-/// A lease that lasts for less than this is renewed, in milliseconds.
-const RENEW_MS: i64 = 7_000;
-/// Interval between two checks of leases and members.
+/// Interval between two checks of the members.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of checks from one read of the leases to the next, if nothing changes.
+const CHECKS_PER_READ: u32 = 10;
+/// Maximum number of tries to give up all shards while leases change.
+const MAX_TRIES: usize = 5;
 /// The epoch of a store that has one process.
 const EXCLUSIVE_EPOCH: i64 = 1;
 
@@ -40,13 +48,16 @@ pub(super) struct Tenure {
     pub(super) epoch: i64,
 }
 
-#[derive(Clone, Copy)]
 struct HeldShard {
-    until: i64,
     tenure: Tenure,
+    /// The term of heartbeats in which it was taken. Another core may take it once this has ended.
+    term: CancellationToken,
     /// True when the shard goes to another core as soon as none of its attempts is out.
     is_leaving: bool,
 }
+
+/// The leases as read: by shard, the version of the row, and the lease.
+type Leases = HashMap<i64, (i64, ShardLease)>;
 
 pub(super) struct Shards {
     shared: Arc<Shared>,
@@ -93,12 +104,14 @@ impl Shards {
         if self.is_exclusive() {
             return Some(Tenure { taken_at: self.started_at, epoch: EXCLUSIVE_EPOCH });
         }
-        self.held.lock().get(&shard).filter(|held| held.until > now_ms).map(|held| held.tenure)
+        let held = self.held.lock();
+        held.get(&shard).filter(|held| self.members.holds(&held.term, now_ms)).map(|held| held.tenure)
     }
 
     /// True if this core may hand out a shard's attempts now.
     pub(super) fn serves(&self, shard: i64, now_ms: i64) -> bool {
-        self.is_exclusive() || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
+        let serves = |held: &HeldShard| !held.is_leaving && self.members.holds(&held.term, now_ms);
+        self.is_exclusive() || self.held.lock().get(&shard).is_some_and(serves)
     }
 
     /// The shards that this core holds, each with the time since which it holds it.
@@ -109,136 +122,204 @@ impl Shards {
         self.held.lock().iter().map(|(shard, held)| (*shard, held.tenure.taken_at)).collect()
     }
 
-    /// Takes this core's part of the shards and renews the leases; never ends. `is_out` is true for a shard with
-    /// attempts out.
+    /// Takes this core's part of the shards, and gives up what is another core's part; never ends. `is_out` is true for
+    /// a shard with attempts out.
     pub(super) async fn keep_leases(&self, is_out: impl Fn(i64) -> bool) {
         if self.is_exclusive() {
             return std::future::pending().await;
         }
         let mut every = tokio::time::interval(CHECK_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut checks, mut is_settled) = (0_u32, false);
         loop {
             tokio::select! {
-                _ = every.tick() => {}
+                _ = every.tick() => checks += 1,
                 () = self.changed.notified() => {}
             }
-            let now_ms = self.shared.clock.now_ms();
-            if let Err(error) = self.settle_shards(now_ms, &is_out).await {
+            self.drop_lapsed();
+            let must_read = !is_settled || checks.is_multiple_of(CHECKS_PER_READ);
+            is_settled = self.settle_shards(must_read, &is_out).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "keeping the leases of webhook shards failed, trying again");
-            }
-            let now_ms = self.shared.clock.now_ms();
-            let lost: Vec<i64> =
-                self.held.lock().extract_if(|_, held| held.until <= now_ms).map(|(shard, _)| shard).collect();
-            for shard in lost {
-                self.shared.hints.set_served(shard, false);
-                self.shared.hints.wake();
-            }
+                false
+            });
+            self.drop_lapsed();
         }
     }
 
-    async fn settle_shards(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
-        if !self.has_workers.load(Ordering::Relaxed) {
-            if self.members.is_handing_out() {
-                self.leave(now_ms, is_out).await;
-            }
-            return Ok(());
-        }
-        self.members.set_handing_out(true);
-        let members = self.members.handing_out();
-        let steps = (0..SHARDS).map(|shard| self.settle_shard(shard, &members, now_ms, is_out));
-        futures::future::try_join_all(steps).await.map(drop)
-    }
-
-    async fn settle_shard(
-        &self,
-        shard: i64,
-        members: &[String],
-        now_ms: i64,
-        is_out: &impl Fn(i64) -> bool,
-    ) -> StoreResult<()> {
-        let first = first_of(members.iter().map(String::as_str), &shard.to_string());
-        let is_mine = first.is_none_or(|first| first == self.members.replica());
-        let held = self.held.lock().get(&shard).copied();
-        match held {
-            Some(_) if !is_mine => {
-                if let Some(held) = self.held.lock().get_mut(&shard) {
-                    held.is_leaving = true;
-                }
-                if !is_out(shard) {
-                    self.held.lock().remove(&shard);
-                    self.give_up(shard, now_ms, 0).await;
-                }
-            }
-            Some(held) if held.until - now_ms > RENEW_MS && !held.is_leaving => {}
-            None if !is_mine => {}
-            held => {
-                let until = now_ms + LEASE_MS;
-                if let Some(epoch) = self.lease(shard, now_ms, until).await? {
-                    self.hold(shard, held, epoch, until);
-                } else {
-                    self.held.lock().remove(&shard);
-                    self.shared.hints.set_served(shard, false);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes a lease that was written while the shard was held like this, or not at all.
-    fn hold(&self, shard: i64, held: Option<HeldShard>, epoch: i64, until: i64) {
-        let mut all = self.held.lock();
-        // The present time, since the write may take long. It is read under the lock: a hand-out that found the lease
-        // ended read the clock before.
+    fn drop_lapsed(&self) {
         let now_ms = self.shared.clock.now_ms();
-        let taken_at = match held {
-            Some(held) if held.until > now_ms && !held.is_leaving && held.tenure.epoch == epoch => held.tenure.taken_at,
-            // The shard is taken over again: attempts were held back in that time, and another core may have had the
-            // lease.
-            Some(held) => now_ms.max(held.tenure.taken_at + 1),
-            None => now_ms,
+        self.drop_shards(|_, held| !self.members.holds(&held.term, now_ms));
+    }
+
+    fn drop_shards(&self, is_lost: impl Fn(i64, &HeldShard) -> bool) {
+        let lost: Vec<i64> =
+            self.held.lock().extract_if(|shard, held| is_lost(*shard, held)).map(|(shard, _)| shard).collect();
+        for shard in lost {
+            self.shared.hints.set_served(shard, false);
+            self.shared.hints.wake();
+        }
+    }
+
+    /// Returns whether this core has its part, and no other core waits for it.
+    async fn settle_shards(&self, must_read: bool, is_out: &impl Fn(i64) -> bool) -> StoreResult<bool> {
+        let has_workers = self.has_workers.load(Ordering::Relaxed);
+        // A write that timed out may still succeed and give this core a lease. So the core rereads the leases and gives
+        // up those that it should not have.
+        if !has_workers && !self.members.is_handing_out() && !must_read {
+            return Ok(true);
+        }
+        if has_workers {
+            self.members.set_handing_out(true);
+        }
+        let cores = self.members.shard_cores();
+        let is_own = |core: &str| has_workers && core == self.members.replica();
+        let part: HashSet<i64> =
+            (0..SHARDS).zip(cores.iter()).filter(|(_, core)| is_own(core)).map(|(shard, _)| shard).collect();
+        let ended = self.leave_all_but(&part, is_out);
+        let keeps_some = !self.held.lock().is_empty();
+        if !must_read && !ended && self.missing(&part).is_empty() && (has_workers || keeps_some) {
+            return Ok(true);
+        }
+        // This comes before the read: if the heartbeats lapse from now on, another core may take what is read as free.
+        let term = self.members.term();
+        if !self.members.holds(&term, self.shared.clock.now_ms()) {
+            return Ok(false);
+        }
+        let stored = leases::read_all(&self.shared.backend).await?;
+        self.drop_shards(|shard, held| !self.is_lease_of(stored.get(&shard), held));
+        let missing = self.missing(&part);
+        let taken = self.free_leases(&missing, &stored).await?;
+        let epochs: Vec<(i64, i64)> = taken.iter().map(|write| (write.shard, write.lease.epoch)).collect();
+        let is_kept = |shard: i64| part.contains(&shard) || self.held.lock().contains_key(&shard);
+        // A shard whose heartbeats lapsed may have attempts out.
+        let now_ms = self.shared.clock.now_ms();
+        let free_at = |shard| if is_out(shard) { now_ms + ORPHAN_MS } else { 0 };
+        let writes = [taken, self.given_up(&stored, is_kept, free_at)].concat();
+        if !writes.is_empty() && !leases::write(&self.shared.backend, writes).await? {
+            return Ok(false);
+        }
+        let has_part = epochs.len() == missing.len();
+        for (shard, epoch) in epochs {
+            self.hold(shard, epoch, &term);
+        }
+        if !has_workers && self.held.lock().is_empty() {
+            self.members.set_handing_out(false);
+        }
+        Ok(has_part)
+    }
+
+    /// Stops handing out the attempts of all other shards, and drops those of which no attempt is out. Returns whether
+    /// it dropped one.
+    fn leave_all_but(&self, part: &HashSet<i64>, is_out: impl Fn(i64) -> bool) -> bool {
+        let mut leaving = Vec::new();
+        for (shard, held) in self.held.lock().iter_mut().filter(|(shard, _)| !part.contains(*shard)) {
+            held.is_leaving = true;
+            leaving.push(*shard);
+        }
+        // The lock is free here: the dispatcher locks its attempts first and the shards then.
+        leaving.retain(|shard| !is_out(*shard));
+        self.drop_shards(|shard, _| leaving.contains(&shard));
+        !leaving.is_empty()
+    }
+
+    /// The shards of a part that this core does not serve.
+    fn missing(&self, part: &HashSet<i64>) -> Vec<i64> {
+        let held = self.held.lock();
+        part.iter().filter(|shard| held.get(*shard).is_none_or(|held| held.is_leaving)).copied().collect()
+    }
+
+    fn is_lease_of(&self, stored: Option<&(i64, ShardLease)>, held: &HeldShard) -> bool {
+        let epoch = held.tenure.epoch;
+        stored.is_some_and(|(_, lease)| {
+            lease.owner == self.members.replica() && lease.epoch == epoch && lease.free_at.is_none()
+        })
+    }
+
+    /// The leases by which this core takes shards, as far as these are free or its own.
+    async fn free_leases(&self, shards: &[i64], stored: &Leases) -> StoreResult<Vec<LeaseWrite>> {
+        let (own, now_ms) = (self.members.replica(), self.shared.clock.now_ms());
+        let leases = shards.iter().filter_map(|shard| stored.get(shard));
+        let others: BTreeSet<&String> = leases
+            .filter(|(_, lease)| lease.owner != own && lease.free_at.is_none())
+            .map(|(_, lease)| &lease.owner)
+            .collect();
+        let others: Vec<String> = others.into_iter().cloned().collect();
+        let lapsed = if others.is_empty() { Vec::new() } else { self.members.lapsed(&others).await? };
+        let take = |shard: &i64| {
+            let last = stored.get(shard);
+            let is_free =
+                |lease: &ShardLease| lease.free_at.map_or_else(|| lapsed.contains(&lease.owner), |at| at <= now_ms);
+            let epoch = match last {
+                None => 1,
+                Some((_, lease)) if lease.owner == own => lease.epoch,
+                Some((_, lease)) if is_free(lease) => lease.epoch + 1,
+                Some(_) => return None,
+            };
+            let lease = ShardLease { owner: own.to_owned(), epoch, free_at: None };
+            Some(LeaseWrite { shard: *shard, before: last.map(|(version, _)| *version), lease })
         };
-        all.insert(shard, HeldShard { until, tenure: Tenure { taken_at, epoch }, is_leaving: false });
+        Ok(shards.iter().filter_map(take).collect())
+    }
+
+    /// The leases by which this core gives up shards, each with the time from which the shard is free.
+    fn given_up(
+        &self,
+        stored: &Leases,
+        is_kept: impl Fn(i64) -> bool,
+        free_at: impl Fn(i64) -> i64,
+    ) -> Vec<LeaseWrite> {
+        let own = self.members.replica();
+        let left = stored
+            .iter()
+            .filter(|(shard, (_, lease))| lease.owner == own && lease.free_at.is_none() && !is_kept(**shard));
+        let give_up = |(shard, (version, lease)): (&i64, &(i64, ShardLease))| LeaseWrite {
+            shard: *shard,
+            before: Some(*version),
+            lease: ShardLease { free_at: Some(free_at(*shard)), ..lease.clone() },
+        };
+        left.map(give_up).collect()
+    }
+
+    /// Notes that the lease of a shard was written in a term of heartbeats.
+    fn hold(&self, shard: i64, epoch: i64, term: &CancellationToken) {
+        let mut all = self.held.lock();
+        // The present time, since the write may take long. It is read under the lock: a hand-out that did not find the
+        // shard read the clock before.
+        let now_ms = self.shared.clock.now_ms();
+        // A shard that was leaving is taken over again: attempts were held back in that time.
+        let taken_at = all.get(&shard).map_or(now_ms, |held| now_ms.max(held.tenure.taken_at + 1));
+        let tenure = Tenure { taken_at, epoch };
+        all.insert(shard, HeldShard { tenure, term: term.clone(), is_leaving: false });
         drop(all);
         self.shared.hints.set_served(shard, true);
         self.shared.hints.wake();
     }
 
-    /// Writes a lease of this core if the shard is free or its own. Returns its epoch if it was written.
-    pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<Option<i64>> {
-        lease(&self.shared.backend, shard, self.members.replica(), now_ms, until).await
-    }
-
-    /// Gives up the shards without attempts out. It stops handing out the others, whose reports still arrive.
-    async fn leave(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
-        let free: Vec<i64> = {
-            let mut held = self.held.lock();
-            held.values_mut().for_each(|held| held.is_leaving = true);
-            held.extract_if(|shard, _| !is_out(*shard)).map(|(shard, _)| shard).collect()
-        };
-        for shard in free {
-            self.give_up(shard, now_ms, 0).await;
-        }
-        if self.held.lock().is_empty() {
-            self.members.set_handing_out(false);
-        }
-    }
-
     /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to
-    /// it.
-    pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
-        if self.is_exclusive() {
-            return;
+    /// it. Returns false if attempts are out and the leases may not say so.
+    pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) -> bool {
+        if self.is_exclusive() || !self.members.is_handing_out() {
+            return true;
         }
-        let held: Vec<i64> = self.held.lock().drain().map(|(shard, _)| shard).collect();
-        for shard in held {
-            self.give_up(shard, now_ms, if is_out(shard) { now_ms + ORPHAN_MS } else { 0 }).await;
-        }
+        self.drop_shards(|_, _| true);
+        let free_at = |shard| if is_out(shard) { now_ms + ORPHAN_MS } else { 0 };
+        let are_given_up = self.give_up_all(free_at).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "giving up leases failed");
+            false
+        });
+        are_given_up || !(0..SHARDS).any(is_out)
     }
 
-    async fn give_up(&self, shard: i64, now_ms: i64, until: i64) {
-        self.shared.hints.set_served(shard, false);
-        if let Err(error) = self.lease(shard, now_ms, until).await {
-            tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
+    /// Returns whether no lease is this core's any more.
+    async fn give_up_all(&self, free_at: impl Fn(i64) -> i64) -> StoreResult<bool> {
+        for _ in 0..MAX_TRIES {
+            let stored = leases::read_all(&self.shared.backend).await?;
+            let writes = self.given_up(&stored, |_| false, &free_at);
+            if writes.is_empty() || leases::write(&self.shared.backend, writes).await? {
+                return Ok(true);
+            }
+            // A write of this core was still under way, or another core took a shard.
         }
+        Ok(false)
     }
 }

@@ -1,6 +1,8 @@
 mod cancelled;
 mod lanes;
+mod outage;
 mod reports;
+mod shares;
 mod takeover;
 mod waiting;
 
@@ -8,7 +10,6 @@ use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{
     endpoint::{MAX_OUT_PER_WEBHOOK, MIN_OUT_PER_WEBHOOK},
-    shards::LEASE_MS,
     *,
 };
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
         row::{NewThesis, Profile, Thesis, Token},
     },
     keys::key_ring::SealPurpose,
+    replicas::members::GONE_MS,
     service::Core,
     store::{Change, SharedBackend, schema},
     tests::harness::{ManualClock, SharedMemory, core, memory, shared_memory},

@@ -1,12 +1,14 @@
 mod frozen;
+mod idle;
 mod long;
 mod surplus;
+mod unused;
 
 use std::time::Duration;
 
 use thesis_proto::v1;
 
-use super::*;
+use super::{catch_up::RECENT_MS, others::ABANDONED_AGE_MS, *};
 use crate::{
     domain::account::Actor,
     operations::admin::create_project::create_project,
@@ -132,4 +134,84 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     // `control` is looked at once a second, and ten times as often while it is not known who else lives.
     assert!(started < LOGS / 2 && idle < 4 * 90, "{started} at the start, {idle} idle");
     second.close().await;
+}
+
+#[tokio::test]
+async fn many_readers_that_catch_up_share_one_read_a_second() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
+    let dataset = Dataset::of_project("recent");
+    let write = async |number| one.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    write(1).await;
+    let known = other.datasets.recent_position(&dataset, 0, 500).await.unwrap();
+    let second = write(2).await;
+    assert_eq!(other.datasets.recent_position(&dataset, known, 0).await.unwrap(), known);
+    // A cursor of another core is ahead, and one that is far behind needs the present.
+    let newer = other.datasets.recent_position(&dataset, known + 1, 500).await.unwrap();
+    assert!(newer >= second);
+    let third = write(3).await;
+    assert!(other.datasets.recent_position(&dataset, 0, newer - 1).await.unwrap() >= third);
+    let known = other.datasets.recent_position(&dataset, third, 500).await.unwrap();
+    let fourth = write(4).await;
+    assert_eq!(other.datasets.recent_position(&dataset, third, 500).await.unwrap(), known);
+    clock.advance(RECENT_MS);
+    assert!(other.datasets.recent_position(&dataset, third, 500).await.unwrap() >= fourth);
+}
+
+#[tokio::test]
+async fn readers_that_come_together_await_one_read() {
+    const READERS: usize = 10;
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let beside = store.beside();
+    let (one, other) = (core(store, &clock, 1).await, core(beside.clone(), &clock, 2).await);
+    let dataset = Dataset::of_project("together");
+    let write = async |number| one.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    write(1).await;
+    let known = other.datasets.recent_position(&dataset, 0, 500).await.unwrap();
+    let second = write(2).await;
+    clock.advance(RECENT_MS);
+    // A read that fails is none.
+    beside.refuse_reads(Some(&dataset.to_string()));
+    assert!(other.datasets.recent_position(&dataset, known, 500).await.is_err());
+    beside.refuse_reads(None);
+    let passage = beside.hold().await;
+    let before = beside.partition_requests(&schema::LOG_CHECKPOINT);
+    let mut reading = tokio::task::JoinSet::new();
+    for _ in 0..READERS {
+        let (core, dataset) = (Arc::clone(&other), dataset.clone());
+        reading.spawn(async move { core.datasets.recent_position(&dataset, known, 500).await.unwrap() });
+    }
+    for _ in 0..READERS {
+        tokio::task::yield_now().await;
+    }
+    drop(passage);
+    assert!(reading.join_all().await.into_iter().all(|position| position >= second));
+    let reads = beside.partition_requests(&schema::LOG_CHECKPOINT) - before;
+    assert!(reads < READERS / 2, "{reads}");
+}
+
+#[tokio::test]
+async fn readers_share_the_read_of_an_entry_that_is_recent() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    // A core has the entries in memory that it appends, so another one reads them.
+    let beside = store.beside();
+    let (one, other) = (core(store, &clock, 1).await, core(beside.clone(), &clock, 2).await);
+    let dataset = Dataset::of_project("since");
+    let start = one.shared.clock.now_ms();
+    let mut last = 0;
+    for number in 1..=3 {
+        clock.advance(1_000);
+        last = one.datasets.create_here(&dataset, new_thesis(&dataset, number)).await.unwrap().seq;
+    }
+    let is_since = async |seq, time| other.datasets.is_since(&dataset, seq, time).await.unwrap();
+    assert!(is_since(1, start).await);
+    beside.refuse_reads(Some(&dataset.to_string()));
+    assert!(is_since(last, start).await && is_since(1, start + 1_000).await);
+    assert!(other.datasets.is_since(&dataset, 1, start + 1_001).await.is_err(), "this needs a read");
+    beside.refuse_reads(None);
+    assert!(!is_since(1, start + 1_001).await && is_since(last, start + 3_000).await);
+    assert!(is_since(last + 1_000, start).await, "there is no such entry");
 }

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         account::Actor,
         control::ControlChange,
+        delivery::{Delivery, delivery_id},
         entry::{Kind, ThesisCreated},
         row::{Profile, Thesis, Token},
     },
@@ -69,7 +70,7 @@ impl<S: Backend> Bench<S> {
     }
 
     fn fan_out(&self) -> FanOut {
-        FanOut::new(Arc::clone(&self.core.shared), self.dataset.clone())
+        FanOut::new(Arc::clone(&self.core.shared), Arc::clone(&self.core.peers), self.dataset.clone())
     }
 
     /// Appends entries to the log, as another core does; nobody makes their rows.
@@ -136,6 +137,27 @@ async fn what_another_core_has_done_is_not_done_again() {
     one.advance(upto).await.unwrap();
     assert_eq!(bench.store.applied(&schema::DELIVERY), once, "it did it again");
     assert!(bench.delivery("evt_4", "wh_1").await.is_some());
+}
+
+#[tokio::test]
+async fn an_event_may_have_more_webhooks_than_a_write_has_deliveries() {
+    const WEBHOOKS: usize = 1_100;
+    let bench = Bench::new().await;
+    bench.webhook("wh_0", 0).await;
+    let webhook = Webhook::clone(bench.core.shared.control.state().webhook("wh_0").unwrap());
+    let changes =
+        (1..WEBHOOKS).map(|number| ControlChange::Webhook(Webhook { id: format!("wh_{number}"), ..webhook.clone() }));
+    let changes: Vec<ControlChange> = changes.collect();
+    let act = Actor::service().does("test");
+    bench.core.shared.control.change(act, |_| Ok((changes.clone(), ()))).await.unwrap();
+    let upto = bench.append(&[1, 2, 3, 4, 5].map(event)).await;
+    let before = bench.store.applied(&schema::DELIVERY);
+    bench.fan_out().advance(upto).await.unwrap();
+    assert_eq!(bench.checkpoint().await, upto);
+    assert_eq!(bench.store.applied(&schema::DELIVERY) - before, 2 * 5 * WEBHOOKS, "a delivery has two rows");
+    for number in [0, 499, 500, 1_099] {
+        assert!(bench.delivery("evt_5", &format!("wh_{number}")).await.is_some(), "{number}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@
 //! derived and all deliveries are pending. Any other core has a writer because it did not reach the owner for a while,
 //! because it owned the log before, or because it counts. The owner does this work for all entries, so a writer
 //! elsewhere ends after a rest even while the log grows. It removes its row of `unfinished` if the work for its own
-//! entries is done. Otherwise the row stays, and the owner finds the work by it.
+//! entries is done. Otherwise the row stays, and the owner finds the work by it. On a cluster the row also stays behind
+//! commands that a writer carried out at its end: other cores find the written logs by the rows, and a new writer here
+//! has the same row. The owner removes it once it is old.
 
 use std::time::Duration;
 
@@ -30,7 +32,7 @@ impl Writer {
     /// Returns whether the writer ends. Another one takes later commands; this one still carries out the queued ones.
     pub(super) async fn ends(&mut self, waiting: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) -> bool {
         self.try_end_at = Instant::now() + END_RETRY_INTERVAL;
-        match self.finish().await {
+        match self.finish(waiting.is_closed()).await {
             Ok(true) => {
                 waiting.close();
                 while let Some(job) = waiting.recv().await {
@@ -47,7 +49,7 @@ impl Writer {
     }
 
     /// Returns whether this writer may end, since its work is done or another core will do it.
-    async fn finish(&mut self) -> StoreResult<bool> {
+    async fn finish(&mut self, has_drained: bool) -> StoreResult<bool> {
         let is_owner = self.peers.owns(&self.name);
         let mut done = self.pending.settled(self.head).min(*self.fanned_out.borrow());
         let wanted = if is_owner { self.head } else { self.own_head };
@@ -64,6 +66,9 @@ impl Writer {
             return Ok(ends);
         }
         self.pending.store_checkpoint(self.head).await?;
+        if has_drained && !self.shared.backend.is_exclusive() {
+            return Ok(true);
+        }
         let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
         self.unfinished_mark.clear(done == self.head && head == self.head).await?;
         Ok(true)

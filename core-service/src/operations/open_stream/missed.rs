@@ -11,7 +11,10 @@ use crate::{
         selection::{Selection, select},
     },
     service::Core,
-    tables::{events::SeqRange, log::outline},
+    tables::{
+        events::{EventScope, SeqRange},
+        log::outline,
+    },
 };
 
 const PAGE: usize = 500;
@@ -48,31 +51,33 @@ pub(super) struct Gap {
 }
 
 impl MissedEvents<'_> {
-    /// True if the index or the distance shows that few events were missed and all are within the window.
-    async fn are_few(&self, selection: &Selection) -> Result<bool> {
+    /// True if the distance shows that few events were missed and all are within the window.
+    async fn are_near(&self) -> Result<bool> {
+        let distances = self.live.iter().zip(&self.after).map(|(live, after)| live - after);
+        if distances.sum::<u64>() > MAX_REPLAYED as u64 {
+            return Ok(false);
+        }
+        for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
+            let (after, bound) = (self.after[index], self.floor.bound_for(dataset));
+            if self.live[index] > after && !self.core.datasets.is_since(dataset, after + 1, bound).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// True if the index shows that few events were missed and all are within the window.
+    async fn are_few(&self, scopes: &[EventScope]) -> Result<bool> {
         let mut left = MAX_REPLAYED;
         for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
             let (name, after, live) = (dataset.to_string(), self.after[index], self.live[index]);
-            let oldest = match selection {
-                Selection::All => {
-                    let missed = usize::try_from(live - after).unwrap_or(usize::MAX);
-                    if missed > left {
-                        return Ok(false);
-                    }
-                    left -= missed;
-                    (missed > 0).then_some(after + 1)
-                }
-                Selection::Scopes(scopes) => {
-                    let between = SeqRange { after, before: live + 1, projected: live };
-                    let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
-                    if found.len() > left {
-                        return Ok(false);
-                    }
-                    left -= found.len();
-                    found.first().copied()
-                }
-            };
-            if let Some(oldest) = oldest
+            let between = SeqRange { after, before: live + 1, projected: live };
+            let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
+            if found.len() > left {
+                return Ok(false);
+            }
+            left -= found.len();
+            if let Some(oldest) = found.first().copied()
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
                 && outline(&body)?.created_at < self.floor.bound_for(dataset)
             {
@@ -84,9 +89,14 @@ impl MissedEvents<'_> {
 
     /// Finds the events that are not replayed, if any: all but the newest, and those outside the history window.
     pub(super) async fn gap(&self) -> Result<Option<Gap>> {
+        if self.are_near().await? {
+            return Ok(None);
+        }
         let view = &self.call.caller.view;
         let selection = select(&self.core.shared, view, self.filter).await?;
-        if self.are_few(&selection).await? {
+        if let Selection::Scopes(scopes) = &selection
+            && self.are_few(scopes).await?
+        {
             return Ok(None);
         }
         let mut reader = self.backward(selection, &self.after);

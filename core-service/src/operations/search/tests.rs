@@ -1,3 +1,6 @@
+mod months;
+mod unused;
+
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 use thesis_proto::time::from_millis;
@@ -366,7 +369,7 @@ async fn a_core_whose_folder_goes_refuses_searches_alone() {
 #[tokio::test]
 async fn an_index_that_lacks_nothing_works_again_too() {
     let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
-    let (store, shard, aside) = (SharedMemory::new(&clock), folder.path().join("all"), folder.path().join("aside"));
+    let (store, shard, aside) = (SharedMemory::new(&clock), folder.path().join("common"), folder.path().join("aside"));
     let first = core_on(&store, &clock, 1, folder.path()).await;
     post(&first, "1", "@ana", "to the moon", None, 2).await;
     round(&first.follower(), &mut HashSet::new()).await;

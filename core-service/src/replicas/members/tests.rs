@@ -1,7 +1,9 @@
 //! Several cores over one store.
 
+use std::sync::{OnceLock, atomic::AtomicUsize};
+
 use super::*;
-use crate::tests::harness::{ManualClock, SharedMemory};
+use crate::tests::harness::{ManualClock, NOON, SharedMemory};
 
 fn member(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: &str) -> Arc<Members> {
     Members::new(store.clone(), clock.clone(), replica.to_owned(), format!("http://{replica}"))
@@ -68,4 +70,61 @@ async fn cores_with_workers_are_known() {
     beat(&[&one, &other]).await;
     assert_eq!(one.handing_out(), ["rep_a"]);
     assert_eq!(other.handing_out(), ["rep_a"]);
+}
+
+#[tokio::test]
+async fn what_a_core_holds_is_free_once_its_heartbeats_have_lapsed() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
+    beat(&[&one, &other]).await;
+    let (term, cores) = (one.term(), ["rep_a".to_owned()]);
+    assert!(one.holds(&term, NOON + LEASE_MS - 1) && !one.holds(&term, NOON + LEASE_MS));
+    clock.advance(GONE_MS - 1);
+    assert!(other.lapsed(&cores).await.unwrap().is_empty());
+    clock.advance(1);
+    assert_eq!(other.lapsed(&cores).await.unwrap(), cores);
+    // A core that starts now need not wait again.
+    assert_eq!(member(&store, &clock, "rep_c").lapsed(&cores).await.unwrap(), cores);
+    // The heartbeats go on, but another core may have taken what it held.
+    one.send_heartbeat().await.unwrap();
+    assert!(!one.holds(&term, NOON + GONE_MS) && one.holds(&one.term(), NOON + GONE_MS));
+    assert!(other.lapsed(&cores).await.unwrap().is_empty());
+}
+
+/// A clock during whose last reading another caller comes with the next millisecond, unless the state is locked.
+#[derive(Default)]
+struct RacingClock {
+    readings: AtomicUsize,
+    members: OnceLock<(Arc<Members>, CancellationToken)>,
+    was_refused: AtomicBool,
+}
+
+/// The readings of this clock: the first heartbeat is sent and arrives, the second one is sent, and arrives when the
+/// first one has nearly lapsed.
+const READINGS: [i64; 4] = [NOON, NOON, NOON + 1_000, NOON + LEASE_MS - 1];
+
+impl Clock for RacingClock {
+    fn now_ms(&self) -> i64 {
+        let number = self.readings.fetch_add(1, Ordering::SeqCst);
+        if number == READINGS.len() - 1
+            && let Some((members, term)) = self.members.get()
+            && !members.state.is_locked()
+        {
+            self.was_refused.store(!members.holds(term, NOON + LEASE_MS), Ordering::SeqCst);
+        }
+        READINGS[number]
+    }
+}
+
+#[tokio::test]
+async fn a_term_in_which_something_was_refused_does_not_go_on() {
+    let (clock, store) = (Arc::new(RacingClock::default()), SharedMemory::new(&ManualClock::new()));
+    let one = Members::new(store, clock.clone(), "rep_a".to_owned(), String::new());
+    one.send_heartbeat().await.unwrap();
+    let term = one.term();
+    assert!(clock.members.set((Arc::clone(&one), term.clone())).is_ok());
+    one.send_heartbeat().await.unwrap();
+    assert_eq!(clock.readings.load(Ordering::SeqCst), READINGS.len());
+    assert!(!clock.was_refused.load(Ordering::SeqCst) || term.is_cancelled());
 }

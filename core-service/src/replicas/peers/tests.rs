@@ -1,10 +1,12 @@
 //! Cores over one store that reach each other over sockets.
 
+mod deliveries;
+
 use std::{future::pending, net::SocketAddr, sync::atomic::AtomicUsize};
 
 use thesis_net::{clock::SystemClock, services::Stream, tls::Authorities};
 use thesis_proto::v1::peer_service_server::PeerService;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::net::TcpListener;
 use tonic::{Response, async_trait};
 
 use super::*;
@@ -98,6 +100,7 @@ async fn the_owner_appends_and_tells_the_others() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
     linked(&[&one, &other]).await;
+    assert!(one.core.peers.connections() > 0, "positions that were read before are read again");
     let dataset = owned_by(&other);
     let begun = backend.applied(&schema::UNFINISHED);
     let mut position = one.core.datasets.position(&dataset).await.unwrap();
@@ -173,6 +176,13 @@ impl PeerService for Silent {
         pending().await
     }
 
+    async fn create_deliveries(
+        &self,
+        _: Request<v1::CreateDeliveriesRequest>,
+    ) -> Result<Response<v1::CreateDeliveriesResponse>, Status> {
+        pending().await
+    }
+
     async fn look_up(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         pending().await
     }
@@ -190,10 +200,15 @@ impl PeerService for Silent {
     }
 }
 
+/// A core whose requests no other core answers.
+async fn start_unanswered(backend: SharedBackend, number: u64) -> Server {
+    start_dialling(backend, number, Some(dial_silent(&Arc::default()))).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     let backend = backend();
-    let one = start_dialling(backend.clone(), 1, Some(dial_silent(&Arc::default()))).await;
+    let one = start_unanswered(backend.clone(), 1).await;
     let other = start(backend.clone(), 2).await;
     linked(&[&one, &other]).await;
     let dataset = owned_by(&other);

@@ -135,7 +135,8 @@ fn a_search_stops_where_it_is_cancelled() {
         log.say(&Dataset::Live, &format!("{n}"), "word", n);
     }
     log.index.commit().unwrap();
-    let searcher = log.index.searcher(&View::live()).unwrap();
+    let searchers = log.index.searchers(&View::live(), Kind::Thesis, &SearchFilter::default()).unwrap();
+    let searcher = &searchers[0][0];
     let search = |combine: fn(Vec<Box<dyn Query>>) -> BooleanQuery, cancels_at: usize| {
         let watched =
             Watched { cancellation: Cancellation::default(), cancels_at, steps: Arc::default(), doc: 0, end: 0 };

@@ -7,12 +7,13 @@ use std::{
 
 use super::*;
 
-const GENERATION: &str = "gen_1";
+pub(super) const GENERATION: &str = "gen_1";
 
 fn open_for(folder: &Path, generation: &str) -> SearchIndex {
     let index = SearchIndex::open(Some(SearchFolder::lock(folder).unwrap())).unwrap();
     assert!(!index.is_open());
     index.reopen(generation).unwrap();
+    while index.open_month(0).unwrap() {}
     index
 }
 
@@ -76,16 +77,17 @@ fn a_damaged_index_is_built_again() {
         let mut log = Log::on(open(folder.path()));
         assert_eq!(log.index.position(&Dataset::Live), 0);
         log.say(&Dataset::Live, "a", "words", 0);
+        log.say(&Dataset::Sandbox, "a", "words", 0);
         log.index.commit().unwrap();
         assert_eq!(look(&log, "words", &["a"]), ["a"]);
         drop(log);
-        harm(&folder.path().join("all"));
+        harm(&folder.path().join("common"));
     }
     assert_eq!(open(folder.path()).position(&Dataset::Live), 0);
 }
 
 /// The file of a segment whose name ends so: `term` has the words, `idx` where they occur.
-fn file(dir: &Path, end: &str) -> PathBuf {
+pub(super) fn file(dir: &Path, end: &str) -> PathBuf {
     let mut files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
     files.find(|path| path.extension().is_some_and(|extension| extension == end)).unwrap()
 }
@@ -94,10 +96,10 @@ fn file(dir: &Path, end: &str) -> PathBuf {
 fn a_file_that_cannot_be_read_now_deletes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::on(open(folder.path()));
-    log.say(&Dataset::Live, "a", "words", 0);
+    log.say(&Dataset::Sandbox, "a", "words", 0);
     log.index.commit().unwrap();
     drop(log);
-    let (words, aside) = (file(&folder.path().join("all"), "term"), folder.path().join("aside"));
+    let (words, aside) = (file(&folder.path().join("common"), "term"), folder.path().join("aside"));
     fs::rename(&words, &aside).unwrap();
     // A folder cannot be mapped into memory, as no file can when there is no memory.
     fs::create_dir(&words).unwrap();
@@ -107,25 +109,25 @@ fn a_file_that_cannot_be_read_now_deletes_nothing() {
     fs::remove_dir_all(&words).unwrap();
     fs::rename(&aside, &words).unwrap();
     index.reopen(GENERATION).unwrap();
-    assert_eq!(index.position(&Dataset::Live), 1);
+    assert_eq!(index.position(&Dataset::Sandbox), 1);
 }
 
 #[test]
 fn checksums_are_verified_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::on(open(folder.path()));
-    log.say(&Dataset::Live, "a", "words", 0);
+    log.say(&Dataset::Sandbox, "a", "words", 0);
     log.index.commit().unwrap();
-    log.index.write(|_| Err(SearchError::Closed)).unwrap_err();
+    log.index.write::<()>(|_| Err(SearchError::Closed)).unwrap_err();
     assert!(!log.index.is_open());
-    let places = file(&folder.path().join("all"), "idx");
+    let places = file(&folder.path().join("common"), "idx");
     let mut bytes = fs::read(&places).unwrap();
     bytes[0] ^= 1;
     fs::write(places, bytes).unwrap();
     log.index.reopen(GENERATION).unwrap();
-    assert_eq!(log.index.position(&Dataset::Live), 1);
+    assert_eq!(log.index.position(&Dataset::Sandbox), 1);
     drop(log);
-    assert_eq!(open(folder.path()).position(&Dataset::Live), 0);
+    assert_eq!(open(folder.path()).position(&Dataset::Sandbox), 0);
 }
 
 #[test]
@@ -176,4 +178,32 @@ async fn an_index_whose_folder_goes_is_closed_until_it_is_whole_again() {
     whole.await;
     assert!(!log.index.is_failing());
     assert_eq!(look(&log, "words", &["a", "b"]), ["b", "a"]);
+}
+
+#[test]
+fn a_commit_writes_only_the_positions_that_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    let projects: Vec<Dataset> = (0..50).map(|number| project(&format!("prj_{number}"))).collect();
+    for dataset in &projects {
+        log.say(dataset, "a", "words", 0);
+    }
+    log.index.commit().unwrap();
+    // Segments are merged meanwhile.
+    for number in 0..20 {
+        log.say(&projects[7], &format!("b{number}"), "more words", 1);
+        log.index.commit().unwrap();
+    }
+    log.index.forget(&projects[9]).unwrap();
+    log.index.commit().unwrap();
+    let positions = |index: &SearchIndex| projects.iter().map(|dataset| index.position(dataset)).collect::<Vec<_>>();
+    let mut expected = vec![1; projects.len()];
+    (expected[7], expected[9]) = (21, 0);
+    assert_eq!(positions(&log.index), expected);
+    let note = fs::read_to_string(folder.path().join("common").join("meta.json")).unwrap();
+    assert!(!note.contains("prj_"), "the note of a commit does not grow with the datasets");
+    drop(log);
+    let index = open(folder.path());
+    assert_eq!(positions(&index), expected);
+    assert_eq!(index.mark(&projects[7]), Some(LogMark { seq: 21, id: "evt_21".to_owned() }));
 }

@@ -7,17 +7,20 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use super::*;
 use crate::{
     domain::{
-        delivery::{EventRef, delivery_id},
+        delivery::{Attempt, EventRef, delivery_id},
         window::DAY_MS,
     },
-    store::scylla::{
-        ScyllaStore,
-        tests::{
-            options,
-            traces::{TIMEOUT_MS, deletions_met},
+    store::{
+        Backend as _,
+        scylla::{
+            ScyllaStore,
+            tests::{
+                options,
+                traces::{TIMEOUT_MS, deletions_met},
+            },
         },
     },
-    tables::deliveries::DeliveryStore,
+    tables::deliveries::{DeliveryChange, DeliveryStore},
     tests::{
         faulty::MemoryStore,
         harness::{ManualClock, NOON, SharedMemory},
@@ -99,6 +102,28 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
 }
 
 #[tokio::test]
+async fn a_page_ends_after_some_emptied_partitions() {
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let of_page = i64::try_from(PAGE_BUCKETS).unwrap();
+    let due: Vec<Delivery> = (0..3 * of_page).map(|number| pending(NOON + number * BUCKET_MS)).collect();
+    store.create(&due.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    let (left, taken) = due.split_last().unwrap();
+    let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+    store.queue.remove(WEBHOOK, &taken.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    let now_ms = left.created_at;
+    let page = async |from: i64| store.queue.page(WEBHOOK, &(from, String::new()), now_ms, 100, now_ms).await.unwrap();
+    let mut from = NOON;
+    for number in 1..=2 {
+        let QueuePage { rows, next } = page(from).await;
+        assert!(rows.is_empty());
+        from = (bucket_of(NOON) + number * of_page) * BUCKET_MS;
+        assert_eq!(next, Some((from, String::new())));
+    }
+    let QueuePage { rows, next } = page(from).await;
+    assert_eq!((rows, next), (vec![queued(left)], None));
+}
+
+#[tokio::test]
 async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     let backend = SharedMemory::new(&ManualClock::new());
     let store = DeliveryStore::new(backend.clone());
@@ -142,6 +167,106 @@ async fn the_marks_of_a_busy_minute_divide_its_rows() {
         found.extend(rows.into_iter().map(|row| row.delivery));
     }
     assert_eq!(found, due.into_iter().map(|delivery| delivery.id).collect::<Vec<_>>());
+}
+
+/// Deliveries of a webhook in a second. An hour has 2,000,000.
+const BUSY: i64 = 555;
+
+/// Creates the deliveries of some seconds and makes their attempts. Half of the first attempts fail, and their retries
+/// succeed. Returns the deliveries that expect an attempt, those of the last second among them.
+async fn create_and_attempt(store: &DeliveryStore, seconds: i64) -> Vec<Delivery> {
+    let mut due: BTreeMap<i64, Vec<Delivery>> = BTreeMap::new();
+    for second in 0..seconds {
+        let now_ms = NOON + second * 1_000 + 999;
+        let numbers = second * BUSY..(second + 1) * BUSY;
+        let new: Vec<Delivery> = numbers.map(|number| pending(NOON + number * 1_000 / BUSY)).collect();
+        for some in new.chunks(100) {
+            store.create(&some.iter().collect::<Vec<_>>(), now_ms).await.unwrap();
+        }
+        due.entry(second).or_default().extend(new);
+        if second == seconds - 1 {
+            break;
+        }
+        let attempted = due.remove(&second).unwrap().into_iter().enumerate().map(|(index, before)| {
+            let number = before.attempt_count() + 1;
+            let response_status = Some(if number == 1 && index % 2 == 0 { 500 } else { 200 });
+            let ended_at = before.next_attempt_at.unwrap() + 100;
+            let after = before.after(Attempt { number, response_status, ..Attempt::default() }, ended_at);
+            DeliveryChange { before, after, epoch: 1 }
+        });
+        let changes: Vec<DeliveryChange> = attempted.collect();
+        for outcome in store.advance(&changes, now_ms).await.unwrap() {
+            outcome.unwrap();
+        }
+        for DeliveryChange { after, .. } in changes {
+            if let Some(due_at) = after.next_attempt_at {
+                due.entry((due_at - NOON) / 1_000).or_default().push(after);
+            }
+        }
+    }
+    due.into_values().flatten().collect()
+}
+
+/// Reads all rows of a queue up to a time, from each of some positions, as dispatchers do.
+async fn read_from_everywhere(store: &DeliveryStore, to: i64, expected: &BTreeSet<String>) {
+    for from in (NOON..to).step_by(7_000) {
+        let (mut position, mut found) = ((from, String::new()), BTreeSet::new());
+        loop {
+            let rows = store.queue.read(WEBHOOK, &position, to, 128).await.unwrap();
+            found.extend(rows.iter().map(|row| row.delivery.clone()));
+            match rows.last() {
+                Some(last) if rows.len() == 128 => position = (last.due_at, last.delivery.clone()),
+                _ => break,
+            }
+        }
+        assert_eq!(found, *expected);
+    }
+}
+
+#[tokio::test]
+async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
+    let backend = Arc::new(MemoryStore::new(false));
+    let store = DeliveryStore::new(backend.clone());
+    let (seconds, mut expected) = (100, BTreeSet::new());
+    let to = NOON + seconds * 1_000 - 1;
+    for delivery in create_and_attempt(&store, seconds).await {
+        if delivery.next_attempt_at.unwrap() <= to {
+            expected.insert(delivery.id);
+        }
+    }
+    assert!(expected.len() > 555, "first attempts and retries");
+    read_from_everywhere(&store, to, &expected).await;
+    // Another process reads the marks that this one wrote.
+    read_from_everywhere(&DeliveryStore::new(backend.clone()), to, &expected).await;
+    assert!(backend.most_removed() <= 1_000, "a read passes {} removed rows", backend.most_removed());
+    // One read of a minute would pass all of them.
+    let mut minute = Scan::all(&schema::DELIVERY, key![WEBHOOK, bucket_of(NOON)], 1_000);
+    minute.from = Bound::Included(key![QUEUED, NOON]);
+    minute.to = Bound::Included(key![QUEUED, end_of(minute_of(NOON))]);
+    assert!(backend.scan(&minute).await.unwrap().is_empty());
+    assert_eq!(backend.most_removed(), 60 * usize::try_from(BUSY).unwrap());
+}
+
+#[tokio::test]
+async fn the_marks_of_another_process_divide_its_rows() {
+    let backend = Arc::new(MemoryStore::new(false));
+    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone()));
+    own.create(&[&pending(NOON)], NOON).await.unwrap();
+    let read_all = async || own.queue.read(WEBHOOK, &(NOON, String::new()), NOON + 59_999, 10_000).await.unwrap();
+    assert_eq!(read_all().await.len(), 1);
+    // Two processes write in turn, and all rows but one are removed.
+    let due: Vec<Delivery> = (1..=5_550).map(|number| pending(NOON + number * 10)).collect();
+    for (index, batch) in due.chunks(100).enumerate() {
+        let writer = if index % 4 == 0 { &own } else { &other };
+        writer.create(&batch.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    }
+    own.queue.note_foreign(WEBHOOK, due[0].created_at);
+    for batch in due.chunks(100) {
+        let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+        own.queue.remove(WEBHOOK, &batch.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    }
+    assert_eq!(read_all().await.len(), 1);
+    assert!(backend.most_removed() <= 2 * ROWS_PER_MARK, "a read passes {} removed rows", backend.most_removed());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Transaction,
-        schema::{EVENT_LOG, IDEMPOTENCY, SHARD_LEASE},
+        schema::{ATTEMPTS, EVENT_LOG, IDEMPOTENCY},
     },
 };
 
@@ -70,7 +70,7 @@ pub(crate) async fn all_or_nothing(backend: &SharedBackend) {
 }
 
 pub(crate) async fn deletion_by_condition(backend: &SharedBackend) {
-    let shard = key![i64::from_str_radix(&fresh("")[1..15], 16).unwrap()];
+    let subject = key![fresh("deleted")];
     let release = |version| {
         vec![ConditionalWrite {
             clustering: vec![],
@@ -79,12 +79,12 @@ pub(crate) async fn deletion_by_condition(backend: &SharedBackend) {
             body: None,
         }]
     };
-    assert!(transact(backend, &SHARD_LEASE, shard.clone(), vec![when(vec![], Expect::Absent, 1, "mine")]).await);
-    assert!(!transact(backend, &SHARD_LEASE, shard.clone(), release(2)).await);
-    assert_eq!(stored(backend, &SHARD_LEASE, &shard).await, Some((1, "mine".to_owned())));
-    assert!(transact(backend, &SHARD_LEASE, shard.clone(), release(1)).await);
-    assert_eq!(stored(backend, &SHARD_LEASE, &shard).await, None);
-    assert!(transact(backend, &SHARD_LEASE, shard, vec![when(vec![], Expect::Absent, 1, "next")]).await);
+    assert!(transact(backend, &ATTEMPTS, subject.clone(), vec![when(vec![], Expect::Absent, 1, "mine")]).await);
+    assert!(!transact(backend, &ATTEMPTS, subject.clone(), release(2)).await);
+    assert_eq!(stored(backend, &ATTEMPTS, &subject).await, Some((1, "mine".to_owned())));
+    assert!(transact(backend, &ATTEMPTS, subject.clone(), release(1)).await);
+    assert_eq!(stored(backend, &ATTEMPTS, &subject).await, None);
+    assert!(transact(backend, &ATTEMPTS, subject, vec![when(vec![], Expect::Absent, 1, "next")]).await);
 }
 
 pub(crate) async fn conditions_are_per_partition(backend: &SharedBackend) {

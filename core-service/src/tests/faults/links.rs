@@ -200,6 +200,20 @@ impl PeerService for Link {
         if owner.process.ended().is_some() { Err(broken()) } else { counted }
     }
 
+    async fn create_deliveries(
+        &self,
+        request: Request<v1::CreateDeliveriesRequest>,
+    ) -> Result<Response<v1::CreateDeliveriesResponse>, Status> {
+        let other = self.links.far_end(&self.address)?;
+        let fate = self.links.roll(4);
+        if fate == Some(0) {
+            return Err(broken());
+        }
+        let created = other.api.create_deliveries(service(request.into_inner())).await;
+        // The response may be lost although the deliveries exist.
+        if fate == Some(1) || other.process.ended().is_some() { Err(broken()) } else { created }
+    }
+
     async fn news(&self, _: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
         let FarEnd { api, process } = self.links.far_end(&self.address)?;
         if self.links.roll(8) == Some(0) {

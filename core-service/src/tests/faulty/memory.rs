@@ -1,6 +1,14 @@
 //! A store that keeps its rows in maps: quick, without threads, and easy to copy.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -79,11 +87,18 @@ impl Tables {
 pub(crate) struct MemoryStore {
     tables: Mutex<Tables>,
     exclusive: bool,
+    /// Maximum number of removed rows that a scan has passed, which a node reads as well.
+    most_removed: AtomicUsize,
 }
 
 impl MemoryStore {
     pub(crate) fn new(exclusive: bool) -> Self {
-        Self { tables: Mutex::default(), exclusive }
+        Self { tables: Mutex::default(), exclusive, most_removed: AtomicUsize::new(0) }
+    }
+
+    /// Returns the maximum number of removed rows that a scan has passed.
+    pub(crate) fn most_removed(&self) -> usize {
+        self.most_removed.load(Ordering::Relaxed)
     }
 
     /// From now on only a sync or a conditional write of a row makes changes durable, and no time does.
@@ -107,7 +122,7 @@ impl MemoryStore {
     pub(crate) fn copy(&self) -> Arc<Self> {
         let mut tables = self.tables.lock();
         tables.forget_durable();
-        Arc::new(Self { tables: Mutex::new(tables.clone()), exclusive: self.exclusive })
+        Arc::new(Self { tables: Mutex::new(tables.clone()), ..Self::new(self.exclusive) })
     }
 
     /// Drops the changes of the last second that no later sync or conditional write of a row has made durable. Logs
@@ -182,17 +197,35 @@ impl Backend for MemoryStore {
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         let tables = self.tables.lock();
         let rows = tables.rows.get(scan.table.name).and_then(|partitions| partitions.get(&scan.partition));
-        let rows = rows.into_iter().flatten().filter(|(clustering, _)| within(clustering, &scan.from, &scan.to));
-        let rows = rows.filter_map(|(clustering, (version, body))| {
-            Some(Row { clustering: clustering.clone(), body: body.clone()?, version: *version })
-        });
-        if scan.reverse {
-            let mut rows: Vec<Row> = rows.collect();
-            rows.reverse();
-            rows.truncate(scan.limit);
-            return Ok(rows);
+        let begin = match &scan.from {
+            Bound::Included(bound) | Bound::Excluded(bound) => Bound::Included(bound.clone()),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let rows = rows.into_iter().flat_map(|rows| rows.range::<Vec<Value>, _>((begin.clone(), Bound::Unbounded)));
+        let rows = rows
+            .take_while(|(clustering, _)| within(clustering, &Bound::Unbounded, &scan.to))
+            .filter(|(clustering, _)| within(clustering, &scan.from, &Bound::Unbounded));
+        let row = |clustering: &Vec<Value>, version: i64, body: &Bytes| Row {
+            clustering: clustering.clone(),
+            body: body.clone(),
+            version,
+        };
+        let (mut found, mut removed) = (Vec::new(), 0);
+        for (clustering, (version, body)) in rows {
+            if !scan.reverse && found.len() == scan.limit {
+                break;
+            }
+            match body {
+                Some(body) => found.push(row(clustering, *version, body)),
+                None => removed += 1,
+            }
         }
-        Ok(rows.take(scan.limit).collect())
+        if scan.reverse {
+            found.reverse();
+            found.truncate(scan.limit);
+        }
+        self.most_removed.fetch_max(removed, Ordering::Relaxed);
+        Ok(found)
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {

@@ -31,6 +31,8 @@ pub(crate) struct SharedMemory {
     refused: Mutex<Option<Value>>,
     unchangeable: Mutex<Option<Vec<Value>>>,
     unreadable: Mutex<Option<Value>>,
+    /// The table whose next transaction finds a row that another writer has changed.
+    contested: Mutex<Option<&'static str>>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
@@ -60,7 +62,7 @@ impl SharedMemory {
 
     /// A connection to a store that a test has filled.
     pub(crate) fn on(store: SharedBackend) -> Arc<Self> {
-        let (away, calls) = (AtomicBool::new(false), Mutex::default());
+        let (away, calls, contested) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
         let (refused, unchangeable, unreadable) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (applied, scans, partition_requests) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (passage, requests) = (Arc::default(), Mutex::new((Value::Int(0), 0)));
@@ -71,6 +73,7 @@ impl SharedMemory {
             refused,
             unchangeable,
             unreadable,
+            contested,
             calls,
             applied,
             scans,
@@ -93,6 +96,11 @@ impl SharedMemory {
     /// cluster gets no more, and fewer where small partitions or similar keys share one.
     pub(crate) fn partition_requests(&self, table: &Table) -> usize {
         self.partition_requests.lock().get(table.name).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of these requests for all tables together.
+    pub(crate) fn total_partition_requests(&self) -> usize {
+        self.partition_requests.lock().values().sum()
     }
 
     fn called(&self, table: &Table, requests: usize) {
@@ -140,6 +148,11 @@ impl SharedMemory {
     /// Makes the transactions on a partition fail; none fail with none.
     pub(crate) fn refuse(&self, partition: Option<String>) {
         *self.refused.lock() = partition.map(Value::from);
+    }
+
+    /// Lets the next transaction of a table find that another writer has changed a row.
+    pub(crate) fn lose_next(&self, table: &Table) {
+        *self.contested.lock() = Some(table.name);
     }
 
     /// Makes the changes of rows fail whose keys begin like this; none fail with none.
@@ -226,6 +239,9 @@ impl Backend for SharedMemory {
         self.requested([transaction.partition.as_slice()].into_iter());
         if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
             return Err(StoreError::Unavailable("refused".to_owned()));
+        }
+        if self.contested.lock().take_if(|table| *table == transaction.table.name).is_some() {
+            return Ok(false);
         }
         self.store()?.transact(transaction).await
     }

@@ -77,7 +77,10 @@ impl World<'_> {
                 let drawn = self.random.below(1_000) as f64 / 1e3;
                 let deliveries = (concerned + drawn) as usize;
                 for _ in 0..deliveries {
-                    let made = self.cores[0].take(self.now, cost::CORE_FAN_OUT);
+                    // The owner matches it, and the core that will give it to a worker creates its rows.
+                    let matched = self.cores[0].take(self.now, cost::CORE_MATCH);
+                    let core = self.random.below(self.cores.len());
+                    let made = self.cores[core].take(self.now, cost::CORE_FAN_OUT).max(matched + hop());
                     let notes = usize::from(self.random.below(cost::DELIVERY_NOTE_ONE_IN) == 0);
                     let stored = self.write(self.now, cost::DELIVERY_WRITES_BEFORE + notes);
                     self.at(made.max(stored) + settings, Step::Dispatch { posted: event.posted });

@@ -10,7 +10,7 @@ use thesis_proto::v1::{
 };
 use tonic::Request;
 
-use super::*;
+use super::{shares::steal, *};
 use crate::{
     grpc::Api,
     tables::{
@@ -249,11 +249,10 @@ async fn a_failure_of_an_attempt_from_before_another_owner_counts_in_no_streak()
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     bench.post().await;
     let claimed = claims.recv().await.unwrap();
-    // Another core, whose clock is ahead, has the shard for a millisecond.
+    // Another core takes the shard by mistake, and has it until the heartbeats of this one have lapsed.
     let (shards, shard) = (&bench.core.dispatcher.shards, shard_of("wh_1"));
-    let until = clock_now(&bench.core) + LEASE_MS;
-    assert_eq!(other.dispatcher.shards.lease(shard, until, until + 1).await.unwrap(), Some(2));
-    bench.clock.advance(LEASE_MS + 1);
+    steal(&other, shard, clock_now(&bench.core) + GONE_MS).await;
+    bench.clock.advance(GONE_MS);
     let has_shard = async || shards.tenure(shard, clock_now(&bench.core)).is_some_and(|tenure| tenure.epoch == 3);
     bench.until(has_shard).await;
     bench.report(&claimed, 500).await;

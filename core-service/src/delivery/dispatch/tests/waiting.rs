@@ -1,6 +1,6 @@
 //! Deliveries that wait, and deliveries that end while they wait.
 
-use super::*;
+use super::{shares::steal, *};
 
 impl Bench {
     pub(super) async fn set_status(&self, webhook: &str, status: WebhookStatus) {
@@ -85,7 +85,7 @@ async fn another_core_takes_over_what_a_dead_one_had_to_do() {
     let other = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
     let (_place, mut claims) = other.core.dispatcher.join(8);
     assert!(other.stays_away(&mut claims).await, "the leases are not over");
-    other.clock.advance(LEASE_MS);
+    other.clock.advance(GONE_MS);
     let claimed = claims.recv().await.unwrap();
     assert_eq!(claimed.delivery.event_id, pending);
     other.report(&claimed, 200).await;
@@ -190,15 +190,13 @@ async fn nothing_is_sent_on_a_lease_that_was_lost() {
     }
     let first = claims.recv().await.unwrap();
     assert!(bench.stays_away(&mut claims).await, "more than its capacity");
-    // The others are in memory when another core, whose clock is ahead, takes the shard.
+    // The others are in memory when the heartbeats lapse and another core takes the shard.
     let now_ms = bench.core.shared.clock.now_ms();
-    let shard = shard_of("wh_1");
-    let (from, until) = (now_ms + LEASE_MS, now_ms + 2 * LEASE_MS);
-    assert_eq!(other.dispatcher.shards.lease(shard, from, until).await.unwrap(), Some(2));
-    bench.clock.advance(LEASE_MS);
+    steal(&other, shard_of("wh_1"), now_ms + 2 * GONE_MS).await;
+    bench.clock.advance(GONE_MS);
     bench.report(&first, 200).await;
     assert!(bench.stays_away(&mut claims).await, "sent without a lease");
-    bench.clock.advance(LEASE_MS);
+    bench.clock.advance(GONE_MS);
     let mut sent = std::collections::HashSet::from([first.delivery.id.clone()]);
     for _ in 0..2 {
         let claimed = claims.recv().await.unwrap();

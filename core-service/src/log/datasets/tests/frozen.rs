@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 
 use super::*;
 use crate::{
-    log::unfinished::UnfinishedMark,
+    log::unfinished::{STALE_MARK_AGE_MS, UnfinishedMark},
     store::SharedBackend,
     tests::faulty::{Fault, MemoryStore, Process, StoreCall},
 };

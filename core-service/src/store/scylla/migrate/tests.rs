@@ -63,8 +63,9 @@ fn time_windows_have_the_unit_of_the_write_times() {
     for table in schema::ALL {
         let Some(options) = compaction(table).filter(|options| options.contains("TimeWindow")) else { continue };
         // The node sets the write time of a conditional write, in microseconds, which is the default. The versions of
-        // deliveries are nearly microseconds.
-        let is_default = table.writes == Writes::Conditional || table.name == schema::DELIVERY.name;
+        // marks are microseconds, and those of deliveries nearly.
+        let in_microseconds = [schema::DELIVERY.name, schema::QUEUE_MARK.name];
+        let is_default = table.writes == Writes::Conditional || in_microseconds.contains(&table.name);
         let in_milliseconds = options.contains("'timestamp_resolution': 'MILLISECONDS'");
         assert_eq!(in_milliseconds, !is_default, "{}: {options}", table.name);
         found += 1;

@@ -1,0 +1,90 @@
+//! The streams of one session of an edge.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use thesis_proto::v1::{StreamEnd, StreamEndReason};
+use tokio::sync::mpsc;
+
+use crate::replicas::stream_slots::StreamSlot;
+
+/// Maximum number of early closings that a session keeps: closings of streams that are not open yet.
+const MAX_EARLY_CLOSINGS: usize = 1_024;
+
+pub struct HeldStream {
+    /// The [`key_id`](crate::access::gate::Caller::key_id) of the caller that opened it.
+    pub key_id: Arc<str>,
+    /// The time at which the key expires, in unix milliseconds.
+    pub expires_at: Option<i64>,
+    /// The stream's place among the project's open streams.
+    pub slot: StreamSlot,
+    /// The hash of the ticket that opened the stream.
+    pub ticket: Option<String>,
+}
+
+pub(super) struct Session {
+    name: Arc<str>,
+    ends: mpsc::UnboundedSender<StreamEnd>,
+    streams: HashMap<u64, HeldStream>,
+    /// Number of streams that tickets opened.
+    tickets: usize,
+    /// Streams that were closed before they were open.
+    closed_early: VecDeque<u64>,
+}
+
+impl Session {
+    pub(super) fn new(name: Arc<str>, ends: mpsc::UnboundedSender<StreamEnd>) -> Self {
+        Self { name, ends, streams: HashMap::new(), tickets: 0, closed_early: VecDeque::new() }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    pub(super) fn get(&self, stream: u64) -> Option<&HeldStream> {
+        self.streams.get(&stream)
+    }
+
+    pub(super) const fn has_tickets(&self) -> bool {
+        self.tickets > 0
+    }
+
+    /// Adds an open stream. Returns it as the error if it was closed in the meantime.
+    pub(super) fn add(&mut self, stream: u64, held: HeldStream) -> Result<(), HeldStream> {
+        if self.closed_early.contains(&stream) {
+            return Err(held);
+        }
+        self.tickets += usize::from(held.ticket.is_some());
+        self.streams.insert(stream, held);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, stream: u64) -> Option<HeldStream> {
+        let held = self.streams.remove(&stream)?;
+        self.tickets -= usize::from(held.ticket.is_some());
+        Some(held)
+    }
+
+    /// Removes a stream, or notes that it was closed before it was open.
+    pub(super) fn remove_or_note(&mut self, stream: u64) -> Option<HeldStream> {
+        let removed = self.remove(stream);
+        if removed.is_none() {
+            self.closed_early.push_back(stream);
+            if self.closed_early.len() > MAX_EARLY_CLOSINGS {
+                self.closed_early.pop_front();
+            }
+        }
+        removed
+    }
+
+    pub(super) fn send_end(&self, stream: u64, reason: StreamEndReason) {
+        // Without a receiver, the session and all its streams have ended.
+        let _gone = self.ends.send(StreamEnd { stream, reason: reason.into() });
+    }
+
+    pub(super) fn into_streams(self) -> HashMap<u64, HeldStream> {
+        self.streams
+    }
+}

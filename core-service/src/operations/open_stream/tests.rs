@@ -1,0 +1,88 @@
+//! The requests to the store when many streams come back.
+
+use tokio::time::{Duration, timeout};
+
+use super::*;
+use crate::{
+    access::gate::RequestMeta,
+    domain::{account::Actor, dataset::Dataset, operation::Operation},
+    operations::admin::{create_key::create_key, create_project::create_project},
+    tests::harness::{ManualClock, SharedMemory, ids, new_thesis, settings},
+};
+
+const PROJECTS: usize = 10;
+const STREAMS: usize = 10_000;
+
+/// A project whose streams come back.
+struct Returning {
+    key: String,
+    cursor: String,
+}
+
+fn admit(core: &Core, key: &str) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
+    core.gate.admit(meta, Operation::Open).map_err(|refused| refused.error).unwrap()
+}
+
+/// Starts a core whose plan is four fifths used by the streams.
+async fn start(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
+    let mut settings = settings();
+    for plan in settings.plans.values_mut() {
+        (plan.concurrent_streams, plan.requests_per_month) = (1_250, 1_000_000_000);
+    }
+    Core::start(store.clone(), settings, clock.clone(), ids(replica)).await.unwrap()
+}
+
+/// Creates a project with a log, and the cursor of a client that knows the first of two theses.
+async fn create(core: &Arc<Core>) -> Returning {
+    let operator = Actor::operator(None);
+    let organization_id = core.shared.control.state().organizations().next().unwrap().id.clone();
+    let request = v1::CreateProjectRequest { organization_id, name: "returning".to_owned() };
+    let project_id = create_project(core, &operator, &request, None).await.unwrap().project.unwrap().id;
+    let dataset = Dataset::of_project(&project_id);
+    let environment = v1::Environment::Test.into();
+    let name = "key".to_owned();
+    let request = v1::CreateKeyRequest { project_id, environment, name, ..v1::CreateKeyRequest::default() };
+    let key = create_key(core, &operator, &request, None).await.unwrap().key;
+    core.datasets.create_here(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    let call = admit(core, &key);
+    let names = core.shared.generation.log_names(&call.caller.view);
+    let mut positions = Vec::new();
+    for dataset in call.caller.view.datasets() {
+        positions.push(core.datasets.refresh(dataset).await.unwrap());
+    }
+    core.datasets.create_here(&dataset, new_thesis(&dataset, 2)).await.unwrap();
+    Returning { key, cursor: CursorEncoder::new(&names).encode(&positions) }
+}
+
+#[tokio::test]
+async fn ten_thousand_streams_with_cursors_come_back_with_few_requests() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let cores = [start(&store, &clock, 1).await, start(&store, &clock, 2).await];
+    let mut projects = Vec::new();
+    for _ in 0..PROJECTS {
+        projects.push(create(&cores[0]).await);
+    }
+    cores[1].shared.control.refresh().await.unwrap();
+    let sessions: Vec<_> = cores.iter().map(|core| core.open_streams.begin("s")).collect();
+    // Their other work would count too.
+    for core in &cores {
+        core.stop.cancel();
+        core.tasks.close();
+        timeout(Duration::from_secs(10), core.tasks.wait()).await.unwrap();
+    }
+    let before = store.total_partition_requests();
+    for number in 0..STREAMS {
+        let (core, project) = (&cores[number / PROJECTS % 2], &projects[number % PROJECTS]);
+        let call = admit(core, &project.key);
+        let (stream, cursor) = (number as u64, Some(project.cursor.clone()));
+        let message = v1::OpenRequest { session: "s".to_owned(), stream, cursor, ..v1::OpenRequest::default() };
+        let opened = open_stream(core, &call, message, None).await.unwrap();
+        assert!(opened.gap.is_none() && opened.positions != opened.live);
+    }
+    let requests = store.total_partition_requests() - before;
+    println!("{requests} requests to the store for {STREAMS} openings with cursors");
+    assert!(requests <= STREAMS / 20, "{requests}");
+    drop(sessions);
+}
