@@ -11,12 +11,16 @@
 //! 2. `domain/observation.rs`; `log/writer/observe.rs`: `new_row`, and `edit` beside the version that guards it. One
 //!    that changes without the text, as likes do, also in `engagement`, and where `new_row` reads `awaited`.
 //! 3. Its sources: `ThesisObservation` in `proto/thesis/v1/ingest_service.proto`, read in `operations/ingest.rs`;
-//!    `ingest/objects.rs`; `docs/upstream.md`, `upstream-sim/src/world/thesis.rs` and `world.rs`; `sandbox.rs`. It is
-//!    absent in test theses, unless `CreateTestThesisRequest` and `operations/create_test_thesis.rs` take it.
+//!    `ingest/objects.rs`; `docs/upstream.md`; `sandbox.rs`; in `upstream-sim/src`, `world.rs`, `world/thesis.rs` and
+//!    `control/theses.rs`. One that changes without the text also in `EngagementObservation` of the same proto,
+//!    in `ObservedEngagement` of `domain/observation.rs`, and in `world/feed_event.rs` and `world/life.rs` of the
+//!    simulator. It is absent in test theses, unless `CreateTestThesisRequest` and `operations/create_test_thesis.rs`
+//!    take it.
 //! 4. Its readers: `Thesis` in `proto/thesis/v1/resources.proto`, exceptions in `proto/views.json`, `convert/row.rs`;
 //!    each thesis in `rest-edge/examples/` and `README.md`; `explore/thesis.rs` of the console; `CHANGELOG.md`.
 //!    Events have it only if `ThesisCreatedData` gets it too.
-//! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`.
+//! 5. To search or sort by it: `search/schema.rs`, and count up its `VERSION`. To sort by it also `search/best.rs`,
+//!    `filter.rs` and `run.rs` beside it, `search.rs`, and the position in `domain/list_cursor.rs`.
 //!
 //! Tests: `domain/entry/portable/tests.rs`, `log/writer/tests/order.rs`, `ingest/objects/tests.rs` and `mutations.rs`
 //! beneath; sample and snapshots of `proto/src/json`; in `tests/system` the naive model `recount/` (`world`, `observe`,
