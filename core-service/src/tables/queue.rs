@@ -25,6 +25,7 @@ use super::{
 use crate::{
     domain::{
         delivery::Delivery,
+        retry::MAX_DELAY_MS,
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
@@ -44,6 +45,7 @@ const ROWS_PER_MARK: usize = 400;
 /// Maximum number of minutes of webhooks whose marks are remembered as stored.
 const MAX_REMEMBERED_MINUTES: usize = 20_000;
 const BUCKET_MINUTES: i64 = BUCKET_MS / MINUTE_MS;
+const _: () = assert!(MAX_DELAY_MS < RETENTION_SECONDS as i64 * 1_000, "rows and marks last until they are due");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedAttempt {
