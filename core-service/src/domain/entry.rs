@@ -10,8 +10,8 @@
 //! 2. Here: a [`Kind`] with the next tag that no field of [`Entry`] has, also in the `tags` of [`Entry::kind`] and
 //!    in `outline.rs`, and its rows in `portable.rs`.
 //! 3. `convert/entry.rs`: type, also by its tag, data, and `derived` if nobody observed it. `tables/events.rs`:
-//!    `EventScope::of`. `log/projection.rs`, `tables/theses/followed.rs` and `search/writer.rs`: the rows that it
-//!    changes.
+//!    `EventScope::of`. `tables/event_positions.rs`, if its id says its position. `log/projection.rs`,
+//!    `tables/theses/followed.rs` and `search/writer.rs`: the rows that it changes.
 //! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
 //!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
 //!    `ingest/`, and the naive model in `tests/system/recount/observe.rs`.
@@ -43,7 +43,7 @@ use super::{
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Derives from what happened, so that it is written once; that of a derived event, from its place (`event_id.rs`).
-    /// `evt_…` and public for the four event types. Never empty.
+    /// `evt_…` and public for an event. Never empty.
     #[prost(string, tag = "1")]
     pub id: String,
     /// Time of the append (for fixtures: time of the post); never before the previous event's time.
