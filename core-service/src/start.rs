@@ -58,7 +58,7 @@ use crate::{
 /// Interval at which the limits drop ended windows.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
 /// Interval at which expired rows are deleted, if the store does not do it.
-const SWEEP_EVERY: Duration = Duration::from_mins(1);
+const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 /// Time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
 /// Time to send queued mail.
@@ -272,7 +272,7 @@ impl Core {
 
     async fn keep_house(self: Arc<Self>) {
         let mut every = tokio::time::interval(HOUSEKEEPING);
-        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,

@@ -41,7 +41,7 @@ impl Wanted {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct PageKey {
     dataset: String,
     after: u64,
     wanted: Arc<Wanted>,
@@ -50,8 +50,8 @@ struct Place {
 #[derive(Clone)]
 struct Weight;
 
-impl Weighter<Place, Arc<Page>> for Weight {
-    fn weight(&self, _: &Place, page: &Arc<Page>) -> u64 {
+impl Weighter<PageKey, Arc<Page>> for Weight {
+    fn weight(&self, _: &PageKey, page: &Arc<Page>) -> u64 {
         PAGE + page.entries.iter().map(|entry| entry.size() as u64).sum::<u64>()
     }
 }
@@ -63,7 +63,7 @@ pub(crate) type Fetching = BoxFuture<'static, Result<Arc<Page>, Status>>;
 pub(crate) struct Pages {
     core: Arc<Streams>,
     render: Render,
-    cache: Cache<Place, Arc<Page>, Weight>,
+    cache: Cache<PageKey, Arc<Page>, Weight>,
 }
 
 impl Pages {
@@ -74,14 +74,14 @@ impl Pages {
     /// Reads the wanted events of a dataset after a position.
     pub(crate) fn fetch(self: &Arc<Self>, dataset: &str, after: u64, wanted: &Arc<Wanted>) -> Fetching {
         let pages = Arc::clone(self);
-        let place = Place { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
+        let key = PageKey { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
         // A separate task reads the page: other waiting connections must not depend on one that is not polled.
-        let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&place, pages.read(&place)).await });
+        let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&key, pages.read(&key)).await });
         async move { reading.await.map_err(|error| Status::internal(error.to_string()))? }.boxed()
     }
 
-    async fn read(&self, place: &Place) -> Result<Arc<Page>, Status> {
-        let Place { dataset, after, wanted } = place.clone();
+    async fn read(&self, key: &PageKey) -> Result<Arc<Page>, Status> {
+        let PageKey { dataset, after, wanted } = key.clone();
         let filters = wanted.filters.as_deref().map(v1::EventFilters::decode).transpose();
         let filters = filters.map_err(|error| Status::internal(error.to_string()))?;
         let request = Trusted::request(v1::ReadRequest { dataset, after, types: wanted.types.clone(), filters });

@@ -12,7 +12,7 @@ use crate::{
     process::Service,
     report::{aim, median, number, percentile, row},
     rounds::{Figures, Kind, beside, reads_by_id},
-    store::Place,
+    store::Setup,
 };
 
 /// Accounts that are signed in to. None of them reaches its 30 sign-ins an hour.
@@ -28,27 +28,27 @@ const OF_ALONE: f64 = 0.9;
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
-    let place = Place::new(options, options.store, options.theses, temporary.path())?;
-    let measured = measure(options, &place).await;
-    place.clear().await?;
+    let setup = Setup::new(options, options.store, options.theses, temporary.path())?;
+    let measured = measure(options, &setup).await;
+    setup.clear().await?;
     measured
 }
 
-async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
-    load::run(options, place).await?;
-    let service = Service::start(place).await?;
+async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
+    load::run(options, setup).await?;
+    let service = Service::start(setup).await?;
     service.indexed().await?;
     let people = People::of(&service).await?;
     people.sign_up(ACCOUNTS).await?;
     let started = service.memory();
-    sign_ins(options, place, &service, &people).await?;
-    reads(options, place, &service, &people).await?;
+    sign_ins(options, setup, &service, &people).await?;
+    reads(options, setup, &service, &people).await?;
     println!("  After the accounts were made: {started}. After all of it: {}.", service.memory());
     service.stop().await?;
     Ok(())
 }
 
-async fn sign_ins(options: &Options, place: &Place, service: &Service, people: &People) -> Result<(), Failure> {
+async fn sign_ins(options: &Options, setup: &Setup, service: &Service, people: &People) -> Result<(), Failure> {
     let (mut rates, mut cpu_ms, mut times) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         let before = service.cpu_seconds();
@@ -57,15 +57,15 @@ async fn sign_ins(options: &Options, place: &Place, service: &Service, people: &
         cpu_ms.push((service.cpu_seconds() - before) * 1e3 / round.len().max(1) as f64);
         times.extend(round);
     }
-    println!("\nSign-ins, {AT_ONCE} at once, medians of {} runs; {}", options.rounds, place.kind());
+    println!("\nSign-ins, {AT_ONCE} at once, medians of {} runs; {}", options.rounds, setup.kind());
     row(&["", "sign-ins/s", "p50 ms", "p99 ms", "CPU ms"]);
     let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut times, part));
     row(&["with the right password", &number(median(rates)), &number(p50), &number(p99), &number(median(cpu_ms))]);
     Ok(())
 }
 
-async fn reads(options: &Options, place: &Place, service: &Service, people: &People) -> Result<(), Failure> {
-    let requests = reads_by_id(&place.dir, place.theses)?;
+async fn reads(options: &Options, setup: &Setup, service: &Service, people: &People) -> Result<(), Failure> {
+    let requests = reads_by_id(&setup.dir, setup.theses)?;
     let kind = Kind { service, protocol: Protocol::Http, requests: &requests };
     let tries = Tries::start(people, ACCOUNTS, TRIED);
     let figures = beside(options, options.connections, &kind, async |on| tries.set(on).await).await?;
@@ -73,7 +73,7 @@ async fn reads(options: &Options, place: &Place, service: &Service, people: &Peo
         "\nGET /v1/theses/{{id}}, {} connections, medians of {} runs in turns; {}",
         options.connections,
         options.rounds,
-        place.kind()
+        setup.kind()
     );
     row(&["", "requests/s", "of alone", "p50 ms", "p99 ms", "aim"]);
     let [alone, meanwhile] = &figures;

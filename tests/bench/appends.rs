@@ -23,7 +23,7 @@ use crate::{
     data::Data,
     load,
     report::{aim, median, number, row},
-    store::Place,
+    store::Setup,
 };
 
 const BARE_LOG: &str = "bench";
@@ -64,9 +64,9 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
         Load { name: "many under way", under_way: options.appends / 2, theses },
     ];
     let all = loads.iter().map(|load| 2 * load.theses).sum::<u64>() * options.rounds as u64;
-    let place = Place::new(options, StoreKind::Cql, all, base)?;
-    let measured = measure(options, &place, loads).await;
-    place.clear().await?;
+    let setup = Setup::new(options, StoreKind::Cql, all, base)?;
+    let measured = measure(options, &setup, loads).await;
+    setup.clear().await?;
     println!("\nAppends to one log, medians of {} runs", options.rounds);
     row(&["", "theses/s", "batches/s", "of bare", "first ends", "aim"]);
     for (load, runs) in loads.iter().zip(measured?) {
@@ -84,9 +84,9 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[Runs; 2], Failure> {
-    let mut cores = [counted(place).await?, counted(place).await?];
-    let (dataset, bare) = (load::dataset(&cores[0].core)?, LogStore::new(place.open().await?));
+async fn measure(options: &Options, setup: &Setup, loads: [Load; 2]) -> Result<[Runs; 2], Failure> {
+    let mut cores = [counted(setup).await?, counted(setup).await?];
+    let (dataset, bare) = (load::dataset(&cores[0].core)?, LogStore::new(setup.open().await?));
     let name = dataset.to_string();
     // One of them owns the log, once they know each other.
     while cores.iter().filter(|of| of.core.datasets.owns(&dataset)).count() != 1
@@ -95,7 +95,7 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
         sleep(Duration::from_millis(100)).await;
     }
     cores.sort_by_key(|of| !of.core.datasets.owns(&dataset));
-    let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
+    let mut data = Data::new(setup.theses, options.days, SystemClock.now_ms());
     let (mut runs, mut numbers, mut bare_head) = ([const { [const { Vec::new() }; 3] }; 2], 0.., 0);
     for _ in 0..options.rounds {
         for (load, [of_bare, of_one, of_two]) in loads.iter().zip(&mut runs) {
@@ -116,8 +116,8 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
     Ok(runs)
 }
 
-async fn counted(place: &Place) -> Result<Counted, Failure> {
-    let store = Arc::new(Counting::new(place.open().await?));
+async fn counted(setup: &Setup) -> Result<Counted, Failure> {
+    let store = Arc::new(Counting::new(setup.open().await?));
     Ok(Counted { core: load::reachable_core(store.clone()).await?, store })
 }
 

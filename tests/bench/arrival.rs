@@ -17,7 +17,8 @@ use crate::{
     report::{aim_below, percentile, row},
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for the arrival of a sample.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Beginning of a sample's name in its text.
 const MARK: &[u8] = b"sample-";
 const DIGITS: usize = 6;
@@ -74,7 +75,7 @@ fn print(name: &str, times: &mut [Duration], below: Option<f64>) {
 
 async fn arrival(seen: &mut UnboundedReceiver<Seen>, wanted: u32) -> Result<Instant, Failure> {
     loop {
-        let (sample, at) = timeout(PATIENCE, seen.recv()).await?.ok_or("nothing is followed any more")?;
+        let (sample, at) = timeout(ARRIVAL_TIMEOUT, seen.recv()).await?.ok_or("nothing is followed any more")?;
         if sample == wanted {
             return Ok(at);
         }

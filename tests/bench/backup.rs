@@ -24,7 +24,7 @@ use crate::{
     process::{SERVICE_TOKEN, Service},
     report::{median, number, row},
     rounds::{Figures, Kind, beside, reads_by_id},
-    store::Place,
+    store::Setup,
 };
 
 /// Connections of the clients: few, so that times are those of a service that is not full.
@@ -43,15 +43,15 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
     let base = options.data_dir.as_deref().unwrap_or(temporary.path());
-    let place = Place::new(options, StoreKind::Embedded, options.theses, base)?;
-    if !place.is_loaded() {
-        load::run(options, &place).await?;
+    let setup = Setup::new(options, StoreKind::Embedded, options.theses, base)?;
+    if !setup.is_loaded() {
+        load::run(options, &setup).await?;
     }
-    let service = Service::start(&place).await?;
+    let service = Service::start(&setup).await?;
     service.indexed().await?;
     let core = format!("http://{}", service.address("grpc")?);
-    durations(options, &place, &service, &core, temporary.path()).await?;
-    meanwhile(options, &place, &service, &core, temporary.path()).await?;
+    durations(options, &setup, &service, &core, temporary.path()).await?;
+    meanwhile(options, &setup, &service, &core, temporary.path()).await?;
     service.stop().await?;
     Ok(())
 }
@@ -80,7 +80,7 @@ async fn timed(mut command: Command) -> Result<f64, Failure> {
     if status.success() { Ok(began.elapsed().as_secs_f64()) } else { Err(format!("a command failed: {status}").into()) }
 }
 
-async fn durations(options: &Options, place: &Place, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
+async fn durations(options: &Options, setup: &Setup, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
     let (file, copy) = (dir.join("bench.backup"), dir.join("copy"));
     let (mut saves, mut restores, mut bytes) = (Vec::new(), Vec::new(), 0);
     for _ in 0..options.rounds {
@@ -90,8 +90,8 @@ async fn durations(options: &Options, place: &Place, service: &Service, core: &s
         std::fs::remove_dir_all(&copy)?;
         std::fs::remove_file(&file)?;
     }
-    let store = load::store_bytes(&place.dir);
-    println!("\nBackup and restore, medians of {} runs; {place}", options.rounds);
+    let store = load::store_bytes(&setup.dir);
+    println!("\nBackup and restore, medians of {} runs; {setup}", options.rounds);
     println!("  The store has {} MB, its backup {} MB.", number(store as f64 / MB), number(bytes as f64 / MB));
     row(&["", "seconds", "MB/s of store", "MB/s of file"]);
     for (name, seconds) in [("admin backup, read back included", saves), ("restore", restores)] {
@@ -113,8 +113,8 @@ async fn save_on_and_on(core: String, file: PathBuf) {
     }
 }
 
-async fn meanwhile(options: &Options, place: &Place, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
-    let (reads, posts) = (reads_by_id(dir, place.theses)?, dir.join("bench-posts"));
+async fn meanwhile(options: &Options, setup: &Setup, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
+    let (reads, posts) = (reads_by_id(dir, setup.theses)?, dir.join("bench-posts"));
     std::fs::write(&posts, bodies().join("\n"))?;
     let (saving, files) = (Mutex::new(None::<JoinHandle<()>>), dir.join("meanwhile"));
     std::fs::create_dir(&files)?;

@@ -14,7 +14,7 @@ use crate::{
     connection::{Connection, find, get},
     process::{PLAN_NAME, Service},
     report::{aim_below, number, row},
-    store::Place,
+    store::Setup,
 };
 
 /// Calls under way at once while datasets are written.
@@ -74,22 +74,22 @@ pub(crate) async fn run(options: &Options, task: &Cores) -> Result<(), Failure> 
     }
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
-    let place = Place::new(options, StoreKind::Cql, task.datasets as u64, temporary.path())?;
-    let measured = measure(&place, task).await;
-    place.clear().await?;
+    let setup = Setup::new(options, StoreKind::Cql, task.datasets as u64, temporary.path())?;
+    let measured = measure(&setup, task).await;
+    setup.clear().await?;
     measured
 }
 
-async fn measure(place: &Place, task: &Cores) -> Result<(), Failure> {
+async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     // The first start makes the tables and the first project.
-    Service::start(place).await?.stop().await?;
-    let (service, before) = start(place).await?;
+    Service::start(setup).await?.stop().await?;
+    let (service, before) = start(setup).await?;
     let customers = customers(&service, task.used).await?;
     let laid_out_s = lay_out(&service, &customers, task.datasets).await?;
     let (rest_s, at_rest) = rest(&service).await?;
     service.stop().await?;
 
-    let (service, after) = start(place).await?;
+    let (service, after) = start(setup).await?;
     sleep(AT_REST).await;
     let idle = rate(&service, COUNTED).await?;
     let address = service.address("http")?;
@@ -103,7 +103,7 @@ async fn measure(place: &Place, task: &Cores) -> Result<(), Failure> {
     service.stop().await?;
 
     let (datasets, used) = (number(task.datasets as f64), task.used);
-    println!("\n{datasets} datasets ever written, one thesis each, {used} of them in use; {}", place.kind());
+    println!("\n{datasets} datasets ever written, one thesis each, {used} of them in use; {}", setup.kind());
     row(&["", "measured", "aim"]);
     let seconds = |seconds: f64| format!("{seconds:.2} s");
     row(&["laid out in", &seconds(laid_out_s)]);
@@ -121,8 +121,8 @@ async fn measure(place: &Place, task: &Cores) -> Result<(), Failure> {
 }
 
 /// Starts the service.
-async fn start(place: &Place) -> Result<(Service, Start), Failure> {
-    let service = Service::start(place).await?;
+async fn start(setup: &Setup) -> Result<(Service, Start), Failure> {
+    let service = Service::start(setup).await?;
     sleep(AFTER_START).await;
     let start = Start { ready_s: service.ready_ms / 1e3, requests: service.store_requests().await? };
     Ok((service, start))

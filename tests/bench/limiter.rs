@@ -10,7 +10,7 @@ use crate::{
     Failure, Options, StoreKind, load,
     process::test_key,
     report::{median, number, row},
-    store::Place,
+    store::Setup,
 };
 
 const CALLS: u32 = 50_000;
@@ -18,8 +18,8 @@ const CALLS: u32 = 50_000;
 /// Measures and prints the cost of limits, beside the processor time of a read by id.
 pub(crate) async fn run(options: &Options, read_us: f64) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    let place = Place::new(options, StoreKind::Embedded, 0, folder.path())?;
-    let core = load::core(place.open().await?, None).await?;
+    let setup = Setup::new(options, StoreKind::Embedded, 0, folder.path())?;
+    let core = load::core(setup.open().await?, None).await?;
     let (mut whole, mut without) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         whole.push(admissions(&core.gate).await?);

@@ -39,7 +39,7 @@ use crate::{
     engine::{Replayed, live_bytes},
     process::{PLAN, PLAN_NAME, SECRET_KEY, SERVICE_TOKEN, test_key},
     report::{aim, bytes_written, number, row},
-    store::Place,
+    store::Setup,
 };
 
 /// Events whose deliveries are repeated.
@@ -111,37 +111,37 @@ pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
     Ok(Dataset::of_project(&project(core)?.id))
 }
 
-/// Loads a place.
-pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Failure> {
-    let store = Arc::new(Counting::new(place.open().await?));
-    let core = core(store.clone(), place.search_dir()).await?;
+/// Loads a setup.
+pub(crate) async fn run(options: &Options, setup: &Setup) -> Result<Loaded, Failure> {
+    let store = Arc::new(Counting::new(setup.open().await?));
+    let core = core(store.clone(), setup.search_dir()).await?;
     let dataset = dataset(&core)?;
 
     let counted = || (store.entries.load(Relaxed), store.appends.load(Relaxed), bytes_written());
-    let file_bytes = || store_bytes(&place.dir);
+    let file_bytes = || store_bytes(&setup.dir);
     let (before, before_bytes) = (counted(), file_bytes());
-    let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
-    let theses = (0..place.theses).map(|number| data.thesis(number));
+    let mut data = Data::new(setup.theses, options.days, SystemClock.now_ms());
+    let theses = (0..setup.theses).map(|number| data.thesis(number));
     let seconds = append(options, &core, &dataset, theses).await?;
     let after = counted();
     let log_entries = settle(&core, &dataset).await?;
     core.close().await;
-    std::fs::write(place.dir.join(FACTS), serde_json::to_string(&data.facts)?)?;
+    std::fs::write(setup.dir.join(FACTS), serde_json::to_string(&data.facts)?)?;
     Ok(Loaded {
-        theses: place.theses,
+        theses: setup.theses,
         seconds,
         log_entries,
         entries: after.0 - before.0,
         appends: after.1 - before.1,
         bytes_written: after.2.zip(before.2).map(|(after, before)| after - before),
         file_bytes: file_bytes().saturating_sub(before_bytes),
-        live_bytes: if place.is_cluster() { None } else { Some(live_bytes(&place.dir)?) },
+        live_bytes: if setup.is_cluster() { None } else { Some(live_bytes(&setup.dir)?) },
     })
 }
 
-/// Appends theses with these texts to an empty place; gives how many a second.
-pub(crate) async fn rate(options: &Options, place: &Place, texts: &[String]) -> Result<f64, Failure> {
-    let core = core(place.open().await?, place.search_dir()).await?;
+/// Appends theses with these texts to an empty setup; gives how many a second.
+pub(crate) async fn rate(options: &Options, setup: &Setup, texts: &[String]) -> Result<f64, Failure> {
+    let core = core(setup.open().await?, setup.search_dir()).await?;
     let dataset = dataset(&core)?;
     let mut data = Data::new(texts.len() as u64, options.days, SystemClock.now_ms());
     let theses = (0..).zip(texts).map(|(number, text)| {
@@ -176,10 +176,10 @@ async fn append(
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// Writes deliveries that are due into a place whose service does not run, straight into their tables; gives the
+/// Writes deliveries that are due into a setup whose service does not run, straight into their tables; gives the
 /// seconds that it took. They repeat those of a few events that are appended first.
-pub(crate) async fn owe(options: &Options, place: &Place, webhook: &str, deliveries: u64) -> Result<f64, Failure> {
-    let core = core(place.open().await?, place.search_dir()).await?;
+pub(crate) async fn owe(options: &Options, setup: &Setup, webhook: &str, deliveries: u64) -> Result<f64, Failure> {
+    let core = core(setup.open().await?, setup.search_dir()).await?;
     let dataset = dataset(&core)?;
     let mut data = Data::new(REPEATED, options.days, SystemClock.now_ms());
     let started = Instant::now();
@@ -202,7 +202,7 @@ pub(crate) async fn owe(options: &Options, place: &Place, webhook: &str, deliver
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// The counts of a loaded place.
+/// The counts of a loaded setup.
 pub(crate) fn facts(dir: &Path) -> Result<Facts, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(dir.join(FACTS))?)?)
 }

@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueEnum};
 use tokio::runtime::Builder;
 
-use self::{operations::Side, process::Service, store::Place};
+use self::{operations::Side, process::Service, store::Setup};
 
 /// The same as the service's.
 #[global_allocator]
@@ -192,10 +192,10 @@ async fn run(options: &Options) -> Result<(), Failure> {
     println!("{}", report::machine());
     let temporary = tempfile::tempdir()?;
     let base = options.data_dir.as_deref().unwrap_or(temporary.path());
-    let places = places(options, base)?;
-    let measured = measure(options, &places).await;
-    for place in &places {
-        place.clear().await?;
+    let setups = setups(options, base)?;
+    let measured = measure(options, &setups).await;
+    for setup in &setups {
+        setup.clear().await?;
     }
     limiter::run(options, measured?).await?;
     if options.store == StoreKind::Cql {
@@ -204,8 +204,8 @@ async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The place that is measured, and the one to compare with.
-fn places(options: &Options, base: &Path) -> Result<Vec<Place>, Failure> {
+/// The setup that is measured, and the one to compare with.
+fn setups(options: &Options, base: &Path) -> Result<Vec<Setup>, Failure> {
     if options.processes && options.store != StoreKind::Cql {
         return Err("--processes needs --store cql: the embedded store belongs to one process".into());
     }
@@ -215,25 +215,25 @@ fn places(options: &Options, base: &Path) -> Result<Vec<Place>, Failure> {
         (false, None) => Some((options.store, FEW)).filter(|_| options.theses > MANY),
     };
     let wanted = [Some((options.store, options.theses)), beside];
-    wanted.into_iter().flatten().map(|(store, theses)| Place::new(options, store, theses, base)).collect()
+    wanted.into_iter().flatten().map(|(store, theses)| Setup::new(options, store, theses, base)).collect()
 }
 
-/// Loads the places, runs the service on them, and asks; gives the processor time of a read by id, in microseconds.
-async fn measure(options: &Options, places: &[Place]) -> Result<f64, Failure> {
-    for (letter, place) in ["A", "B"].iter().zip(places) {
-        println!("\n{letter}: {place}");
-        if place.is_loaded() {
-            println!("Using what is in {}", place.dir.display());
+/// Loads the setups, runs the service on them, and asks; gives the processor time of a read by id, in microseconds.
+async fn measure(options: &Options, setups: &[Setup]) -> Result<f64, Failure> {
+    for (letter, setup) in ["A", "B"].iter().zip(setups) {
+        println!("\n{letter}: {setup}");
+        if setup.is_loaded() {
+            println!("Using what is in {}", setup.dir.display());
             continue;
         }
-        let loaded = load::run(options, place).await?;
-        let alone = !place.is_cluster() && place.theses == options.theses;
-        let bare = if alone { Some(engine::replay(&place.dir, loaded.theses_per_append())?) } else { None };
+        let loaded = load::run(options, setup).await?;
+        let alone = !setup.is_cluster() && setup.theses == options.theses;
+        let bare = if alone { Some(engine::replay(&setup.dir, loaded.theses_per_append())?) } else { None };
         load::print(&loaded, bare.as_ref());
     }
     let mut services = Vec::new();
-    for place in places {
-        let service = Service::start(place).await?;
+    for setup in setups {
+        let service = Service::start(setup).await?;
         let started = service.memory();
         let indexed = service.indexed().await?;
         services.push((service, started, indexed));
@@ -241,20 +241,20 @@ async fn measure(options: &Options, places: &[Place]) -> Result<f64, Failure> {
     // Fewer theses on the same store are for the operations' growth only.
     let compared = if options.processes { 2 } else { 1 };
     let mut read_us = Vec::new();
-    for (place, (service, ..)) in places.iter().zip(&services).take(compared) {
-        read_us.push(reads::run(options, &place.to_string(), service, place.theses, &place.dir).await?);
+    for (setup, (service, ..)) in setups.iter().zip(&services).take(compared) {
+        read_us.push(reads::run(options, &setup.to_string(), service, setup.theses, &setup.dir).await?);
     }
     let mut sides = Vec::new();
-    for (place, (service, ..)) in places.iter().zip(&services) {
-        sides.push(Side { service, facts: load::facts(&place.dir)?, dir: &place.dir });
+    for (setup, (service, ..)) in setups.iter().zip(&services) {
+        sides.push(Side { service, facts: load::facts(&setup.dir)?, dir: &setup.dir });
     }
     operations::run(options, &sides, !options.processes).await?;
     drop(sides);
-    for (place, (service, ..)) in places.iter().zip(&services).take(compared) {
-        arrival::run(options, &place.to_string(), service).await?;
+    for (setup, (service, ..)) in setups.iter().zip(&services).take(compared) {
+        arrival::run(options, &setup.to_string(), service).await?;
     }
-    for (place, (service, started, indexed)) in places.iter().zip(services) {
-        starts::run(place, service, started, indexed).await?;
+    for (setup, (service, started, indexed)) in setups.iter().zip(services) {
+        starts::run(setup, service, started, indexed).await?;
     }
     Ok(read_us[0])
 }

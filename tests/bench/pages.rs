@@ -22,7 +22,7 @@ use crate::{
     load,
     process::{Service, test_key},
     report::{aim_below, median, number, percentile, row},
-    store::Place,
+    store::Setup,
 };
 
 /// How often each page is asked for.
@@ -47,15 +47,15 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
     let base = options.data_dir.as_deref().unwrap_or(temporary.path());
-    let place = Place::new(options, options.store, options.theses, base)?;
-    let measured = measure(options, &place).await;
-    place.clear().await?;
+    let setup = Setup::new(options, options.store, options.theses, base)?;
+    let measured = measure(options, &setup).await;
+    setup.clear().await?;
     measured
 }
 
 /// Makes an invitation to the organization of the benchmark's project; gives the project and the link.
-async fn invite(place: &Place) -> Result<(String, String), Failure> {
-    let core = load::core(place.open().await?, place.search_dir()).await?;
+async fn invite(setup: &Setup) -> Result<(String, String), Failure> {
+    let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let project = load::project(&core)?;
     let person = Person {
         user: User::default().into(),
@@ -115,12 +115,12 @@ async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'stat
     ])
 }
 
-async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
-    if !place.is_loaded() {
-        load::run(options, place).await?;
+async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
+    if !setup.is_loaded() {
+        load::run(options, setup).await?;
     }
-    let (project, link) = invite(place).await?;
-    let service = Service::start(place).await?;
+    let (project, link) = invite(setup).await?;
+    let service = Service::start(setup).await?;
     service.indexed().await?;
     let token = link.rsplit('/').next().unwrap_or_default().to_owned();
     let password = Some("the password of the benchmark".to_owned());
@@ -128,7 +128,7 @@ async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
     let accepted = calls::accounts(&service).await?.accept_invitation(request).await?.into_inner();
     let session = accepted.session.ok_or("a member has no session")?.token;
     let mut connection = Connection::open(service.address("http")?).await?;
-    println!("\nPages of the console, {TIMES} times each, one after the other; {place}");
+    println!("\nPages of the console, {TIMES} times each, one after the other; {setup}");
     row(&["", "p50 ms", "p99 ms", "aim", "bytes", "aim"]);
     let mut all = Vec::new();
     let console = paths(&mut connection, &project).await?;

@@ -19,7 +19,7 @@ use crate::{
     process::Service,
     report::aim,
     rounds::{Figures, Kind, compare, reads_by_id},
-    store::Place,
+    store::Setup,
 };
 
 /// Least rate with traces, of that without.
@@ -31,9 +31,9 @@ const MIN_AGAINST: f64 = 0.97;
 pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
     let taken = Arc::new(AtomicUsize::new(0));
     let url = collector(Arc::clone(&taken)).await?;
-    let start = async |places: &[Place]| {
-        let off = Service::start(&places[0]).await?;
-        let on = Service::start_with(&places[1], &[("SVC_OTLP_URL", url)]).await?;
+    let start = async |setups: &[Setup]| {
+        let off = Service::start(&setups[0]).await?;
+        let on = Service::start_with(&setups[1], &[("SVC_OTLP_URL", url)]).await?;
         Ok([("traces off", off), ("traces on", on)])
     };
     SameTheses::load(options).await?.compare(options, start, MIN_TRACED).await?;
@@ -44,9 +44,9 @@ pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
 /// Measures and prints reads of this build beside those of another program.
 pub(crate) async fn against(options: &Options, program: &Path) -> Result<(), Failure> {
     let program = program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?;
-    let start = async |places: &[Place]| {
-        let other = Service::start_program(&program, &places[0], &[]).await?;
-        let this = Service::start(&places[1]).await?;
+    let start = async |setups: &[Setup]| {
+        let other = Service::start_program(&program, &setups[0], &[]).await?;
+        let this = Service::start(&setups[1]).await?;
         Ok([("the other", other), ("this build", this)])
     };
     SameTheses::load(options).await?.compare(options, start, MIN_AGAINST).await
@@ -55,35 +55,35 @@ pub(crate) async fn against(options: &Options, program: &Path) -> Result<(), Fai
 /// Two services, and their names.
 type Sides = [(&'static str, Service); 2];
 
-/// Two places with the same theses: the embedded store belongs to one process.
+/// Two setups with the same theses: the embedded store belongs to one process.
 struct SameTheses {
     dir: tempfile::TempDir,
-    places: Vec<Place>,
+    setups: Vec<Setup>,
 }
 
 impl SameTheses {
     async fn load(options: &Options) -> Result<Self, Failure> {
         println!("{}", crate::report::machine());
-        let mut theses = Self { dir: tempfile::tempdir()?, places: Vec::new() };
+        let mut theses = Self { dir: tempfile::tempdir()?, setups: Vec::new() };
         for side in ["one", "other"] {
             let base = theses.dir.path().join(side);
             std::fs::create_dir(&base)?;
-            let place = Place::new(options, options.store, options.theses, &base)?;
-            load::run(options, &place).await?;
-            theses.places.push(place);
+            let setup = Setup::new(options, options.store, options.theses, &base)?;
+            load::run(options, &setup).await?;
+            theses.setups.push(setup);
         }
         Ok(theses)
     }
 
-    /// Starts both services, asks them in turns, prints the figures, and clears the places whatever came of it.
+    /// Starts both services, asks them in turns, prints the figures, and clears the setups whatever came of it.
     async fn compare(
         self,
         options: &Options,
-        start: impl AsyncFnOnce(&[Place]) -> Result<Sides, Failure>,
+        start: impl AsyncFnOnce(&[Setup]) -> Result<Sides, Failure>,
         least: f64,
     ) -> Result<(), Failure> {
         let compared = async {
-            let sides = start(&self.places).await?;
+            let sides = start(&self.setups).await?;
             self.ask(options, &sides, least).await?;
             for (_, service) in sides {
                 service.stop().await?;
@@ -91,8 +91,8 @@ impl SameTheses {
             Ok(())
         };
         let compared = compared.await;
-        for place in &self.places {
-            place.clear().await?;
+        for setup in &self.setups {
+            setup.clear().await?;
         }
         compared
     }

@@ -16,7 +16,7 @@ use crate::{
     Failure,
     connection::{Connection, get},
     report::{Memory, cpu_seconds},
-    store::Place,
+    store::Setup,
 };
 
 /// The release binary.
@@ -28,7 +28,8 @@ pub(crate) const UPSTREAM_TOKEN: &str = "the-upstream-token-of-the-benchmark";
 pub(crate) const PLAN_NAME: &str = "benchmark";
 /// Limits that nothing here reaches.
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit for a process to start, and to end.
+const PROCESS_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest wait until every thesis is in an index that is built anew.
 const INDEX_TIMEOUT: Duration = Duration::from_mins(20);
 
@@ -65,7 +66,7 @@ impl Process {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let out = child.stdout.take().ok_or("a process has no stdout")?;
         let mut line = String::new();
-        timeout(PATIENCE, BufReader::new(out).read_line(&mut line)).await??;
+        timeout(PROCESS_TIMEOUT, BufReader::new(out).read_line(&mut line)).await??;
         let said = serde_json::from_str(&line).map_err(|error| format!("a process said {line:?}: {error}"))?;
         Ok(Self { child, said })
     }
@@ -76,7 +77,7 @@ impl Process {
 
     async fn stop(&mut self) -> Result<(), Failure> {
         Command::new("kill").args(["-TERM", &self.id().to_string()]).status().await?;
-        let status = timeout(PATIENCE, self.child.wait()).await??;
+        let status = timeout(PROCESS_TIMEOUT, self.child.wait()).await??;
         if status.success() { Ok(()) } else { Err(format!("a process ended badly: {status}").into()) }
     }
 }
@@ -105,23 +106,23 @@ impl Service {
         Ok(Self { processes: vec![Process::start(&mut command).await?], ready_ms: 0.0 })
     }
 
-    /// Starts the release binary on a loaded place.
-    pub(crate) async fn start(place: &Place) -> Result<Self, Failure> {
-        Self::start_with(place, &[]).await
+    /// Starts the release binary on a loaded setup.
+    pub(crate) async fn start(setup: &Setup) -> Result<Self, Failure> {
+        Self::start_with(setup, &[]).await
     }
 
     /// The same with more settings.
-    pub(crate) async fn start_with(place: &Place, more: &[(&str, String)]) -> Result<Self, Failure> {
-        Self::start_program(Path::new(PROGRAM), place, more).await
+    pub(crate) async fn start_with(setup: &Setup, more: &[(&str, String)]) -> Result<Self, Failure> {
+        Self::start_program(Path::new(PROGRAM), setup, more).await
     }
 
-    /// Starts a program on a loaded place, with settings of its own.
-    pub(crate) async fn start_program(program: &Path, place: &Place, more: &[(&str, String)]) -> Result<Self, Failure> {
+    /// Starts a program on a loaded setup, with more settings.
+    pub(crate) async fn start_program(program: &Path, setup: &Setup, more: &[(&str, String)]) -> Result<Self, Failure> {
         let started = Instant::now();
         let mut service = Self { processes: Vec::new(), ready_ms: 0.0 };
-        let roles: &[Option<&str>] = if place.apart { &[Some("core"), Some("edge"), Some("worker")] } else { &[None] };
+        let roles: &[Option<&str>] = if setup.apart { &[Some("core"), Some("edge"), Some("worker")] } else { &[None] };
         for role in roles {
-            let mut command = command(program, place, role.unwrap_or("all"))?;
+            let mut command = command(program, setup, role.unwrap_or("all"))?;
             for (name, value) in more {
                 command.env(name, value);
             }
@@ -188,8 +189,8 @@ impl Service {
     }
 }
 
-fn command(program: &Path, place: &Place, role: &str) -> Result<Command, Failure> {
-    let plans = place.dir.join("bench-plans.toml");
+fn command(program: &Path, setup: &Setup, role: &str) -> Result<Command, Failure> {
+    let plans = setup.dir.join("bench-plans.toml");
     let Limits { history_days, many } = PLAN;
     let plan = format!(
         "[plans.{PLAN_NAME}]\nhistory_days = {history_days}\nconcurrent_streams = {many}\n\
@@ -199,7 +200,7 @@ fn command(program: &Path, place: &Place, role: &str) -> Result<Command, Failure
     std::fs::write(&plans, plan)?;
     let mut command = Command::new(program);
     command
-        .envs(place.settings())
+        .envs(setup.settings())
         .env("SVC_HTTP_ADDR", "127.0.0.1:0")
         .env("SVC_GRPC_ADDR", "127.0.0.1:0")
         .env("SVC_OPS_ADDR", "127.0.0.1:0")
@@ -210,6 +211,6 @@ fn command(program: &Path, place: &Place, role: &str) -> Result<Command, Failure
         .env("SVC_BOOTSTRAP_PLAN", PLAN_NAME)
         .env("SVC_SANDBOX_TICK_SECONDS", "0")
         .env("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
-        .stderr(File::create(place.dir.join(format!("bench-{role}.log")))?);
+        .stderr(File::create(setup.dir.join(format!("bench-{role}.log")))?);
     Ok(command)
 }

@@ -4,17 +4,17 @@ use crate::{
     Failure,
     process::Service,
     report::{Memory, aim_below, row},
-    store::Place,
+    store::Setup,
 };
 
 /// Stops a service, starts it again, and prints the time of its starts and its memory.
-pub(crate) async fn run(place: &Place, service: Service, started: Memory, indexed: f64) -> Result<(), Failure> {
+pub(crate) async fn run(setup: &Setup, service: Service, started: Memory, indexed: f64) -> Result<(), Failure> {
     let (first_ms, read) = (service.ready_ms, service.memory());
     let stop_ms = service.stop().await?;
-    let again = Service::start(place).await?;
+    let again = Service::start(setup).await?;
     let (again_ms, anew) = (again.ready_ms, again.memory());
     again.stop().await?;
-    println!("\nStarts and memory; {place}");
+    println!("\nStarts and memory; {setup}");
     let seconds = |milliseconds: f64| format!("{:.2} s", milliseconds / 1e3);
     row(&["ready after the load", &seconds(first_ms), &aim_below(first_ms / 1e3, 3.0, " s")]);
     row(&["  search complete after another", &seconds(indexed * 1e3)]);

@@ -19,9 +19,9 @@ use thesis_net::clock::{Clock as _, SystemClock, SystemIdSource};
 
 use crate::{Failure, Options, StoreKind, load::FACTS, report::number};
 
-/// A place for theses, and how the service runs on it.
-pub(crate) struct Place {
-    /// How many it holds.
+/// The setup of a measurement: a store for theses, and how the service runs on it.
+pub(crate) struct Setup {
+    /// Number of theses in the store.
     pub(crate) theses: u64,
     /// Whether the service runs as three processes.
     pub(crate) apart: bool,
@@ -30,8 +30,8 @@ pub(crate) struct Place {
     cluster: Option<ScyllaOptions>,
 }
 
-impl Place {
-    /// The place for `theses` theses on a store, in a folder of its own below `base`.
+impl Setup {
+    /// The setup for `theses` theses on a store, in its own folder below `base`.
     pub(crate) fn new(options: &Options, store: StoreKind, theses: u64, base: &Path) -> Result<Self, Failure> {
         let (name, cluster) = match store {
             StoreKind::Embedded => ("embedded", None),
@@ -112,7 +112,7 @@ fn cluster(nodes: &[String], theses: u64) -> Result<ScyllaOptions, Failure> {
     })
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Setup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} theses on {}", number(self.theses as f64), self.kind())
     }

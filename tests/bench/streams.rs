@@ -27,7 +27,7 @@ use crate::{
     mark::text,
     process::{Service, test_key},
     report::{aim_below, cpu_seconds, row},
-    store::Place,
+    store::Setup,
 };
 
 /// Events that a stream which resumes has missed.
@@ -94,8 +94,8 @@ pub(crate) async fn run(options: &Options, task: &Streams) -> Result<(), Failure
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
     idle(options, task, temporary.path()).await?;
-    let place = Place::new(options, StoreKind::Embedded, 0, temporary.path())?;
-    let service = Service::start(&place).await?;
+    let setup = Setup::new(options, StoreKind::Embedded, 0, temporary.path())?;
+    let service = Service::start(&setup).await?;
     let nchan = Nchan::start(temporary.path()).await?;
     if nchan.is_none() {
         println!("Nchan: left out, for {NCHAN} is not there");
@@ -222,8 +222,8 @@ async fn idle(options: &Options, task: &Streams, base: &Path) -> Result<(), Fail
     for (name, path, protocol) in
         [("SSE", "/v1/events/stream?token=IDLE{}", Protocol::Sse), ("WebSocket", subscribe, Protocol::Websocket)]
     {
-        let place = Place::new(options, StoreKind::Embedded, 0, &base.join(name))?;
-        let service = Service::start(&place).await?;
+        let setup = Setup::new(options, StoreKind::Embedded, 0, &base.join(name))?;
+        let service = Service::start(&setup).await?;
         let address = service.address("http")?;
         let ten = path.replace("IDLE{}", "TEN");
         let ten = Side { name, id: service.ids(), subscribers: address, path: ten, protocol };

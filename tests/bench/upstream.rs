@@ -12,7 +12,7 @@ use crate::{
     Failure, Options, load,
     process::Service,
     report::{aim, aim_below, number, percentile, row},
-    store::Place,
+    store::Setup,
 };
 
 /// Most theses of a burst: the simulator keeps 200,000 frames for a follower that is behind.
@@ -31,15 +31,15 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     }
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
-    let place = |name: &str| Place::new(options, options.store, options.theses, &temporary.path().join(name));
-    let (followed, appended) = (place("followed")?, place("appended")?);
+    let setup = |name: &str| Setup::new(options, options.store, options.theses, &temporary.path().join(name));
+    let (followed, appended) = (setup("followed")?, setup("appended")?);
     let measured = measure(options, &followed, &appended).await;
     followed.clear().await?;
     appended.clear().await?;
     measured
 }
 
-async fn measure(options: &Options, followed: &Place, appended: &Place) -> Result<(), Failure> {
+async fn measure(options: &Options, followed: &Setup, appended: &Setup) -> Result<(), Failure> {
     let simulator = Simulator::start(&followed.dir).await?;
     let service = Service::start_with(followed, &simulator.settings()).await?;
     simulator.is_followed().await?;
@@ -54,9 +54,9 @@ async fn measure(options: &Options, followed: &Place, appended: &Place) -> Resul
     Ok(())
 }
 
-fn print_burst(burst: &Burst, appends: f64, place: &Place) {
+fn print_burst(burst: &Burst, appends: f64, setup: &Setup) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("\nA burst of {} theses through the feed; {}", number(burst.theses), place.kind());
+    println!("\nA burst of {} theses through the feed; {}", number(burst.theses), setup.kind());
     row(&["", "theses/s", "of appends", "corrected", "of appends", "aim"]);
     row(&["appends of the same texts", &number(appends), "1.00"]);
     for (name, seconds) in
@@ -65,7 +65,7 @@ fn print_burst(burst: &Burst, appends: f64, place: &Place) {
         let corrected_s = seconds - burst.simulator_cpu_s / processors as f64;
         let [rate, corrected] = [seconds, corrected_s].map(|seconds| burst.theses / seconds);
         let [of_appends, corrected_of_appends] = [rate, corrected].map(|rate| rate / appends);
-        let aim = if place.is_cluster() {
+        let aim = if setup.is_cluster() {
             aim(corrected_of_appends, OF_APPENDS[1])
         } else {
             format!("{}; {} of appends", aim(corrected, RATE), aim(corrected_of_appends, OF_APPENDS[0]))
@@ -93,16 +93,16 @@ fn print_burst(burst: &Burst, appends: f64, place: &Place) {
     }
 }
 
-fn print_lags(mut lags: Lags, place: &Place) {
+fn print_lags(mut lags: Lags, setup: &Setup) {
     println!(
         "\nFrom the feed's frame to the stream's, {} theses a second for {} s; {}",
         lag::RATE,
         lag::LASTS.as_secs(),
-        place.kind()
+        setup.kind()
     );
     row(&["theses", "missing", "p50 ms", "p99 ms", "aim"]);
     let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut lags.lags, part));
-    let aim = if place.is_cluster() { String::new() } else { aim_below(p99, LAG_MS, " ms") };
+    let aim = if setup.is_cluster() { String::new() } else { aim_below(p99, LAG_MS, " ms") };
     let (theses, missing) = (lags.lags.len().to_string(), lags.missing.to_string());
     row(&[&theses, &missing, &format!("{p50:.2}"), &format!("{p99:.2}"), &aim]);
 }

@@ -21,8 +21,8 @@ use crate::{
     report::cpu_seconds,
 };
 
-/// Longest wait until all theses are there.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// Time limit until all theses of a burst are there.
+const BURST_TIMEOUT: Duration = Duration::from_mins(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Theses whose rows are asked for, the last ones.
 const ASKED: u64 = 100;
@@ -79,7 +79,7 @@ async fn hear(stream: Response, theses: u64) -> Result<Instant, Failure> {
         }
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    match timeout(PATIENCE, following).await {
+    match timeout(BURST_TIMEOUT, following).await {
         Ok(ended) => ended?,
         Err(_) => return Err(format!("{left} of {theses} theses were never streamed").into()),
     }
@@ -113,7 +113,7 @@ async fn until(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     while !is_wanted(&connection.ask(request).await?) {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > BURST_TIMEOUT {
             return Err(format!("in vain: {}", String::from_utf8_lossy(request)).into());
         }
         sleep(POLL_INTERVAL).await;

@@ -11,8 +11,8 @@ use crate::{
     process::{Service, UPSTREAM_TOKEN, live_key},
 };
 
-/// Longest wait until the service follows the feed.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit until the service follows the feed.
+const FOLLOW_TIMEOUT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Theses of a page of its truth.
 const PAGE: usize = 10_000;
@@ -62,7 +62,7 @@ impl Simulator {
     pub(super) async fn is_followed(&self) -> Result<(), Failure> {
         let started = Instant::now();
         while self.ask(&get("/sim/state", UPSTREAM_TOKEN)).await?["feed_connections"] == 0 {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > FOLLOW_TIMEOUT {
                 return Err("the service does not follow the feed".into());
             }
             sleep(POLL_INTERVAL).await;

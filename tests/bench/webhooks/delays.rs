@@ -9,7 +9,7 @@ use crate::{
     Failure, Options, load,
     process::Service,
     report::{aim_below, number, row},
-    store::Place,
+    store::Setup,
     webhooks::{
         customer::Customer,
         receiver::{Arrived, HANGING, Receiver},
@@ -31,15 +31,15 @@ fn token(index: usize) -> String {
 
 /// Measures and prints the delays.
 pub(super) async fn run(options: &Options, seconds: u32, backlog: u64, base: &Path) -> Result<(), Failure> {
-    let place = Place::new(options, options.store, 0, &base.join("delays"))?;
-    let measured = measure(options, seconds, backlog, &place).await;
-    place.clear().await?;
+    let setup = Setup::new(options, options.store, 0, &base.join("delays"))?;
+    let measured = measure(options, seconds, backlog, &setup).await;
+    setup.clear().await?;
     measured
 }
 
-async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -> Result<(), Failure> {
+async fn measure(options: &Options, seconds: u32, backlog: u64, setup: &Setup) -> Result<(), Failure> {
     // A node gets as many deliveries as it can carry with room to spare.
-    let endpoints: usize = if place.is_cluster() { 20 } else { 100 };
+    let endpoints: usize = if setup.is_cluster() { 20 } else { 100 };
     // These are replaced, the first half by ones that hang, the second by ones that refuse.
     let faulty = endpoints * 2 / 5;
     let receiver = Receiver::start(endpoints).await?;
@@ -50,7 +50,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
     let refusing = format!("http://{}/", socket.local_addr()?);
     let hanging = |index: usize| format!("{}{HANGING}", urls[index]);
 
-    let service = Service::start(place).await?;
+    let service = Service::start(setup).await?;
     let customer = Customer::new(&service).await?;
     let dead = Customer::first(&service)?;
     let dead_webhook = dead.webhooks([(hanging(0), None)]).await?.remove(0);
@@ -60,7 +60,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
     println!(
         "\nFrom an event to its arrival, {RATE} events a second, each to {} of {endpoints} endpoints; {}",
         endpoints / TOKENS,
-        place.kind()
+        setup.kind()
     );
     row(&["", "p50 ms", "p99 ms", "of sound", "missing", "aim"]);
     let mut listening = Listening { receiver, seconds, sound_p99: f64::NAN };
@@ -83,8 +83,8 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
     customer.webhooks((0..faulty).map(sound)).await?;
     service.stop().await?;
 
-    let took = load::owe(options, place, &dead_webhook, backlog).await?;
-    let service = Service::start(place).await?;
+    let took = load::owe(options, setup, &dead_webhook, backlog).await?;
+    let service = Service::start(setup).await?;
     service.indexed().await?;
     let (customer, dead) = (customer.of(&service)?, dead.of(&service)?);
     for (name, url) in [("beside a dead endpoint that hangs", hanging(0)), ("that refuses", refusing)] {

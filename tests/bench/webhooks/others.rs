@@ -20,7 +20,7 @@ use crate::{
     load,
     process::Service,
     report::{aim_below, median, number, row},
-    store::Place,
+    store::Setup,
     webhooks::at_rest,
 };
 
@@ -43,8 +43,8 @@ struct Side {
 }
 
 impl Side {
-    async fn start(place: &Place) -> Result<Self, Failure> {
-        let service = Service::start(place).await?;
+    async fn start(setup: &Setup) -> Result<Self, Failure> {
+        let service = Service::start(setup).await?;
         let ingest = calls::ingest(&service).await?;
         Ok(Self { service, ingest, costs: Vec::new() })
     }
@@ -74,15 +74,15 @@ impl Side {
 
 /// Measures and prints the cost.
 pub(super) async fn run(options: &Options, webhooks: usize, base: &Path) -> Result<(), Failure> {
-    let none = Place::new(options, options.store, 0, &base.join("none"))?;
-    let many = Place::new(options, options.store, 0, &base.join("many"))?;
+    let none = Setup::new(options, options.store, 0, &base.join("none"))?;
+    let many = Setup::new(options, options.store, 0, &base.join("many"))?;
     let measured = measure(options, webhooks, [&none, &many]).await;
     none.clear().await?;
     many.clear().await?;
     measured
 }
 
-async fn measure(options: &Options, webhooks: usize, [none, many]: [&Place; 2]) -> Result<(), Failure> {
+async fn measure(options: &Options, webhooks: usize, [none, many]: [&Setup; 2]) -> Result<(), Failure> {
     let began = Instant::now();
     let projects = webhooks.div_ceil(PER_PROJECT);
     create(many, projects).await?;
@@ -119,8 +119,8 @@ async fn measure(options: &Options, webhooks: usize, [none, many]: [&Place; 2]) 
 
 /// Creates approved projects whose live webhooks want tokens that nobody writes about: by a core in this process, since
 /// no request may create more than one.
-async fn create(place: &Place, projects: usize) -> Result<(), Failure> {
-    let core = load::core(place.open().await?, place.search_dir()).await?;
+async fn create(setup: &Setup, projects: usize) -> Result<(), Failure> {
+    let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let control = &core.shared.control;
     let first = control.state().projects().next().map(|project| project.organization_id.clone());
     let (organization_id, now_ms) = (first.unwrap_or_default(), SystemClock.now_ms());

@@ -7,7 +7,7 @@ use crate::{
     mark::micros,
     process::Service,
     report::{aim, aim_below, number, row},
-    store::Place,
+    store::Setup,
     webhooks::{
         at_rest,
         bare::{Posted, posted},
@@ -38,20 +38,20 @@ struct Run {
 
 /// Measures and prints the rates.
 pub(super) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
-    let place = Place::new(options, options.store, 0, &base.join("rates"))?;
-    let measured = measure(&place).await;
-    place.clear().await?;
+    let setup = Setup::new(options, options.store, 0, &base.join("rates"))?;
+    let measured = measure(&setup).await;
+    setup.clear().await?;
     measured
 }
 
-async fn measure(place: &Place) -> Result<(), Failure> {
-    let (events, fanned, wanted) = if place.is_cluster() { (2_000, 5, 600.0) } else { (20_000, 60, 8_000.0) };
+async fn measure(setup: &Setup) -> Result<(), Failure> {
+    let (events, fanned, wanted) = if setup.is_cluster() { (2_000, 5, 600.0) } else { (20_000, 60, 8_000.0) };
     let mut receiver = Receiver::start(ENDPOINTS).await?;
     let urls = receiver.urls.clone();
-    let one_bare = posted(&urls[..1], BARE, AT_ONCE[0], &place.dir).await?;
-    let many_bare = posted(&urls, BARE, AT_ONCE[1], &place.dir).await?;
+    let one_bare = posted(&urls[..1], BARE, AT_ONCE[0], &setup.dir).await?;
+    let many_bare = posted(&urls, BARE, AT_ONCE[1], &setup.dir).await?;
 
-    let service = Service::start(place).await?;
+    let service = Service::start(setup).await?;
     let customer = Customer::new(&service).await?;
     // Everything is cold at first.
     customer.post(events / 10, "NOBODY").await?;
@@ -69,7 +69,7 @@ async fn measure(place: &Place) -> Result<(), Failure> {
         "\nDeliveries of {} events to one endpoint, and of {fanned} events to {} endpoints each; {}",
         number(count),
         number(ENDPOINTS as f64),
-        place.kind()
+        setup.kind()
     );
     row(&["", "a second", "of bare", "CPU µs each", "aim"]);
     row(&["events that no webhook wants", &number(count / unwanted.seconds), "-", &number(unwanted.cpu_us / count)]);
@@ -78,7 +78,7 @@ async fn measure(place: &Place) -> Result<(), Failure> {
     let aims = |rate: f64, cpu: f64| {
         let rate = aim(rate, wanted);
         // On a cluster the service has not the machine to itself.
-        if place.is_cluster() { rate } else { format!("{rate}; {}", aim_below(cpu, CPU_US, " µs")) }
+        if setup.is_cluster() { rate } else { format!("{rate}; {}", aim_below(cpu, CPU_US, " µs")) }
     };
     let print = |name: &str, rate: f64, bare: &Posted, cpu: f64| {
         row(&[name, &number(rate), &format!("{:.2}", rate / bare.rate), &number(cpu), &aims(rate, cpu)]);
@@ -87,7 +87,7 @@ async fn measure(place: &Place) -> Result<(), Failure> {
     bare("bare posts to 1,000 endpoints", &many_bare);
     print("to 1,000 endpoints", all / many.seconds, &many_bare, many.cpu_us / all);
     println!("  The CPU of a delivery to one endpoint is what its event costs more than one that no webhook wants.");
-    if place.is_cluster() {
+    if setup.is_cluster() {
         let (one, many) = ((one.store_requests - unwanted.store_requests) / count, many.store_requests / all);
         println!("  Store requests of a delivery: {}, {}.", asked(one), asked(many));
     }

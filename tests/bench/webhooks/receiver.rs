@@ -26,8 +26,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 pub(super) const HANGING: &str = "hang";
 /// How long it hangs: longer than an attempt may take.
 const HANGS: Duration = Duration::from_secs(6);
-/// Longest wait for the next arrival.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for the next arrival.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often arrivals are counted while they are waited for.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What the process is asked on a line: how many arrived, or all about them, from which on it counts anew.
@@ -185,7 +185,7 @@ impl Receiver {
     /// Waits until the wanted number has arrived, or nothing comes any more. Gives what arrived since the last question.
     pub(super) async fn wait(&mut self, wanted: u64) -> Result<Arrived, Failure> {
         let (mut count, mut since) = (0, Instant::now());
-        while count < wanted && since.elapsed() < PATIENCE {
+        while count < wanted && since.elapsed() < ARRIVAL_TIMEOUT {
             sleep(POLL_INTERVAL).await;
             let now: u64 = self.ask(COUNT).await?.parse()?;
             if now > count {

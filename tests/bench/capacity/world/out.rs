@@ -3,8 +3,8 @@
 use super::{CONCERNED, Event, SECOND, Step, World, hop};
 use crate::capacity::{costs as cost, queue::Time};
 
-/// How often an edge's signs of life are sent together.
-const SIGNS_EVERY: Time = SECOND / 10;
+/// Interval at which an edge's signs of life are sent together.
+const SIGN_INTERVAL: Time = SECOND / 10;
 
 impl World<'_> {
     /// An edge sends an event to the streams that it concerns.
@@ -19,12 +19,12 @@ impl World<'_> {
 
     /// Edges send signs of life, and do so again.
     pub(super) fn signs(&mut self) {
-        let part = SIGNS_EVERY as f64 / SECOND as f64 / cost::SIGN_SECONDS;
+        let part = SIGN_INTERVAL as f64 / SECOND as f64 / cost::SIGN_SECONDS;
         let signs = self.load.streams as f64 / self.edges.len() as f64 * part;
         for edge in &mut self.edges {
             edge.share(self.now, signs * cost::EDGE_SIGN);
         }
-        self.at(self.now + SIGNS_EVERY, Step::Signs);
+        self.at(self.now + SIGN_INTERVAL, Step::Signs);
     }
 
     /// A core hands a due delivery out.
