@@ -50,7 +50,7 @@ pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Fai
         for row in chunk {
             let table = match open.entry(row.table) {
                 std::collections::hash_map::Entry::Occupied(table) => table.into_mut(),
-                std::collections::hash_map::Entry::Vacant(setup) => setup.insert(tx.open_table(Rows::new(row.table))?),
+                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(tx.open_table(Rows::new(row.table))?),
             };
             table.insert(row.key.as_slice(), row.value.as_slice())?;
         }

@@ -116,7 +116,7 @@ impl Service {
         Self::start_program(Path::new(PROGRAM), setup, more).await
     }
 
-    /// Starts a program on a loaded setup, with settings of its own.
+    /// Starts a program on a loaded setup, with more settings.
     pub(crate) async fn start_program(program: &Path, setup: &Setup, more: &[(&str, String)]) -> Result<Self, Failure> {
         let started = Instant::now();
         let mut service = Self { processes: Vec::new(), ready_ms: 0.0 };

@@ -31,7 +31,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The setup for `theses` theses on a store, in a folder of its own below `base`.
+    /// The setup for `theses` theses on a store, in its own folder below `base`.
     pub(crate) fn new(options: &Options, store: StoreKind, theses: u64, base: &Path) -> Result<Self, Failure> {
         let (name, cluster) = match store {
             StoreKind::Embedded => ("embedded", None),

@@ -3,8 +3,8 @@
 //! # Recipe: another retry table
 //!
 //! 1. `DELAYS`, in growing order, and its length. The number of attempts and the range in which queues are read follow.
-//!    Assertions limit both: a longer delay needs a longer retention of marks in `tables/queue.rs`, and
-//!    `tables/delivery_rows.rs` has bits for at most seven attempts.
+//!    Assertions limit both: marks and rows must outlast the longest delay (`tables/queue.rs`,
+//!    `tables/delivery_buckets.rs`), and `tables/delivery_rows.rs` has bits for at most seven attempts.
 //! 2. What tells customers the number, also in words (`six`, `sixth`), the delays and their sum:
 //!    `docs/guides/webhooks.md` (Retries, the delivery's JSON, Replay), `proto/thesis/v1/webhook_service.proto`,
 //!    `max_attempts` in `proto/views.json`, `rest-edge/src/openapi/webhooks.rs`,

@@ -5,16 +5,21 @@ use std::{collections::HashSet, ops::Bound, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::delivery_rows::{BUCKETS_PER_MONTH, RETENTION_SECONDS};
+use super::delivery_rows::{BUCKET_MS, BUCKETS_PER_MONTH, RETENTION_SECONDS};
 use crate::{
+    domain::retry::MAX_DELAY_MS,
     key,
     store::{Change, Scan, SharedBackend, StoreResult, Value, schema},
 };
 
 /// Maximum number of buckets remembered as stored.
 const MAX_REMEMBERED: usize = 100_000;
-/// Retention time of the note of a bucket. Rows of the bucket that are written later expire later than the first.
-pub const NOTE_SECONDS: u32 = RETENTION_SECONDS + 86_400;
+/// Time by which the note of a bucket outlasts the row that was written with it, in seconds. That row may be a retry,
+/// written [`MAX_DELAY_MS`] before it is due, and the bucket is read until the last of its rows expires.
+const MARGIN_SECONDS: u32 = 86_400;
+/// Retention time of the note of a bucket, in seconds.
+pub const NOTE_SECONDS: u32 = RETENTION_SECONDS + MARGIN_SECONDS;
+const _: () = assert!(MAX_DELAY_MS + BUCKET_MS <= MARGIN_SECONDS as i64 * 1_000, "notes outlast all rows of a bucket");
 /// Maximum length of a range whose buckets are read without the index, since a read of the index costs as much as one
 /// of an empty bucket.
 const MAX_UNINDEXED_BUCKETS: i64 = 3;
