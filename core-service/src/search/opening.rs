@@ -135,7 +135,10 @@ fn parts(index: &Index, generation: &str, marks: Marks) -> Result<(Writer, Index
     index.tokenizers().register(WORDS, WordTokenizer);
     let options =
         IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES).num_merge_threads(1).build();
-    let writer = Writer { writer: index.writer_with_options(options)?, marks, generation: generation.to_owned() };
+    let writer = index.writer_with_options(options)?;
+    // A failed commit leaves files, which would take up the room of a full disk until a commit succeeds.
+    drop(writer.garbage_collect_files().wait());
+    let writer = Writer { writer, marks, generation: generation.to_owned() };
     let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
     Ok((writer, reader))
 }

@@ -111,6 +111,28 @@ fn a_file_that_cannot_be_read_now_deletes_nothing() {
 }
 
 #[test]
+fn files_of_a_failed_commit_are_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    log.say(&Dataset::Live, "a", "words", 0);
+    log.index.commit().unwrap();
+    let dir = folder.path().join("all");
+    let count_files = || fs::read_dir(&dir).unwrap().count();
+    let committed = count_files();
+    // Its last step fails: no file can replace a folder.
+    let (note, aside) = (dir.join("meta.json"), folder.path().join("aside"));
+    fs::rename(&note, &aside).unwrap();
+    fs::create_dir(&note).unwrap();
+    log.say(&Dataset::Live, "b", "words", 1);
+    log.index.commit().unwrap_err();
+    assert!(count_files() > committed);
+    fs::remove_dir(&note).unwrap();
+    fs::rename(&aside, &note).unwrap();
+    log.index.reopen(GENERATION).unwrap();
+    assert_eq!((count_files(), log.index.position(&Dataset::Live)), (committed, 1));
+}
+
+#[test]
 fn checksums_are_verified_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::on(open(folder.path()));
