@@ -17,5 +17,12 @@ pub(crate) fn filter(setting: Option<&str>) -> Result<EnvFilter, Refused> {
 }
 
 pub(crate) fn log(filter: EnvFilter) -> Result<(), Failure> {
-    tracing_subscriber::fmt().json().flatten_event(true).with_writer(io::stderr).with_env_filter(filter).try_init()
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        // By default, a line that cannot be written, as on a full disk, is reported on stderr, and that panics.
+        .log_internal_errors(false)
+        .with_writer(io::stderr)
+        .with_env_filter(filter)
+        .try_init()
 }

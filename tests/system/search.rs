@@ -1,5 +1,7 @@
 //! `GET /v1/search`, and theses in the order of likes.
 
+mod folder;
+
 use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 

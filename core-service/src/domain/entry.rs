@@ -59,8 +59,8 @@ pub struct Entry {
     #[prost(bytes = "vec", tag = "14")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<u8>,
-    /// [`Entry::SALT_BYTES`] random bytes, drawn at the append and kept by an import. They keep others from guessing an
-    /// entry by its hash.
+    /// [`Entry::SALT_BYTES`] random bytes, drawn at the append and kept by an import. Without them nobody can guess an
+    /// entry by its hash. Tag 16 is reserved for this hash, the entry's leaf, which an entry keeps when it is erased.
     #[prost(bytes = "vec", tag = "15")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub salt: Vec<u8>,

@@ -72,6 +72,8 @@ impl OpenShard {
             None => {
                 let options = IndexWriterOptions::builder().memory_budget_per_thread(WRITER_MEMORY_BYTES);
                 let writer: IndexWriter = self.index.writer_with_options(options.num_merge_threads(1).build())?;
+                // A failed commit leaves files, which would take up the room of a full disk until a commit succeeds.
+                drop(writer.garbage_collect_files().wait());
                 if self.shard != Shard::Common {
                     writer.set_merge_policy(Box::new(NoMergePolicy));
                 }

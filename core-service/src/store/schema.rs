@@ -50,7 +50,7 @@ tables! {
     UNFINISHED "unfinished" (int("shard"); text("dataset"), text("replica")) asc Versioned;
     /// Position of an event in its log, if its id does not say it: version = sequence number.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
-    /// The events of a scope in a segment of 64 sequence numbers: body = their offsets, a byte each.
+    /// The entries of a scope in a segment of 64 sequence numbers: body = their offsets, a byte each.
     EVENT_INDEX "event_index" (text("dataset"), text("scope"), int("bucket"); int("segment")) desc Versioned;
     /// Tokens that have or had a symbol, by its upper-case form.
     EVENT_SYMBOL "event_symbol" (text("dataset"), text("symbol"); text("token")) asc Versioned;

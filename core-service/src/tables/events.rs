@@ -3,6 +3,10 @@
 //!
 //! The index has a row for each scope and segment of the log. A segment that the log has not filled yet has no rows:
 //! its events are found in the log itself.
+//!
+//! Deletions of theses are no events, and have a scope of their own for each token. Creations and deletions carry the
+//! token's totals, and at most a pair of derived events follows each creation. So the totals at any position of the log
+//! are in one of the last three entries of both scopes before it.
 
 mod segments;
 
@@ -37,6 +41,8 @@ const READ_GROWTH: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventScope {
     Token(String),
+    /// The deletions of theses on a token.
+    Deletions(String),
     /// The handle in the event, folded.
     Handle(String),
     Chain(String),
@@ -44,7 +50,7 @@ pub enum EventScope {
 }
 
 impl EventScope {
-    /// The scopes that list an entry; none for an entry that is no event.
+    /// The scopes that list an entry; none for an entry that is neither an event nor a deletion.
     fn of(entry: &Entry) -> Vec<Self> {
         let by = |profile: &Profile| Self::Handle(handle_form(&profile.handle));
         let on = |token: &Token| [Self::Token(token.id.clone()), Self::Chain(token.chain.clone())];
@@ -54,6 +60,7 @@ impl EventScope {
             }
             Some(Kind::TokenActivity(activity)) => on(&activity.token).into(),
             Some(Kind::ThesisVelocity(velocity)) => on(&velocity.token).into(),
+            Some(Kind::ThesisDeleted(deleted)) => vec![Self::Deletions(deleted.thesis.token_id.clone())],
             Some(Kind::ProfileUpdated(updated)) => vec![by(&updated.profile), Self::ProfileUpdated],
             _ => Vec::new(),
         }
@@ -65,6 +72,7 @@ impl EventScope {
     fn text(&self) -> String {
         match self {
             Self::Token(id) => format!("et:{id}"),
+            Self::Deletions(id) => format!("ed:{id}"),
             Self::Handle(handle) => format!("eh:{handle}"),
             Self::Chain(chain) => format!("ec:{chain}"),
             Self::ProfileUpdated => "eu".to_owned(),

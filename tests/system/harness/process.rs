@@ -1,6 +1,7 @@
 //! One process of the program.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
@@ -26,8 +27,8 @@ pub(crate) struct Setup {
     arguments: Vec<String>,
     dir: PathBuf,
     variables: Vec<(String, String)>,
-    /// Whether a user without rights runs it.
-    nobody: bool,
+    /// The command that runs the program; empty if nothing stands before it.
+    runner: &'static [&'static str],
 }
 
 /// Installs the provider of TLS that clients of HTTP take.
@@ -41,7 +42,7 @@ impl Setup {
     pub(crate) fn new(dir: &Path) -> Self {
         install_tls_provider();
         let program = PathBuf::from(env!("CARGO_BIN_EXE_trade-thesis"));
-        let setup = Self { program, arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new(), nobody: false };
+        let setup = Self { program, arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new(), runner: &[] };
         setup
             .set("SVC_HTTP_ADDR", "127.0.0.1:0")
             .set("SVC_GRPC_ADDR", "127.0.0.1:0")
@@ -89,15 +90,18 @@ impl Setup {
 
     /// Run by a user without rights, which takes a user with all of them.
     pub(crate) fn by_nobody(self) -> Self {
-        Self { nobody: true, ..self }
+        Self { runner: &["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], ..self }
+    }
+
+    /// Run so that a write beyond a limit of files fails, as on a full disk. The system would end the process.
+    pub(crate) fn with_failing_writes(self) -> Self {
+        Self { runner: &["/bin/sh", "-c", r#"trap "" XFSZ; exec "$@""#, "sh"], ..self }
     }
 
     fn command(&self) -> Command {
-        let mut command = if self.nobody { Command::new("/usr/bin/setpriv") } else { Command::new(&self.program) };
-        if self.nobody {
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&self.program);
-        }
-        command.args(&self.arguments).env_clear().envs(self.variables.iter().cloned());
+        let mut words = self.runner.iter().map(OsStr::new).chain([self.program.as_os_str()]);
+        let mut command = Command::new(words.next().expect("the program"));
+        command.args(words).args(&self.arguments).env_clear().envs(self.variables.iter().cloned());
         command.current_dir(&self.dir).stdin(Stdio::null());
         command
     }
@@ -189,6 +193,13 @@ impl Process {
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Limits the bytes of each file that it writes, its log too; none ends that.
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let bytes = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
+        let arguments = [format!("--pid={}", self.child.id()), format!("--fsize={bytes}:")];
+        assert!(Command::new("prlimit").args(arguments).status().unwrap().success());
     }
 
     /// Its resident memory in MiB.

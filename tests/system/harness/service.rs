@@ -192,6 +192,11 @@ impl Service {
         self.setup.clone().set("SVC_DATA_DIR", &core_folder(self.dir.path(), number))
     }
 
+    /// The folder in which its first core keeps the search index.
+    pub(crate) fn search_folder(&self) -> PathBuf {
+        Path::new(self.setups[0].setting("SVC_DATA_DIR").unwrap()).join("search")
+    }
+
     /// The settings of a core in the data folder of the first one.
     pub(crate) fn core_in_taken_folder(&self) -> Setup {
         self.setup.clone().set("SVC_DATA_DIR", &core_folder(self.dir.path(), 0))

@@ -113,6 +113,32 @@ fn a_file_that_cannot_be_read_now_deletes_nothing() {
 }
 
 #[test]
+fn files_of_a_failed_commit_are_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::on(open(folder.path()));
+    log.say(&Dataset::Sandbox, "a", "words", 0);
+    log.index.commit().unwrap();
+    let dir = folder.path().join("common");
+    let (note, aside) = (dir.join("meta.json"), folder.path().join("aside"));
+    // The last step of a commit fails: no file can replace a folder.
+    let mut count_after_failed_commit = |id| {
+        log.say(&Dataset::Sandbox, id, "words", 1);
+        fs::rename(&note, &aside).unwrap();
+        fs::create_dir(&note).unwrap();
+        log.index.commit().unwrap_err();
+        fs::remove_dir(&note).unwrap();
+        fs::rename(&aside, &note).unwrap();
+        let count = fs::read_dir(&dir).unwrap().count();
+        log.index.reopen(GENERATION).unwrap();
+        assert_eq!(log.index.position(&Dataset::Sandbox), 1);
+        count
+    };
+    let first = count_after_failed_commit("b");
+    log.entries.get_mut("sandbox").unwrap().pop();
+    assert_eq!(count_after_failed_commit("b"), first);
+}
+
+#[test]
 fn checksums_are_verified_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::on(open(folder.path()));

@@ -38,6 +38,11 @@ fn random_entry(dice: &mut Dice, seq: u64) -> Listed {
             scopes = vec![by, EventScope::ProfileUpdated];
             Some(Kind::ProfileUpdated(ProfileUpdated { profile, ..ProfileUpdated::default() }))
         }
+        5 if seq.is_multiple_of(2) => {
+            scopes = vec![EventScope::Deletions(token.id.clone())];
+            let thesis = Thesis { token_id: token.id, ..thesis(seq) };
+            Some(Kind::ThesisDeleted(ThesisDeleted { thesis, ..ThesisDeleted::default() }))
+        }
         _ => {
             scopes.clear();
             None
@@ -88,6 +93,7 @@ async fn check(index: &EventIndex, dice: &mut Dice, log: &[Listed], projected: u
     let token = |id: &str| EventScope::Token(id.to_owned());
     let mut scopes = vec![handle("user0"), handle("user3"), handle("nobody"), token("tk_0"), token("tk_1")];
     scopes.extend([EventScope::Chain("chain1".to_owned()), EventScope::ProfileUpdated]);
+    scopes.extend(["tk_0", "tk_2"].map(|id| EventScope::Deletions(id.to_owned())));
     scopes.retain(|_| dice.roll(3) == 0);
     let first = log[0].0.seq;
     let bounds = [(); 2].map(|()| first - 1 + dice.roll(projected + 3 - first));

@@ -1,4 +1,5 @@
-//! The log and the rows keep when a thesis was recorded and removed, and the names of its author and token.
+//! The log and the rows keep when a thesis was recorded and removed, the names of its author and token, and the totals
+//! of the token at that time.
 
 use super::*;
 use crate::{
@@ -11,7 +12,10 @@ use crate::{
     },
     key,
     store::Scan,
-    tables::theses::Bucket,
+    tables::{
+        events::{EventScope, SeqRange},
+        theses::Bucket,
+    },
 };
 
 fn observation(revision: i64, seen: ObservedThing) -> Observation {
@@ -94,4 +98,39 @@ async fn a_deletion_names_the_author_and_token_of_the_sandbox() {
     let entry = core.datasets.observe_here(&dataset, deletion).await.unwrap().entry.unwrap().entry;
     let Some(Kind::ThesisDeleted(deleted)) = &entry.kind else { panic!("no deletion: {entry:?}") };
     assert_eq!((&deleted.profile.handle, &deleted.token.symbol), (&profile.handle, &token.symbol));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_totals_of_a_token_at_any_position_are_in_three_entries_before_it() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::of_project("totals");
+    let name = dataset.to_string();
+    let post = |number: i64| format!("post-{number}");
+    for number in 0..48 {
+        let seen = ObservedThing::Thesis(Box::new(observed_thesis(&post(number), "text")));
+        core.datasets.observe_here(&dataset, observation(1, seen)).await.unwrap();
+        // Four deletions in a row are more than the entries that are read.
+        for gone in (number - 4..number).filter(|_| number % 8 == 7) {
+            let deletion = observation(2, ObservedThing::Deletion(post(gone)));
+            core.datasets.observe_here(&dataset, deletion).await.unwrap();
+        }
+        clock.advance(DERIVE_EVERY_MS);
+    }
+    let projected = core.datasets.refresh(&dataset).await.unwrap();
+    let log = entries(&core, &dataset).await;
+    let totals = |seq: u64| match &log[usize::try_from(seq - 1).unwrap()].entry.kind {
+        Some(Kind::ThesisCreated(created)) => Some(created.totals),
+        Some(Kind::ThesisDeleted(deleted)) => Some(deleted.totals),
+        _ => None,
+    };
+    let token = id::of_token(&name, "base", "0xa");
+    let scopes = [EventScope::Token(token.clone()), EventScope::Deletions(token)];
+    assert!(projected > 64, "a segment of the index is full");
+    for position in 1..=projected {
+        let between = SeqRange { after: 0, before: position + 1, projected };
+        let found = core.shared.events.positions(&name, &scopes, between, true, 3).await.unwrap();
+        let last = (1..=position).rev().find_map(totals);
+        assert!(last.is_some() && found.into_iter().find_map(totals) == last, "at {position}");
+    }
 }
