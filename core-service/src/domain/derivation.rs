@@ -44,6 +44,13 @@ impl TokenTheses {
         }
     }
 
+    /// The theses that another list does not have.
+    pub fn without(&self, other: &Self) -> Self {
+        let mut rest = self.clone();
+        rest.theses.retain(|thesis| other.find(thesis.created_at, &thesis.id).is_err());
+        rest
+    }
+
     pub fn oldest(&self) -> Option<i64> {
         self.theses.first().map(|thesis| thesis.created_at)
     }

@@ -1,5 +1,8 @@
 //! Writes a dataset's rows from the entries of its log. This is idempotent: every row is written with its entry's
 //! sequence number as version.
+//!
+//! The rows of a batch are prepared, then written. Several batches may be prepared before the first of them is written,
+//! but all are prepared and written in the order of the log.
 
 mod prolific;
 #[cfg(test)]
@@ -11,14 +14,13 @@ use std::{
     mem::take,
 };
 
-use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
-        entry::{Kind, SequencedEntry, ThesisChanged, ThesisEdited},
+        entry::{Entry, Kind, SequencedEntry, ThesisChanged, ThesisEdited},
         event_id::EventIdCipher,
         row::Thesis,
     },
@@ -26,7 +28,7 @@ use crate::{
     tables::{
         event_positions::position_change,
         events::OpenSegment,
-        log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
+        log::{LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, author_change, bucket_removal, creation_changes, deletion_changes, handle_release,
             logged_thesis_change, profile_changes, prolific_changes, prolific_deletion_changes, symbol_release,
@@ -48,8 +50,21 @@ fn bucket_key(scope: &str, bucket: i64) -> u64 {
     hasher.finish()
 }
 
-fn has_deletion(entries: &[SequencedEntry]) -> bool {
+pub(super) fn has_deletion(entries: &[SequencedEntry]) -> bool {
     entries.iter().any(|entry| matches!(entry.entry.kind, Some(Kind::ThesisDeleted(_))))
+}
+
+pub(super) fn makes_prolific(entries: &[SequencedEntry]) -> bool {
+    let made = |entry: &Entry| matches!(&entry.kind, Some(Kind::ThesisCreated(created)) if created.makes_prolific());
+    entries.iter().any(|entry| made(&entry.entry))
+}
+
+/// The changes of rows that follow from entries.
+#[derive(Default)]
+pub struct PreparedRows {
+    /// The rows that are written before all others.
+    first: Vec<Change>,
+    others: Vec<Change>,
 }
 
 pub struct Projector {
@@ -59,7 +74,7 @@ pub struct Projector {
     dataset: String,
     event_ids: EventIdCipher,
     known_buckets: Cache<u64, ()>,
-    /// The scopes of the entries after the last full segment, as far as all rows of these entries are written.
+    /// The scopes of the entries after the last full segment, as far as the rows of these entries are prepared.
     segment: Mutex<OpenSegment>,
 }
 
@@ -142,8 +157,8 @@ impl Projector {
     }
 
     /// Takes the segment of the next entry, with the entries before this one. If the projector has not seen them all,
-    /// they are read from the log. The caller puts the segment back once the rows of its new entries are written. After
-    /// an error it does not, and the log is read the next time.
+    /// they are read from the log. The caller puts the segment back with its new entries. After an error it does not,
+    /// and the log is read the next time.
     async fn take_segment(&self, next: u64) -> StoreResult<OpenSegment> {
         let mut segment = take(&mut *self.segment.lock());
         if segment.upto() + 1 != next {
@@ -165,45 +180,21 @@ impl Projector {
         changes
     }
 
-    /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark`
-    /// identifies the import that they begin. `beside` are other checkpoints that are right once the entries are in the
-    /// log. Otherwise `after` runs between the two steps, whether or not the first succeeded. After an error, entries
-    /// that reached the log anyway are projected later.
-    pub async fn append(
-        &self,
-        head: u64,
-        batch: BatchId,
-        entries: &[SequencedEntry],
-        mark: Option<&ImportMark>,
-        beside: Vec<Change>,
-        after: impl AsyncFnOnce() -> StoreResult<()>,
-    ) -> StoreResult<AppendOutcome> {
-        let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
-        if !self.backend.is_exclusive() || has_deletion(entries) {
-            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
-            after().await?;
-            let appended = appended?;
-            if appended == AppendOutcome::Done {
-                self.project_beside(entries, beside).await?;
-            }
-            return Ok(appended);
-        }
-        let mut segment = self.take_segment(head + 1).await?;
-        let mut changes = self.changes_of_new_prolific(entries).await?;
-        changes.extend(self.rows(entries, &mut segment));
-        changes.push(checkpoint_change(&self.dataset, ROWS, head + entries.len() as u64));
-        changes.extend(beside);
-        let append = async |changes| {
-            let appended = self.log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
-            Ok((appended == AppendOutcome::Done, appended))
-        };
-        let appended = self.theses.apply_with(changes, append).await;
-        if matches!(appended, Ok(AppendOutcome::Done)) {
-            *self.segment.lock() = segment;
-        } else {
-            self.known_buckets.clear();
-        }
-        appended
+    /// Prepares the rows of entries that follow the last prepared ones. If an author becomes prolific with them, the
+    /// rows of all earlier entries must be written.
+    pub async fn prepare(&self, entries: &[SequencedEntry]) -> StoreResult<PreparedRows> {
+        let Some(entry) = entries.first() else { return Ok(PreparedRows::default()) };
+        let mut segment = self.take_segment(entry.seq).await?;
+        let first = self.changes_of_new_prolific(entries).await?;
+        let others = self.rows(entries, &mut segment);
+        *self.segment.lock() = segment;
+        Ok(PreparedRows { first, others })
+    }
+
+    /// Forgets the prepared rows that are not written, and never will be.
+    pub fn forget_prepared(&self) {
+        *self.segment.lock() = OpenSegment::default();
+        self.known_buckets.clear();
     }
 
     /// Forgets the buckets that a deletion may have emptied: a later thesis in one of them lists it again.
@@ -256,41 +247,36 @@ impl Projector {
             .await
     }
 
-    /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later.
+    /// Writes the rows of entries in order, then the checkpoint. After an error they are projected again later. The rows
+    /// of all earlier entries must be written.
     pub async fn project(&self, entries: &[SequencedEntry]) -> StoreResult<()> {
-        self.project_beside(entries, Vec::new()).await
-    }
-
-    /// Projects entries like [`Self::project`], and writes other checkpoints with that of the rows.
-    async fn project_beside(&self, entries: &[SequencedEntry], beside: Vec<Change>) -> StoreResult<()> {
-        let Some(first) = entries.first() else { return Ok(()) };
-        let mut segment = self.take_segment(first.seq).await?;
-        let written = self.write(entries, &mut segment, beside).await;
-        if written.is_ok() {
-            *self.segment.lock() = segment;
-        } else {
-            self.known_buckets.clear();
+        let projected = async { self.write(entries, self.prepare(entries).await?, Vec::new()).await }.await;
+        if projected.is_err() {
+            self.forget_prepared();
         }
-        written
+        projected
     }
 
-    async fn write(
+    /// Writes the prepared rows of entries, then the checkpoint. `beside` are other checkpoints that are right once the
+    /// log has the entries. The rows of all earlier entries must be written. After an error, call
+    /// [`Self::forget_prepared`] before more rows are prepared, and project the entries again.
+    pub async fn write(
         &self,
         entries: &[SequencedEntry],
-        segment: &mut OpenSegment,
-        mut checkpoints: Vec<Change>,
+        prepared: PreparedRows,
+        beside: Vec<Change>,
     ) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
-        checkpoints.push(checkpoint_change(&self.dataset, ROWS, last.seq));
-        let first = self.changes_of_new_prolific(entries).await?;
+        let PreparedRows { first, others: mut changes } = prepared;
         if !first.is_empty() {
             self.theses.apply(first).await?;
         }
-        let mut changes = self.rows(entries, segment);
         if has_deletion(entries) {
             self.theses.apply(changes).await?;
             changes = self.removals(entries).await?;
         }
+        let mut checkpoints = beside;
+        checkpoints.push(checkpoint_change(&self.dataset, ROWS, last.seq));
         if self.backend.is_exclusive() {
             changes.extend(checkpoints);
             return self.theses.apply(changes).await;

@@ -29,7 +29,7 @@ impl UnfinishedMark {
         let mut holder = shared.replica.clone();
         if shared.backend.is_exclusive() {
             // While a writer carries out its last commands, another one may run already. Neither may remove the mark of
-            // the other: on this store an append writes rows at once, and without a mark a crash could lose them.
+            // the other: on this store rows are durable some time after their append, and a crash could lose them.
             let number = shared.marks.fetch_add(1, Ordering::Relaxed);
             holder = format!("{holder}/{number}");
         }

@@ -1,7 +1,7 @@
 //! The writer of one dataset's log. It knows the log up to its head. It drops commands already in the log, and appends
-//! the others as one batch if the head is still the same. It responds only after projecting the batch, so a caller
-//! reads its own write. When another writer appends first, it applies the added entries once their rows are written,
-//! and tries again.
+//! the others as one batch if the head is still the same. While a task projects the batch, the writer drafts and appends
+//! the next one (`under_way.rs`). Callers get their responses only after the projection, so they read their own writes.
+//! When another writer appends first, this one applies the added entries once their rows are written, and tries again.
 
 mod batch;
 mod carry_out;
@@ -18,6 +18,7 @@ mod rest;
 #[cfg(test)]
 mod tests;
 mod token_counts;
+mod under_way;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,8 +29,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    batch::MAX_ENTRIES, carry_out::fail_all, derive::LoadedToken, known_rows::KnownRows, pending::PendingDerivations,
+    batch::MAX_ENTRIES,
+    carry_out::fail_all,
+    derive::LoadedToken,
+    known_rows::KnownRows,
+    pending::PendingDerivations,
     rest::REST,
+    under_way::{BatchesUnderWay, RowsPosition, RowsWritten},
 };
 use super::{projection::Projector, unfinished::UnfinishedMark};
 use crate::{domain::dataset::Dataset, replicas::peers::Peers, shared::Shared, tables::log::ImportMark};
@@ -63,16 +69,15 @@ struct Writer {
     peers: Arc<Peers>,
     dataset: Dataset,
     name: String,
-    projector: Projector,
-    position: watch::Sender<u64>,
-    /// The log is projected up to here; nothing beyond is known.
+    projector: Arc<Projector>,
+    position: RowsPosition,
+    /// The log is known up to here. It is projected up to here, but for the batches under way.
     head: u64,
+    under_way: BatchesUnderWay,
     /// This core has appended no entry after this sequence number.
     own_head: u64,
-    /// Publishes `head` once the projector's theses in memory include all entries up to it.
-    followed: watch::Sender<u64>,
     last_created_at: i64,
-    /// False at the start and after a failure: the entries beyond `head` must be projected first.
+    /// False at the start and after a failure: all entries of the log must be projected first.
     current: bool,
     /// The import that the log began with, if any. The outer option is none until this is known.
     import: Option<Option<ImportMark>>,
@@ -102,12 +107,18 @@ impl Writer {
         let (name, now) = (dataset.to_string(), Instant::now());
         let known = KnownRows::new(shared.backend.is_exclusive());
         Self {
-            projector: Projector::new(
+            projector: Arc::new(Projector::new(
                 Arc::clone(&shared.backend),
                 shared.theses.clone(),
                 name.clone(),
                 shared.event_positions.ids.clone(),
-            ),
+            )),
+            position: RowsPosition {
+                name: name.clone(),
+                notifications: Arc::clone(&shared.notifications),
+                position,
+                followed: watch::Sender::new(0),
+            },
             pending: PendingDerivations::new(Arc::clone(&shared), name.clone()),
             loads_started: 0,
             loaded_tokens: mpsc::unbounded_channel(),
@@ -116,10 +127,9 @@ impl Writer {
             peers,
             dataset,
             name,
-            position,
             head: 0,
+            under_way: BatchesUnderWay::default(),
             own_head: 0,
-            followed: watch::Sender::new(0),
             last_created_at: 0,
             current: false,
             import: None,
@@ -148,13 +158,18 @@ impl Writer {
                 }
                 continue;
             }
+            // Commands that come while there is no room go into one batch.
+            if self.under_way.make_room().await.is_err() {
+                self.current = false;
+                continue;
+            }
             let mut derives = !self.joins_derived();
             if jobs.is_empty() {
                 match self.wait_for_action(&mut waiting, &mut jobs, &catch_up_requested, &stop).await {
                     NextAction::Jobs => {}
                     NextAction::Derive => derives = true,
                     NextAction::Recheck => continue,
-                    NextAction::End => return,
+                    NextAction::End => return drop(self.under_way.finish().await),
                 }
             }
             while let Ok(loaded) = self.loaded_tokens.1.try_recv() {
@@ -181,7 +196,7 @@ impl Writer {
         }
     }
 
-    /// Waits for jobs, for a due time or for a notification.
+    /// Waits for jobs, for rows, for a due time or for a notification.
     async fn wait_for_action(
         &mut self,
         waiting: &mut mpsc::Receiver<Job>,
@@ -194,11 +209,13 @@ impl Writer {
         let derive = until(wait.map(|wait| Instant::now() + wait + batching_delay));
         let store = until(self.pending.store_by());
         let rest = tokio::time::sleep_until(self.try_end_at);
+        let rows = written(self.under_way.oldest());
         tokio::select! {
             biased;
             received = waiting.recv_many(jobs, MAX_ENTRIES), if !waiting.is_closed() => {
                 if received == 0 { NextAction::Recheck } else { NextAction::Jobs }
             }
+            () = rows => NextAction::Recheck,
             // A log in use always has events to derive, so the end is checked before them.
             () = rest => if self.ends(waiting, jobs).await { NextAction::End } else { NextAction::Recheck },
             () = derive => NextAction::Derive,
@@ -236,6 +253,14 @@ impl Writer {
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the rows of a batch are written, or a write fails.
+async fn written(rows: Option<RowsWritten>) {
+    match rows {
+        Some(rows) => drop(rows.await),
         None => std::future::pending().await,
     }
 }

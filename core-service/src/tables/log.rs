@@ -271,19 +271,17 @@ impl LogStore {
     /// retried. If the retry loses to the first try of the same append, the append is done. If it stays in doubt, that
     /// is an error.
     pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<AppendOutcome> {
-        self.append_with(log, head, batch, entries, None, Vec::new()).await
+        self.append_marked(log, head, batch, entries, None).await
     }
 
-    /// Like [`LogStore::append`], and applies the changes `beside`, as [`crate::store::Backend::transact_with`] does.
-    /// For the first entries of an import, `mark` describes the import.
-    pub async fn append_with(
+    /// Like [`LogStore::append`]; for the first entries of an import, `mark` describes the import.
+    pub async fn append_marked(
         &self,
         log: &str,
         head: u64,
         batch: BatchId,
         entries: &[Bytes],
         mark: Option<&ImportMark>,
-        beside: Vec<Change>,
     ) -> StoreResult<AppendOutcome> {
         let bucket = bucket_of(head + 1);
         let opens = head == bucket * BUCKET;
@@ -302,14 +300,12 @@ impl LogStore {
             // A serial read slows down running appends, and only doubt needs it.
             let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
             let tried = async {
-                if !self.backend.transact_with(transaction.clone(), beside.clone()).await? {
+                if !self.backend.transact(transaction.clone()).await? {
                     let first = key![log, int(bucket), int(head + 1)];
                     let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
                     if row.is_none_or(|row| !row.body.starts_with(&first_prefix(batch))) {
                         return Ok(AppendOutcome::Lost);
                     }
-                    // The changes beside the append may be missing, or older than changes that a restart repeated.
-                    self.backend.apply(beside.clone()).await?;
                 }
                 self.recent.add_appended(log, head, entries);
                 Ok::<_, StoreError>(AppendOutcome::Done)

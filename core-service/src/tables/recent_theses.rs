@@ -67,21 +67,19 @@ impl TokenDay {
         self.counts_with(&TokenTheses::default(), at)
     }
 
-    /// Counts like [`Self::counts`], with theses that are not in this day yet.
+    /// Counts like [`Self::counts`], with theses of the dataset that is kept up to date. The day may have some of them
+    /// already.
     pub fn counts_with(&self, added: &TokenTheses, at: i64) -> Counts {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
-        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).chain([added]).collect();
+        let new = added.without(&guards[self.own].recent);
+        let mut parts: Vec<&TokenTheses> = guards.iter().map(|window| &window.recent).chain([&new]).collect();
         // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)
     }
 
-    /// Adds a thesis to the dataset that is kept up to date. A repeat changes nothing.
-    pub fn add_thesis(&self, created_at: i64, id: &str, author: &str) {
-        self.windows[self.own].write().recent.insert(created_at, id.to_owned(), author.to_owned());
-    }
-
+    /// Removes a thesis from the dataset that is kept up to date.
     pub fn remove_thesis(&self, created_at: i64, id: &str) {
         self.windows[self.own].write().recent.remove(created_at, id);
     }

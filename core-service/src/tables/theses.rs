@@ -146,16 +146,7 @@ impl ThesisStore {
 
     /// Applies changes of rows, in the store and in memory.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        self.apply_with(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
-    }
-
-    /// Applies changes of rows through `write`, which returns whether it applied them.
-    pub async fn apply_with<T>(
-        &self,
-        changes: Vec<Change>,
-        write: impl AsyncFnOnce(Vec<Change>) -> StoreResult<(bool, T)>,
-    ) -> StoreResult<T> {
-        let Some(recent) = &self.recent else { return write(changes).await.map(|(_, result)| result) };
+        let Some(recent) = &self.recent else { return self.backend.apply(changes).await };
         let moves = changes.iter().filter_map(ThesisMove::of_change).collect();
         let _writing = self.followed.is_none().then(|| {
             let written = changes.iter().filter(|change| RowCache::caches(change.table));
@@ -163,13 +154,12 @@ impl ThesisStore {
                 written.filter_map(|change| Some((change.table, change.key.last()?.text().to_owned()))).collect(),
             )
         });
-        let outcome = write(changes).await;
-        match &outcome {
-            Ok((true, _)) => recent.apply(moves),
-            Ok((false, _)) => {}
+        let applied = self.backend.apply(changes).await;
+        match &applied {
+            Ok(()) => recent.apply(moves),
             Err(_) => recent.clear(),
         }
-        outcome.map(|(_, result)| result)
+        applied
     }
 
     async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {

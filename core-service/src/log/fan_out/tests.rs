@@ -278,7 +278,7 @@ async fn imported_entries_are_passed_for_good() {
     bench.webhook("wh_1", 0).await;
     let (log, name) = (&bench.core.shared.log, bench.dataset.to_string());
     let mark = ImportMark { entries: 3, sha256: [0; 32] };
-    log.append_with(&name, 0, [1; 16], &[event(1), event(2)], Some(&mark), Vec::new()).await.unwrap();
+    log.append_marked(&name, 0, [1; 16], &[event(1), event(2)], Some(&mark)).await.unwrap();
     bench.fan_out().advance(2).await.unwrap();
     // A program that knows nothing of imports goes on from there.
     assert_eq!(bench.checkpoint().await, 3);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::*;
@@ -17,11 +18,25 @@ use crate::{
         window::DAY_MS,
     },
     store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, schema},
-    tables::{index_scope::IndexScope, log::LogStore, theses::IndexSlice},
+    tables::{index_scope::IndexScope, log::AppendOutcome, theses::IndexSlice},
     tests::{faulty::MemoryStore, harness::event_id_cipher},
 };
 
 const NAME: &str = "project/x";
+
+impl Projector {
+    /// Appends entries to the log and writes their rows.
+    pub(crate) async fn append_and_project(&self, head: u64, entries: &[SequencedEntry]) {
+        let batch = u128::from(head).to_be_bytes();
+        let appended = self.log.append(&self.dataset, head, batch, &bodies(entries)).await.unwrap();
+        assert_eq!(appended, AppendOutcome::Done);
+        self.project(entries).await.unwrap();
+    }
+}
+
+fn bodies(entries: &[SequencedEntry]) -> Vec<Bytes> {
+    entries.iter().map(|of| of.entry.stored(of.seq).into()).collect()
+}
 
 /// Repeatable random numbers.
 struct Dice(u64);
@@ -140,8 +155,7 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<SequencedEntry>, BTreeSet<String>) 
 }
 
 async fn append(backend: &SharedBackend, entries: &[SequencedEntry]) {
-    let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
-    let appended = LogStore::new(backend.clone()).append(NAME, 0, [0; 16], &bodies).await.unwrap();
+    let appended = LogStore::new(backend.clone()).append(NAME, 0, [0; 16], &bodies(entries)).await.unwrap();
     assert_eq!(appended, AppendOutcome::Done);
 }
 

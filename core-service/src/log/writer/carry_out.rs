@@ -1,7 +1,13 @@
-//! Carries out a batch of commands: drafts the entries that they add, and appends them.
+//! Carries out a batch of commands: drafts the entries that they add, appends them, and begins to write their rows.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::join;
+use tokio::sync::oneshot;
 
 use super::{
-    CommandOutcome, DERIVED, Writer, advance,
+    CommandOutcome, DERIVED, Writer,
     command::Command,
     draft::{Draft, EntryPlace},
     handle::Job,
@@ -12,7 +18,8 @@ use crate::{
         entry::{Entry, SequencedEntry},
         event_id::thesis_event_id,
     },
-    error::Error,
+    error::{Error, Result},
+    log::projection::{PreparedRows, has_deletion, makes_prolific},
     metrics::APPENDED,
     store::{StoreError, StoreResult},
     tables::log::{AppendOutcome, ImportMark, checkpoint_change, room},
@@ -33,15 +40,15 @@ impl Writer {
         fit.count().max(jobs.len().min(1))
     }
 
-    /// Carries out the first jobs, as many as one append takes, and responds to their callers. The others stay.
+    /// Carries out the first jobs, as many as one append takes. Their callers get responses once the rows are written.
+    /// The other jobs stay.
     pub(super) async fn write(&mut self, jobs: &mut Vec<Job>) {
         let candidates = self.candidates(jobs);
         match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
                 self.last_carried_out = written.len().max(MIN_CANDIDATES);
-                for (job, written) in jobs.drain(..written.len()).zip(written) {
-                    drop(job.response.send(Ok(written)));
-                }
+                let carried_out = jobs.drain(..written.len()).map(|job| job.response);
+                self.respond(carried_out.zip(written).collect());
             }
             Ok(None) => {
                 for job in jobs.drain(..candidates) {
@@ -54,6 +61,22 @@ impl Writer {
                 fail_all(jobs.drain(..candidates), &error);
             }
         }
+    }
+
+    /// Responds to callers once the rows of all batches so far are written. A command that added no entry may have found
+    /// one in a batch under way.
+    fn respond(&self, outcomes: Vec<(oneshot::Sender<Result<CommandOutcome>>, CommandOutcome)>) {
+        let rows = self.under_way.newest();
+        tokio::spawn(async move {
+            let written = match rows {
+                Some(rows) => rows.await,
+                None => Ok(()),
+            };
+            for (response, outcome) in outcomes {
+                let outcome = written.as_ref().map(|_| outcome).map_err(Error::unavailable);
+                drop(response.send(outcome));
+            }
+        });
     }
 
     /// Drafts the entries that the first commands add, as many as fit into one append, and appends them. Returns the
@@ -71,7 +94,8 @@ impl Writer {
                 entries = self.derived_entries(room(self.head).saturating_sub(Command::MAX_ENTRIES) / 2);
             }
             let mut space = self.space(entries.len());
-            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.head, self.last_created_at, entries);
+            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.head, self.last_created_at, entries)
+                .after(self.under_way.entries());
             draft.lookup(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
@@ -124,9 +148,9 @@ impl Writer {
         self.append(places.map(|seq| Entry::filler(seq, created_at)).collect()).await.map(|_| ())
     }
 
-    /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
-    /// state has changed then, and the entries must be computed again.
-    pub(super) async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<SequencedEntry>>> {
+    /// Appends entries computed from the state at the head, and begins to write their rows. None when another writer was
+    /// faster: the state has changed then, and the entries must be computed again.
+    pub(super) async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Arc<Vec<SequencedEntry>>>> {
         self.append_marked(entries, None).await
     }
 
@@ -135,9 +159,9 @@ impl Writer {
         &mut self,
         mut entries: Vec<Entry>,
         mark: Option<ImportMark>,
-    ) -> StoreResult<Option<Vec<SequencedEntry>>> {
+    ) -> StoreResult<Option<Arc<Vec<SequencedEntry>>>> {
         if entries.is_empty() {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Arc::default()));
         }
         if mark.is_none() {
             for entry in &mut entries {
@@ -145,22 +169,20 @@ impl Writer {
                 self.shared.ids.fill(&mut entry.salt);
             }
         }
-        self.unfinished_mark.set().await?;
-        let entries: Vec<SequencedEntry> =
-            (self.head + 1..).zip(entries).map(|(seq, entry)| SequencedEntry { seq, entry }).collect();
-        let mut batch = [0; 16];
-        self.shared.ids.fill(&mut batch);
-        let derived = self.pending.settled_with(&entries);
-        let beside = derived.map(|seq| checkpoint_change(&self.name, DERIVED, seq)).into_iter().collect();
+        let entries: Arc<Vec<SequencedEntry>> =
+            Arc::new((self.head + 1..).zip(entries).map(|(seq, entry)| SequencedEntry { seq, entry }).collect());
         self.current = false;
-        // If this core was suspended during the append, another one may have removed its mark.
-        let unfinished_mark = &mut self.unfinished_mark;
-        let after = async || unfinished_mark.set().await;
-        let appended = self.projector.append(self.head, batch, &entries, mark.as_ref(), beside, after).await?;
-        if appended == AppendOutcome::Lost {
+        self.under_way.make_room().await?;
+        let Some(rows) = self.append_and_prepare(&entries, mark.as_ref()).await? else {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
+        };
+        let derived = self.pending.settled_with(&entries);
+        self.begin_rows(&entries, rows, derived);
+        if has_deletion(&entries) {
+            // The theses in memory, from which derived events are counted, have no deletions that are under way.
+            self.under_way.finish().await?;
         }
         self.import.get_or_insert(mark);
         if let Some(seq) = derived {
@@ -169,11 +191,55 @@ impl Writer {
         self.apply_entries(&entries, 0);
         self.own_head = self.head;
         self.current = true;
-        self.followed.send_replace(self.head);
-        self.position.send_if_modified(|position| advance(position, self.head));
-        self.shared.notifications.log_applied(&self.name, self.head);
         APPENDED.one().increment(entries.len() as u64);
         Ok(Some(entries))
+    }
+
+    /// Appends entries, and prepares their rows meanwhile. None when another writer was faster. After an error, entries
+    /// that reached the log anyway are projected later.
+    async fn append_and_prepare(
+        &mut self,
+        entries: &[SequencedEntry],
+        mark: Option<&ImportMark>,
+    ) -> StoreResult<Option<PreparedRows>> {
+        self.unfinished_mark.set().await?;
+        let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
+        let mut batch = [0; 16];
+        self.shared.ids.fill(&mut batch);
+        let append = self.shared.log.append_marked(&self.name, self.head, batch, &bodies, mark);
+        let (projector, under_way) = (&self.projector, &mut self.under_way);
+        let prepare = async {
+            if makes_prolific(entries) {
+                // It reads the rows of all earlier entries.
+                under_way.finish().await?;
+            }
+            projector.prepare(entries).await
+        };
+        // The append begins first. The embedded store works on it while the rows are prepared.
+        let (appended, prepared) = join(append, prepare).await;
+        // If this core was suspended during the append, another one may have removed its mark.
+        let appended = self.unfinished_mark.set().await.and(appended);
+        if !matches!((&appended, &prepared), (Ok(AppendOutcome::Done), Ok(_))) {
+            self.projector.forget_prepared();
+        }
+        match appended? {
+            AppendOutcome::Done => prepared.map(Some),
+            AppendOutcome::Lost => Ok(None),
+        }
+    }
+
+    /// Begins to write the rows of entries that the log has, with the checkpoint of derived events if it moves. Readers
+    /// see the entries once the rows are written.
+    fn begin_rows(&mut self, entries: &Arc<Vec<SequencedEntry>>, rows: PreparedRows, derived: Option<u64>) {
+        let beside = derived.map(|seq| checkpoint_change(&self.name, DERIVED, seq)).into_iter().collect::<Vec<_>>();
+        let (projector, position, written) = (Arc::clone(&self.projector), self.position.clone(), Arc::clone(entries));
+        self.under_way.add(Arc::clone(entries), async move {
+            projector.write(&written, rows, beside).await?;
+            if let Some(last) = written.last() {
+                position.note_written(last.seq);
+            }
+            Ok(())
+        });
     }
 }
 

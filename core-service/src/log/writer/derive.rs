@@ -57,7 +57,12 @@ impl Writer {
         for token in ready {
             let Some(pending) = self.pending.pending_for(&token) else { continue };
             let in_memory = self.projector.theses().day_in_memory(&self.dataset, &token, at);
-            let counted = in_memory.map(|day| day.counts(at)).filter(|counts| counts.latest.is_some());
+            // The theses in memory are those whose rows are written.
+            let under_way = self.under_way.theses_on(&token);
+            let under_way: TokenTheses =
+                under_way.map(|thesis| (thesis.created_at, thesis.id.clone(), thesis.profile_id.clone())).collect();
+            let counted =
+                in_memory.map(|day| day.counts_with(&under_way, at)).filter(|counts| counts.latest.is_some());
             let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| pending.counts.count_at(at));
             if let Some((latest, counts)) = counted {
                 let first = self.head + 1 + derived.len() as u64;
@@ -70,6 +75,7 @@ impl Writer {
             let (number, permits, loaded) =
                 (self.loads_started, Arc::clone(&self.shared.token_reads), self.loaded_tokens.0.clone());
             pending.counts = TokenCounts::loading(number);
+            self.under_way.theses_on(&token).for_each(|thesis| pending.counts.add_thesis(thesis));
             let (theses, dataset) = (self.projector.theses().clone(), self.dataset.clone());
             tokio::spawn(async move {
                 let _permit = permits.acquire_owned().await;
@@ -92,8 +98,10 @@ impl Writer {
             let Some(Kind::ThesisCreated(created)) = &entry.kind else { return };
             let ThesisCreated { thesis, token, .. } = created;
             let of_token = theses.entry(&token.id).or_insert_with(|| Some((token, TokenTheses::default())));
-            if !self.pending.is_due_at_once(&token.id, entry.created_at, now) {
-                // The events would settle this thesis too without counting it.
+            if !self.pending.is_due_at_once(&token.id, entry.created_at, now)
+                || self.under_way.theses_on(&token.id).next().is_some()
+            {
+                // The events would settle a thesis without counting it.
                 *of_token = None;
             } else if let Some((_, added)) = of_token {
                 added.insert(thesis.created_at, thesis.id.clone(), thesis.profile_id.clone());

@@ -9,8 +9,8 @@ use crate::{
     domain::{
         dataset::Dataset,
         entry::{
-            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, ThesisChanged, ThesisCreated, ThesisDeleted,
-            ThesisEdited, Totals,
+            DatasetTotals, Entry, Kind, NamedProfile, NamedToken, ProfileObserved, ProfileUpdated, ThesisChanged,
+            ThesisCreated, ThesisDeleted, ThesisEdited, TokenObserved, Totals,
         },
         id,
         row::{NewThesis, Profile, Thesis, Token},
@@ -77,6 +77,40 @@ impl<'a> Draft<'a> {
             by_author: HashMap::new(),
             in_dataset: None,
         }
+    }
+
+    /// Adds the state after entries of the log whose rows may not be written yet, in order.
+    pub(super) fn after<'e>(mut self, under_way: impl Iterator<Item = &'e Entry>) -> Self {
+        for entry in under_way {
+            match &entry.kind {
+                Some(Kind::ThesisCreated(created)) => {
+                    if created.introduces_profile {
+                        self.put_profile(&created.profile);
+                    }
+                    if created.introduces_token {
+                        self.put_token(&created.token);
+                    }
+                    self.put_thesis(&created.thesis);
+                    self.put_totals(&created.thesis, &created.totals);
+                }
+                Some(Kind::ThesisDeleted(ThesisDeleted { thesis, totals, .. })) => {
+                    self.put_thesis(thesis);
+                    self.put_totals(thesis, totals);
+                }
+                Some(
+                    Kind::ThesisEdited(ThesisEdited { thesis, .. })
+                    | Kind::Engagement(ThesisChanged { thesis })
+                    | Kind::ThesisAwaited(ThesisChanged { thesis }),
+                ) => self.put_thesis(thesis),
+                Some(
+                    Kind::ProfileUpdated(ProfileUpdated { profile, .. })
+                    | Kind::ProfileObserved(ProfileObserved { profile }),
+                ) => self.put_profile(profile),
+                Some(Kind::TokenObserved(TokenObserved { token, .. })) => self.put_token(token),
+                Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
+            }
+        }
+        self
     }
 
     pub(super) fn name(&self) -> &'a str {
@@ -170,6 +204,13 @@ impl<'a> Draft<'a> {
         self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
     }
 
+    fn put_totals(&mut self, thesis: &Thesis, totals: &Totals) {
+        let (token, author) = (&thesis.token_id, &thesis.profile_id);
+        self.totals.insert(token.clone(), (totals.theses, totals.authors));
+        self.of_author.insert((token.clone(), author.clone()), totals.of_author);
+        self.by_author.insert(author.clone(), totals.by_author);
+    }
+
     /// Reads a token's number of theses, and that of their authors.
     async fn counts_of(&self, token: &str) -> StoreResult<(i64, i64)> {
         match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
@@ -221,9 +262,7 @@ impl<'a> Draft<'a> {
         }
         let by_author = (self.count_by_author(author).await? + by.max(0)).min(Totals::MAX_BY_AUTHOR);
         let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset, by_author };
-        self.totals.insert(token.clone(), (totals.theses, totals.authors));
-        self.of_author.insert(of, after);
-        self.by_author.insert(author.clone(), by_author);
+        self.put_totals(thesis, &totals);
         Ok(totals)
     }
 

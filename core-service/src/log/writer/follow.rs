@@ -3,7 +3,8 @@
 use tokio::time::Instant;
 
 use super::{
-    CATCH_UP_PAGE, FOLLOWER_DERIVE_DELAY_MS, OTHER_PROJECTION_TIMEOUT, PROJECTION_POLL_INTERVAL, Writer, advance,
+    CATCH_UP_PAGE, FOLLOWER_DERIVE_DELAY_MS, OTHER_PROJECTION_TIMEOUT, PROJECTION_POLL_INTERVAL, Writer,
+    under_way::BatchesUnderWay,
 };
 use crate::{
     domain::entry::SequencedEntry,
@@ -13,8 +14,15 @@ use crate::{
 };
 
 impl Writer {
-    /// Follows the log to its head: from the checkpoint at the start, from `self.head` after a failure.
+    /// Follows the log to its head: from the checkpoint at the start, from `self.head` after a failure. Writes the rows
+    /// before `self.head` that are missing after a failure.
     pub(super) async fn catch_up(&mut self) -> StoreResult<()> {
+        if let Err(error) = self.under_way.finish().await {
+            tracing::warn!(dataset = self.name, %error, "writing rows failed, writing them again from the log");
+            self.under_way = BatchesUnderWay::default();
+            self.projector.forget_prepared();
+            self.pending.note_not_stored(self.head);
+        }
         let log = &self.shared.log;
         let projected = log.checkpoint(&self.name, ROWS).await?;
         if self.head == 0 {
@@ -24,10 +32,26 @@ impl Writer {
             self.last_created_at = newest.map_or(0, |entry| entry.created_at);
             self.head = projected;
         }
+        self.project_missing(projected).await?;
+        let log = &self.shared.log;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
         // Appends before a restart of the writer, and failed ones, may be among these entries.
         self.own_head = head;
         self.follow(head, projected, Vec::new()).await
+    }
+
+    /// Writes the rows beyond `projected` of the entries up to `self.head`.
+    async fn project_missing(&self, mut projected: u64) -> StoreResult<()> {
+        while projected < self.head {
+            let entries = self.entries_after(projected, self.head).await?;
+            projected = entries.last().ok_or_else(|| self.ends_before(self.head))?.seq;
+            self.projector.project(&entries).await?;
+        }
+        Ok(())
+    }
+
+    fn ends_before(&self, head: u64) -> StoreError {
+        StoreError::Unavailable(format!("log {} ends before its head {head}", self.name))
     }
 
     /// Follows another writer's entries. Returns whether there were any. `lost` means that the log certainly has some.
@@ -43,6 +67,7 @@ impl Writer {
         if head <= self.head {
             return Ok(false);
         }
+        self.under_way.finish().await?;
         let (projected, first) =
             tokio::try_join!(self.wait_until_projected(head), self.entries_after(self.head, head))?;
         self.current = false;
@@ -68,7 +93,7 @@ impl Writer {
                 entries = self.entries_after(self.head, head).await?;
             }
             if entries.is_empty() {
-                return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
+                return Err(self.ends_before(head));
             }
             let missing = entries.partition_point(|entry| entry.seq <= projected);
             self.projector.skip_entries(&entries[..missing]);
@@ -78,10 +103,7 @@ impl Writer {
         }
         self.load_import_mark().await?;
         self.current = true;
-        self.followed.send_replace(self.head);
-        if self.position.send_if_modified(|position| advance(position, self.head)) {
-            self.shared.notifications.log_applied(&self.name, self.head);
-        }
+        self.position.note_followed(self.head);
         Ok(())
     }
 
@@ -97,8 +119,8 @@ impl Writer {
         }
     }
 
-    /// Moves the head past projected entries and updates the state in memory. Their derived events are due
-    /// `derive_delay_ms` later than for the writer that appended them.
+    /// Moves the head past entries that are projected or under way, and updates the state in memory. Their derived
+    /// events are due `derive_delay_ms` later than for the writer that appended them.
     pub(super) fn apply_entries(&mut self, entries: &[SequencedEntry], derive_delay_ms: i64) {
         let Some(last) = entries.last() else { return };
         self.pending.apply_entries(entries, derive_delay_ms);

@@ -40,7 +40,7 @@ impl WriterHandle {
         let (jobs, waiting) = mpsc::channel(MAX_WAITING_JOBS);
         let writer = Writer::new(shared, peers, dataset, position, fanned_out);
         let catch_up_requested = Arc::new(Notify::new());
-        let (theses, followed) = (writer.projector.theses().clone(), writer.followed.subscribe());
+        let (theses, followed) = (writer.projector.theses().clone(), writer.position.followed.subscribe());
         let running = writer.run(waiting, Arc::clone(&catch_up_requested), stop.clone());
         let cached_theses = theses.clone();
         tokio::spawn(async move {

@@ -174,10 +174,16 @@ impl PendingDerivations {
         !is_old && !self.tokens.contains_key(token) && last.unwrap_or(self.others_derived_at) + DERIVE_EVERY_MS <= now
     }
 
-    /// Notes that the store has this checkpoint.
+    /// Notes that the store gets this checkpoint with the rows of a batch.
     pub(super) fn note_stored(&mut self, settled: u64) {
         self.stored = settled;
         self.store_by = None;
+    }
+
+    /// Schedules a store of the checkpoint at this head, since the rows of a batch were not written.
+    pub(super) fn note_not_stored(&mut self, head: u64) {
+        self.stored = 0;
+        self.note_head(head);
     }
 
     /// The time by which the checkpoint must be stored; none when it has not moved.

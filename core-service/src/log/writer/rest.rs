@@ -50,6 +50,7 @@ impl Writer {
 
     /// Returns whether this writer may end, since its work is done or another core will do it.
     async fn finish(&mut self, has_drained: bool) -> StoreResult<bool> {
+        self.under_way.finish().await?;
         let is_owner = self.peers.owns(&self.name);
         let mut done = self.pending.settled(self.head).min(*self.fanned_out.borrow());
         let wanted = if is_owner { self.head } else { self.own_head };

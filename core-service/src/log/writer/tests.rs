@@ -6,6 +6,7 @@ mod joined;
 mod likes;
 mod names;
 mod order;
+mod overlap;
 mod prolific;
 mod record;
 mod requests;

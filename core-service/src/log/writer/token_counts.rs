@@ -1,8 +1,12 @@
 //! The theses that a token's derived events count. A task beside the writer loads them, so no append waits for them.
-//! The writer then keeps them up to date with the log until it writes the events.
+//! The writer then keeps them up to date with the log until it writes the events. The log may be ahead of the rows, so
+//! new theses are kept apart from the loaded day, which readers may share.
 
 use crate::{
-    domain::{derivation::Counts, row::Thesis},
+    domain::{
+        derivation::{Counts, TokenTheses},
+        row::Thesis,
+    },
     tables::recent_theses::TokenDay,
 };
 
@@ -20,8 +24,8 @@ pub(super) enum TokenCounts {
     Unknown,
     /// The load of this number reads them.
     Loading { number: u64, changes: Vec<ThesisChange> },
-    /// The last day, and the newest thesis if that is older.
-    Loaded { day: TokenDay, latest: Option<(i64, String)> },
+    /// The last day, the newest thesis if that is older, and the theses that were added since then.
+    Loaded { day: TokenDay, latest: Option<(i64, String)>, added: TokenTheses },
 }
 
 impl TokenCounts {
@@ -45,7 +49,8 @@ impl TokenCounts {
             return;
         }
         let changes = std::mem::take(changes);
-        *self = read.map_or(Self::Unknown, |(day, latest)| Self::Loaded { day, latest });
+        let loaded = |(day, latest)| Self::Loaded { day, latest, added: TokenTheses::default() };
+        *self = read.map_or(Self::Unknown, loaded);
         for change in changes {
             self.apply(change);
         }
@@ -63,13 +68,14 @@ impl TokenCounts {
         match self {
             Self::Unknown => {}
             Self::Loading { changes, .. } => changes.push(change),
-            Self::Loaded { day, latest } => match &change.author {
+            Self::Loaded { day, latest, added } => match change.author {
                 Some(author) => {
-                    day.add_thesis(change.created_at, &change.id, author);
+                    added.insert(change.created_at, change.id.clone(), author);
                     *latest = latest.take().max(Some((change.created_at, change.id)));
                 }
                 None => {
                     day.remove_thesis(change.created_at, &change.id);
+                    added.remove(change.created_at, &change.id);
                     if latest.as_ref().is_some_and(|(_, id)| *id == change.id) {
                         // The thesis before it is not known.
                         *self = Self::Unknown;
@@ -81,8 +87,8 @@ impl TokenCounts {
 
     /// The counts at `at` and the newest thesis, if they are known.
     pub(super) fn count_at(&self, at: i64) -> Option<(Option<(i64, String)>, Counts)> {
-        let Self::Loaded { day, latest } = self else { return None };
-        let counts = day.counts(at);
+        let Self::Loaded { day, latest, added } = self else { return None };
+        let counts = day.counts_with(added, at);
         let latest = counts.newest().or_else(|| latest.clone());
         // A thesis of a later time hides the newest one at `at`.
         (latest.as_ref().is_none_or(|(created_at, _)| *created_at <= at)).then_some((latest, counts))

@@ -101,6 +101,19 @@ fn what_is_told_while_rows_are_read_is_not_missed() {
 }
 
 #[test]
+fn theses_that_are_added_to_a_count_and_in_memory_already_count_once() {
+    let at = 10 * DAY_MS;
+    let theses = |ages: &[i64]| -> TokenTheses {
+        ages.iter().map(|age| (at - age, format!("th_{age}"), format!("fp_{}", age % 2))).collect()
+    };
+    let (other, own) = (Window::read(theses(&[1])), Window::read(theses(&[2, 3, 4])));
+    let day = TokenDay::new(vec![other, own], 1);
+    let counts = day.counts_with(&theses(&[3, 4, 5]), at);
+    assert_eq!((counts.last_24h, counts.authors_24h), (5, 2));
+    assert_eq!(day.counts(at).last_24h, 4);
+}
+
+#[test]
 fn a_window_that_was_not_filled_or_is_in_doubt_is_read_anew() {
     let all = RecentTheses::default();
     drop(all.start_fill("live", TOKEN, DAY_MS));

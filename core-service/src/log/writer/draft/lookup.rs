@@ -119,9 +119,10 @@ impl Draft<'_> {
         for command in &commands {
             named.add(self, command);
         }
-        let NamedRows { theses, mut profiles, mut tokens } = named;
-        profiles.retain(|id| self.known.profiles.get(id).is_none());
-        tokens.retain(|id| self.known.tokens.get(id).is_none());
+        let NamedRows { mut theses, mut profiles, mut tokens } = named;
+        theses.retain(|id| !self.theses.contains_key(id));
+        profiles.retain(|id| !self.profiles.contains_key(id) && self.known.profiles.get(id).is_none());
+        tokens.retain(|id| !self.tokens.contains_key(id) && self.known.tokens.get(id).is_none());
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let in_dataset = async { if self.counts_all { self.dataset_totals().await.map(Some) } else { Ok(None) } };
@@ -195,14 +196,14 @@ impl Draft<'_> {
         for (token, author) in pairs {
             let is_new_token = matches!(self.tokens.get(&token), Some(None));
             let is_new_author = matches!(self.profiles.get(&author), Some(None));
-            if self.known.totals.get(&token).is_none() {
+            if !self.totals.contains_key(&token) && self.known.totals.get(&token).is_none() {
                 if is_new_token {
                     self.totals.insert(token.clone(), (0, 0));
                 } else {
                     related.counted_tokens.insert(token.clone());
                 }
             }
-            if self.known.by_author.get(&author).is_none() {
+            if !self.by_author.contains_key(&author) && self.known.by_author.get(&author).is_none() {
                 if is_new_author {
                     self.by_author.insert(author.clone(), 0);
                 } else {
@@ -210,7 +211,7 @@ impl Draft<'_> {
                 }
             }
             let pair = (token, author);
-            if self.known.of_author.get(&pair).is_none() {
+            if !self.of_author.contains_key(&pair) && self.known.of_author.get(&pair).is_none() {
                 if is_new_token || is_new_author {
                     self.of_author.insert(pair, 0);
                 } else {

@@ -221,7 +221,7 @@ fn any_order_and_any_repetition_lead_to_the_same_rows() {
             let name = dataset.to_string();
             let event_ids = core.shared.event_positions.ids.clone();
             let projector = Projector::new(empty, store.clone(), name.clone(), event_ids);
-            projector.append(0, [0; 16], &log, None, Vec::new(), async || Ok(())).await.unwrap();
+            projector.append_and_project(0, &log).await;
             assert_eq!(visible(&store, &dataset).await, expected);
             let totals = core.shared.theses.dataset_totals(&name).await.unwrap();
             assert_eq!(store.dataset_totals(&name).await.unwrap(), totals);

@@ -55,8 +55,8 @@ async fn write(backend: &SharedBackend) {
         let projector = Projector::new(Arc::clone(backend), theses, dataset.to_owned(), event_id_cipher());
         let entries = log(dataset);
         let (first, rest) = entries.split_at(6);
-        projector.append(0, [1; 16], first, None, Vec::new(), async || Ok(())).await.unwrap();
-        projector.append(6, [2; 16], rest, None, Vec::new(), async || Ok(())).await.unwrap();
+        projector.append_and_project(0, first).await;
+        projector.append_and_project(6, rest).await;
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_row_whose_entry_does_not_have_its_thesis_is_damage() {
     let filler = SequencedEntry { seq: 9, entry: Entry::filler(9, 0) };
     let theses = ThesisStore::new(Arc::clone(&backend));
     let projector = Projector::new(Arc::clone(&backend), theses.clone(), "live".to_owned(), event_id_cipher());
-    projector.append(8, [3; 16], &[filler], None, Vec::new(), async || Ok(())).await.unwrap();
+    projector.append_and_project(8, &[filler]).await;
     // The creation of another thesis, an entry without one, and none.
     for version in [2, 9, 10] {
         theses.apply(vec![logged_thesis_change("live", &thesis("th_1", None, ""), version)]).await.unwrap();

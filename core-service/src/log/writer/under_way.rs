@@ -1,0 +1,140 @@
+//! Batches under way: the log has their entries, and a task writes their rows. Meanwhile the writer drafts and appends
+//! the next batch.
+//!
+//! Rows and checkpoints are written in the order of the log. If a write fails, so do those of all later batches. The
+//! writer then catches up: it writes all missing rows from the log before it appends again.
+//!
+//! Readers see nothing of these batches, so a position, a count or a response never gets ahead of the rows. The writer
+//! itself must not draft on rows that are older than the log. It adds these entries to what it reads.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use tokio::sync::watch;
+
+use super::advance;
+use crate::{
+    domain::{
+        entry::{Entry, Kind, SequencedEntry},
+        row::Thesis,
+    },
+    notifications::Notifications,
+    store::{StoreError, StoreResult},
+};
+
+/// Maximum number of batches under way: the rows of one are written, and the next one is in the log. More would make
+/// the batches smaller.
+const MAX_BATCHES: usize = 2;
+
+/// Ends when the rows of a batch and of all earlier ones are written, or with the first error.
+pub(super) type RowsWritten = Shared<BoxFuture<'static, StoreResult<()>>>;
+
+struct Batch {
+    entries: Arc<Vec<SequencedEntry>>,
+    rows: RowsWritten,
+}
+
+/// The batches under way, oldest first. One whose rows are written may still be here.
+#[derive(Default)]
+pub(super) struct BatchesUnderWay(VecDeque<Batch>);
+
+impl BatchesUnderWay {
+    /// Adds a batch that the log has. `write` writes its rows; it begins after the rows of all earlier batches.
+    pub(super) fn add(
+        &mut self,
+        entries: Arc<Vec<SequencedEntry>>,
+        write: impl Future<Output = StoreResult<()>> + Send + 'static,
+    ) {
+        let before = self.newest();
+        let writing = tokio::spawn(async move {
+            if let Some(before) = before {
+                before.await?;
+            }
+            write.await
+        });
+        let rows = async move {
+            match writing.await {
+                Ok(written) => written,
+                Err(error) => Err(StoreError::Unavailable(format!("writing rows broke off: {error}"))),
+            }
+        };
+        self.0.push_back(Batch { entries, rows: rows.boxed().shared() });
+    }
+
+    /// Waits until another batch may be added. After an error the batches stay.
+    pub(super) async fn make_room(&mut self) -> StoreResult<()> {
+        while let Some(oldest) = self.0.front() {
+            let rows = oldest.rows.clone();
+            match rows.clone().now_or_never() {
+                Some(written) => written?,
+                None if self.0.len() >= MAX_BATCHES => rows.await?,
+                None => break,
+            }
+            self.0.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Waits until all rows are written. After an error the batches stay.
+    pub(super) async fn finish(&mut self) -> StoreResult<()> {
+        if let Some(newest) = self.newest() {
+            newest.await?;
+        }
+        self.0.clear();
+        Ok(())
+    }
+
+    /// The end of the oldest batch; none if there is no batch.
+    pub(super) fn oldest(&self) -> Option<RowsWritten> {
+        self.0.front().map(|oldest| oldest.rows.clone())
+    }
+
+    /// The end of all batches so far; none if there is no batch.
+    pub(super) fn newest(&self) -> Option<RowsWritten> {
+        self.0.back().map(|newest| newest.rows.clone())
+    }
+
+    /// The entries of all batches, in order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().flat_map(|batch| batch.entries.iter()).map(|sequenced| &sequenced.entry)
+    }
+
+    /// The new theses on a token.
+    pub(super) fn theses_on(&self, token: &str) -> impl Iterator<Item = &Thesis> {
+        self.entries().filter_map(move |entry| match &entry.kind {
+            Some(Kind::ThesisCreated(created)) if created.thesis.token_id == token => Some(&created.thesis),
+            _ => None,
+        })
+    }
+}
+
+/// The position of the rows, for readers here and for other cores.
+#[derive(Clone)]
+pub(super) struct RowsPosition {
+    pub(super) name: String,
+    pub(super) notifications: Arc<Notifications>,
+    /// Entries up to here may be shown.
+    pub(super) position: watch::Sender<u64>,
+    /// The projector's theses in memory include all entries up to here.
+    pub(super) followed: watch::Sender<u64>,
+}
+
+impl RowsPosition {
+    /// Moves the position past rows that this core has written.
+    pub(super) fn note_written(&self, upto: u64) {
+        self.followed.send_replace(upto);
+        self.position.send_if_modified(|position| advance(position, upto));
+        self.notifications.log_applied(&self.name, upto);
+    }
+
+    /// Moves the position past rows that this core or another one has written.
+    pub(super) fn note_followed(&self, upto: u64) {
+        self.followed.send_replace(upto);
+        if self.position.send_if_modified(|position| advance(position, upto)) {
+            self.notifications.log_applied(&self.name, upto);
+        }
+    }
+}
