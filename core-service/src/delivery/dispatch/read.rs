@@ -34,7 +34,7 @@ const PAGE_ROWS: usize = 128;
 /// Interval between two reads of marks while another core is not connected, in milliseconds.
 const DISCONNECTED_READ_MS: i64 = 2_000;
 /// Minutes after which all marks of a minute are written, even if the clocks of the cores differ.
-const LATE_MINUTES: i64 = 3;
+pub(super) const LATE_MINUTES: i64 = 3;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
