@@ -88,8 +88,14 @@ impl Shared {
     }
 
     /// Creates deliveries and notifies the cores that hand them out. After an error the caller may try again: a repeat
-    /// loses nothing and changes nothing.
-    pub async fn create_deliveries(&self, pending: Vec<PendingDelivery>, now_ms: i64) -> StoreResult<()> {
+    /// loses nothing and changes nothing. `may_be_repeated` is true if some of them may exist. They may have been sent
+    /// too, so the dispatcher reads all of them.
+    pub async fn create_deliveries(
+        &self,
+        pending: Vec<PendingDelivery>,
+        may_be_repeated: bool,
+        now_ms: i64,
+    ) -> StoreResult<()> {
         let deliveries: Vec<_> = pending.iter().map(|pending| &pending.delivery).collect();
         self.deliveries.create(&deliveries, now_ms).await?;
         if !self.backend.is_exclusive() {
@@ -97,7 +103,12 @@ impl Shared {
             self.notifications
                 .queues_changed(&first_due(elsewhere.map(|delivery| (&*delivery.webhook_id, delivery.created_at))));
         }
-        self.hints.add_deliveries(pending);
+        if may_be_repeated {
+            let queues = deliveries.iter().map(|delivery| (&*delivery.webhook_id, delivery.created_at));
+            self.hints.add_queues(first_due(queues));
+        } else {
+            self.hints.add_deliveries(pending);
+        }
         Ok(())
     }
 

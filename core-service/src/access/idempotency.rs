@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Time for which a response is kept, in milliseconds.
-const KEPT_MS: i64 = 24 * 3_600_000;
+pub const KEPT_MS: i64 = 24 * 3_600_000;
 /// Time for which a request in flight blocks its repeats, in milliseconds. Later its core counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
 /// Time limit of the tries to give a key back. Later, repeats may take the key anyway.

@@ -39,7 +39,7 @@ const SETTLED_MS: i64 = 3_000;
 /// Maximum number of addresses whose failures are read again when their minute is over. The worst ones come first.
 const MAX_CLOSED: usize = 1_000;
 /// Seconds for which the counts of a minute are kept.
-const MINUTE_KEPT: u32 = 300;
+pub const MINUTE_KEPT: u32 = 300;
 
 /// A rate window after a request was counted, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ const UNDER_WAY_MS: i64 = 10_000;
 /// Wait before the next attempt while only running ones exceed a limit, in milliseconds.
 const SOON_MS: i64 = 1_000;
 /// A row is kept this long after its last attempt counts, in milliseconds.
-const KEPT_MS: i64 = MINUTE_MS;
+pub const KEPT_MS: i64 = MINUTE_MS;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {

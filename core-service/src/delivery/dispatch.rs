@@ -2,9 +2,9 @@
 //!
 //! A core hands out the attempts of the shards whose lease it holds. New deliveries from fan-out go from memory to a
 //! worker. The dispatcher reads all others from the queues: rows of a shard that it takes over, retries that are due,
-//! deliveries that had no room in memory, and rows of new marks, which it reads each minute. A report of the expected
-//! attempt counts, whichever worker sends it, and to whichever core. The header of `tables/deliveries.rs` says why no
-//! core overwrites what another one counted.
+//! deliveries that had no room in memory or that may have been sent before, and rows of new marks, which it reads each
+//! minute. A report of the expected attempt counts, whichever worker sends it, and to whichever core. The header of
+//! `tables/deliveries.rs` says why no core overwrites what another one counted.
 
 mod endpoint;
 mod health;

@@ -127,12 +127,12 @@ impl PeerService for Api {
         request: Request<v1::CreateDeliveriesRequest>,
     ) -> Result<Response<v1::CreateDeliveriesResponse>, Status> {
         service_only(&self.core, &request)?;
-        let v1::CreateDeliveriesRequest { core, dataset, events } = request.into_inner();
+        let v1::CreateDeliveriesRequest { core, dataset, events, may_be_repeated } = request.into_inner();
         let dataset = self.meant(&core, &dataset)?;
         let events: Result<Vec<_>, _> = events.into_iter().map(MatchedEvent::from_message).collect();
         let events = events.map_err(|_| unreadable("events"))?;
         internal(&self.core, "PeerService/CreateDeliveries", async {
-            create_deliveries(&self.core.shared, &dataset, &events).await?;
+            create_deliveries(&self.core.shared, &dataset, &events, may_be_repeated).await?;
             Ok(v1::CreateDeliveriesResponse {})
         })
         .await

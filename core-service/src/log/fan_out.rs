@@ -85,6 +85,9 @@ struct FanOut {
     name: String,
     /// The deliveries of all events up to this sequence number exist.
     done: u64,
+    /// Some deliveries of events up to this sequence number may exist: this fan-out has begun to create them, or
+    /// another core that appended the entries may have.
+    begun: u64,
     /// The stored checkpoint as last known.
     stored: u64,
     /// The checkpoint must be stored by this time; none when it has not moved.
@@ -105,6 +108,7 @@ impl FanOut {
             name: dataset.to_string(),
             dataset,
             done: 0,
+            begun: 0,
             stored: 0,
             store_by: None,
             current: false,
@@ -120,6 +124,9 @@ impl FanOut {
                 self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
                 self.done = self.done.max(self.stored);
                 self.current = true;
+                if !self.has_own_entries(upto) {
+                    self.begun = self.begun.max(upto);
+                }
             }
             if !self.knows_import && upto > 0 {
                 // Webhooks received the imported events at the log's origin. The checkpoint moves past them, so a
@@ -240,8 +247,10 @@ impl FanOut {
         outcome
     }
 
-    async fn create(&self, matched: Vec<MatchedEvent>) -> Result<()> {
-        create_at_cores(&self.shared, &self.peers, &self.dataset, matched).await
+    async fn create(&mut self, matched: Vec<MatchedEvent>) -> Result<()> {
+        let may_be_repeated = self.done < self.begun;
+        self.begun = matched.last().map_or(self.begun, |last| self.begun.max(last.event.seq));
+        create_at_cores(&self.shared, &self.peers, &self.dataset, matched, may_be_repeated).await
     }
 
     /// The ids of the webhooks that get an entry's event.

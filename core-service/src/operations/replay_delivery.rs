@@ -61,6 +61,6 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
 pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
     let new_delivery = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into(), epoch: 0 };
     // The present time: marks in the minute of an earlier try may have been read already.
-    core.shared.create_deliveries(vec![new_delivery], core.shared.clock.now_ms()).await?;
+    core.shared.create_deliveries(vec![new_delivery], false, core.shared.clock.now_ms()).await?;
     Ok(delivery)
 }

@@ -4,8 +4,9 @@
 //! timeouts. After [`OWNER_MS`] without a heartbeat a core owns nothing. Its streams' places count for longer: a core
 //! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them. The
 //! leases of webhook shards last for the same times, so they need no renewal. For these leases alone a watcher judges
-//! the first heartbeat that it sees by its time. So a new core must not have a clock that is [`GONE_MS`] or more ahead
-//! of the others: it would take their shards, and attempts might be sent twice until they notice it.
+//! the first heartbeat that it sees by its time, which may be [`LEASE_MS`] ago. So a new core must not have a clock that
+//! is more than [`CLOCK_SKEW_MS`] ahead of the others: it could take their shards, and attempts might be sent twice
+//! until they notice it.
 //!
 //! On the embedded store there is one core, and no heartbeats.
 
@@ -32,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shard_cores;
 use crate::{
-    domain::id,
+    domain::{id, window::CLOCK_SKEW_MS},
     store::{SharedBackend, StoreResult},
     tables::members::{self, HEARTBEAT_RETENTION_SECONDS, Heartbeat, Member},
 };
@@ -47,8 +48,10 @@ pub const OWNER_MS: i64 = 3_000;
 const LATE_MS: i64 = 4_000;
 /// Time without a heartbeat after which a core ends its streams, in milliseconds.
 pub(super) const LEASE_MS: i64 = 9_000;
-/// Time without a new heartbeat after which a core has no streams and no attempts out, in milliseconds.
+/// Time without a new heartbeat after which a core has no streams and hands out no attempts, in milliseconds. Attempts
+/// that it handed out before may still be under way.
 pub const GONE_MS: i64 = 11_000;
+const _: () = assert!(LEASE_MS + CLOCK_SKEW_MS <= GONE_MS, "no clock of another core ends a lease early");
 
 #[derive(Clone, Debug)]
 struct SeenBeat {

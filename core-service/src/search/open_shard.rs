@@ -48,7 +48,7 @@ pub(super) struct OpenShard {
     pub(super) reader: IndexReader,
     /// None until the first commit of a change, and after the writer was closed.
     writer: Option<IndexWriter>,
-    /// The changes of a month until the next commit, so that a month without changes needs no writer.
+    /// The changes of a month until the next commit, which needs the writers of the old months one after the other.
     pub(super) changes: Vec<Change>,
     /// True while the month must be committed.
     pub(super) has_changes: bool,
@@ -102,15 +102,18 @@ impl OpenShard {
         Ok(())
     }
 
-    /// Commits the changes of a month. Without changes it closes the writer, which has threads, once no merge runs.
-    pub(super) fn commit_month(&mut self, generation: &str) -> Result<(), SearchError> {
+    /// Commits the changes of a month, and closes the writer, which has threads, once no merge runs. Most commits change
+    /// the newest month, so its writer stays open until one does not.
+    pub(super) fn commit_month(&mut self, generation: &str, is_newest: bool) -> Result<(), SearchError> {
+        let stays_open = is_newest && self.has_changes;
         if self.has_changes {
             take(&mut self.changes).into_iter().try_for_each(|change| self.write(change))?;
             self.commit(&CommitNote { rebuilt_to: self.rebuilt_to, ..CommitNote::new(generation) })?;
             self.has_changes = false;
-            return self.start_merges();
+            self.start_merges()?;
         }
-        if self.have_merges_ended()
+        if !stays_open
+            && self.have_merges_ended()
             && let Some(writer) = self.writer.take()
         {
             // The files of merged segments can be deleted once no reader has them.
@@ -118,6 +121,11 @@ impl OpenShard {
             writer.garbage_collect_files().wait()?;
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) const fn has_writer(&self) -> bool {
+        self.writer.is_some()
     }
 
     fn have_merges_ended(&mut self) -> bool {

@@ -152,8 +152,9 @@ impl Writer {
 
     /// Commits all changes. Returns the changed marks.
     pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
-        for (_, month) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
-            month.commit_month(&self.generation)?;
+        let newest = self.shards.keys().next_back().copied();
+        for (shard, month) in self.shards.iter_mut().filter(|(shard, _)| **shard != Shard::Common) {
+            month.commit_month(&self.generation, Some(*shard) == newest)?;
         }
         let open = self.shards.iter().filter(|(shard, _)| **shard != Shard::Common);
         let open = open.map(|(shard, open)| (*shard, open.rebuilt_to));
@@ -189,6 +190,12 @@ impl Writer {
             None => drop(self.marks.remove(&name)),
         }
         self.changed.insert(name, mark);
+    }
+
+    /// Number of months with an open writer.
+    #[cfg(test)]
+    pub(super) fn open_writers(&self) -> usize {
+        self.shards.iter().filter(|(shard, open)| **shard != Shard::Common && open.has_writer()).count()
     }
 
     /// The common shard.

@@ -25,7 +25,7 @@ const MAX_ROWS: usize = 1_000;
 /// Retention time of a session's row after its last write, in days.
 const SESSION_DAYS: i64 = 30;
 /// Retention time of the row of links after the newest link, in days.
-const RESET_DAYS: i64 = 2;
+pub const RESET_DAYS: i64 = 2;
 
 /// Days that a network or device of a sign-in stays known. The rows of a sign-in share this time; readers check the end
 /// of the session themselves.

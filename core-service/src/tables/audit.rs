@@ -13,7 +13,7 @@ use crate::{
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
-const RETENTION_DAYS: i64 = 366;
+pub const RETENTION_DAYS: i64 = 366;
 /// Length of an organization's partition, in milliseconds.
 const BUCKET_MS: i64 = 32 * DAY_MS;
 /// Partition of acts that concern no organization, mostly sign-ins.

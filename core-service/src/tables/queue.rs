@@ -10,11 +10,10 @@
 //! [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts and the retries after each
 //! failure come in the order of their times, so between two marks are at most that many rows of each of the six, and at
 //! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
-//! rows of one minute, it is n times as many. The core that reads a queue has mostly written its rows, and knows its
-//! marks (`tables/queue_parts.rs`). It reads those of others once it is notified of their rows. Where marks have
-//! expired, a read passes all removed rows of a minute that the store still remembers. It also passes more where the
-//! core knows only some marks of a minute: it forgets those of 20,000 minutes of webhooks at once, and a notification
-//! names only the first minute of several.
+//! rows of one minute, it is n times as many. The core that reads a queue reads the marks of a minute once, and again
+//! after it was notified of other cores' rows (`tables/queue_parts.rs`). Where marks have expired, a read passes all
+//! removed rows of a minute that the store still remembers. It also passes more where other cores have written rows
+//! more than a minute after they were due: their marks are in later minutes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -57,7 +56,8 @@ pub const MARK_RETENTION_SECONDS: u32 = 18 * 3_600;
 pub const MARKED_MINUTES: i64 = 6 * 60;
 /// Minutes for which the marks surely exist that a core postponed when it last stored how far it has read.
 pub const POSTPONED_MINUTES: i64 = 17 * 60;
-const MARK_RETENTION_MS: i64 = MARK_RETENTION_SECONDS as i64 * 1_000;
+/// Retention time of marks, in milliseconds.
+pub const MARK_RETENTION_MS: i64 = MARK_RETENTION_SECONDS as i64 * 1_000;
 const _: () = assert!(MAX_DELAY_MS + MARKED_MINUTES * MINUTE_MS <= MARK_RETENTION_MS, "marks outlive their rows");
 const _: () = assert!(POSTPONED_MINUTES * MINUTE_MS < MARK_RETENTION_MS, "postponed marks exist");
 /// The body of a postponed mark. A new mark has no body, and a higher version.
@@ -234,14 +234,15 @@ impl DeliveryQueue {
     }
 
     /// Reads a page of a webhook's rows after a position and up to a time, earliest first. A page has few partitions:
-    /// where all rows were removed, the reader finds none, and still learns how far it has come.
+    /// where all rows were removed, the reader finds none, and still learns how far it has come. Marks that are not
+    /// known are read for minutes after `marks_from`; for no minutes if the range is that of a mark.
     pub async fn page(
         &self,
         webhook: &str,
         after: &QueuePosition,
         to_ms: i64,
         limit: usize,
-        now_ms: i64,
+        marks_from: Option<i64>,
     ) -> StoreResult<QueuePage> {
         let mut rows: Vec<QueuedAttempt> = Vec::new();
         let buckets = self.buckets.between(webhook, bucket_of(after.0), bucket_of(to_ms), PAGE_BUCKETS).await?;
@@ -250,7 +251,7 @@ impl DeliveryQueue {
             let last = minute_of(to_ms).min((bucket + 1) * BUCKET_MINUTES - 1);
             for minute in first..=last {
                 let (from, to) = (start_of(minute).max(after.0), to_ms.min(end_of(minute)));
-                for (from, to) in self.divide(webhook, minute, (from, to), now_ms).await? {
+                for (from, to) in self.divide(webhook, minute, (from, to), marks_from).await? {
                     if rows.len() >= limit {
                         break 'read;
                     }
@@ -271,24 +272,6 @@ impl DeliveryQueue {
         Ok(QueuePage { rows, next })
     }
 
-    /// Reads pages until there are as many rows as wanted, or no more.
-    #[cfg(test)]
-    pub async fn read(
-        &self,
-        webhook: &str,
-        after: &QueuePosition,
-        to_ms: i64,
-        limit: usize,
-    ) -> StoreResult<Vec<QueuedAttempt>> {
-        let (mut found, mut position) = (Vec::new(), Some(after.clone()));
-        while let Some(after) = position.take().filter(|_| found.len() < limit) {
-            let QueuePage { rows, next } = self.page(webhook, &after, to_ms, limit - found.len(), to_ms).await?;
-            found.extend(rows);
-            position = next;
-        }
-        Ok(found)
-    }
-
     /// Divides a range of times of a minute into parts, each with few rows. The embedded store remembers no removed
     /// rows.
     async fn divide(
@@ -296,29 +279,36 @@ impl DeliveryQueue {
         webhook: &str,
         minute: i64,
         (from, to): (i64, i64),
-        now_ms: i64,
+        marks_from: Option<i64>,
     ) -> StoreResult<Vec<(i64, i64)>> {
         if self.backend.is_exclusive() {
             return Ok(vec![(from, to)]);
         }
-        let have_expired = end_of(minute + 1) + MARK_RETENTION_MS < now_ms;
-        if !have_expired && !self.parts.has_all(webhook, minute) {
+        let are_wanted = marks_from.is_some_and(|marks_from| end_of(minute + 1) >= marks_from);
+        if are_wanted && !self.parts.has_all(webhook, minute) {
+            let (foreign_writes, mut begins) = (self.parts.foreign_writes(), BTreeSet::new());
             // Rows that were written late have their marks in the next minute.
             for marked in [minute, minute + 1] {
                 let partition = key![shard_of(webhook), hour_of(start_of(marked))];
                 let mut scan = Scan::all(&schema::QUEUE_MARK, partition, MARKS_PAGE);
                 (scan.from, scan.to) = (Bound::Included(key![marked, webhook]), Bound::Included(key![marked, webhook]));
                 let rows = self.backend.scan(&scan).await?;
-                self.parts.add(webhook, minute, rows.iter().filter_map(|row| row.clustering.last()).map(Value::int));
+                begins.extend(rows.iter().filter_map(|row| row.clustering.last()).map(Value::int));
             }
+            self.parts.complete(webhook, minute, begins, foreign_writes);
         }
         Ok(self.parts.divide(webhook, minute, from, to))
     }
 
     /// Notes that another process has written rows of a webhook, the first of which is due at this time. Reads of that
-    /// minute then read its marks too.
+    /// minute and of later ones then read their marks again.
     pub fn note_foreign(&self, webhook: &str, due_at: i64) {
         self.parts.add_foreign(webhook, minute_of(due_at));
+    }
+
+    /// Notes that this process has taken shards over, in which others may have written rows.
+    pub fn note_takeover(&self) {
+        self.parts.add_foreign_anywhere();
     }
 
     /// Reads the marks of a shard in the hour of `minute`, from that minute up to `to`.

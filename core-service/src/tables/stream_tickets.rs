@@ -13,12 +13,12 @@ use crate::{
 };
 
 /// Retention time of a ticket that no connection uses, in seconds. It is longer than a client may be away.
-const UNUSED_RETENTION_SECONDS: u32 = 900;
+pub const UNUSED_RETENTION_SECONDS: u32 = 900;
 /// Retention time of a ticket from an opening on, in seconds: five years, longer than any stream is open. Rows of cores
 /// that died last so long. Cassandra before version 5 takes no time after January 2038.
-const USED_RETENTION_SECONDS: u32 = 5 * 365 * 86_400;
+pub const USED_RETENTION_SECONDS: u32 = 5 * 365 * 86_400;
 /// Retention time of the note that a session is open, in seconds. It is longer than a client may be away.
-const SESSION_RETENTION_SECONDS: u32 = 900;
+pub const SESSION_RETENTION_SECONDS: u32 = 900;
 /// The partition of sessions, beside that of the cores.
 const SESSIONS: &str = "stream";
 /// Retention time of the note that a connection was replaced, in seconds.

@@ -9,7 +9,8 @@ use crate::{
     store::{Change, Consistency, SharedBackend, StoreResult, schema},
 };
 
-const LOOKUP_RETENTION_SECONDS: u32 = 7 * 86_400;
+/// Retention time of the result of a lookup, in seconds.
+pub const LOOKUP_RETENTION_SECONDS: u32 = 7 * 86_400;
 
 /// The state of following the feed. Times are unix milliseconds.
 #[derive(Clone, PartialEq, Eq, Message)]

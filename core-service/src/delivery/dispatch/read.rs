@@ -23,8 +23,8 @@ use crate::{
         deliveries::DeliveryChange,
         delivery_rows::RETENTION_SECONDS,
         queue::{
-            MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark, QueuePage, QueuePosition,
-            QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of, start_of,
+            MARK_RETENTION_MS, MARKED_MINUTES, MarkSelection, POSTPONE_MINUTES, POSTPONED_MINUTES, QueueMark,
+            QueuePage, QueuePosition, QueuedAttempt, cut_overlaps, end_of, minute_of, shard_of, start_of,
         },
     },
 };
@@ -34,7 +34,7 @@ const PAGE_ROWS: usize = 128;
 /// Interval between two reads of marks while another core is not connected, in milliseconds.
 const DISCONNECTED_READ_MS: i64 = 2_000;
 /// Minutes after which all marks of a minute are written, even if the clocks of the cores differ.
-const LATE_MINUTES: i64 = 3;
+pub(super) const LATE_MINUTES: i64 = 3;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -107,9 +107,12 @@ impl Dispatcher {
         let rule = self.current_rule(webhook, now_ms).await?;
         // Cancelled deliveries end before they are due.
         let is_over = rule.is_none_or(DeliveryRule::ends_all);
+        // A part with an end is that of a mark or of one attempt, so it has few rows.
+        let marks_from = (is_over || *to == i64::MAX).then_some(now_ms - MARK_RETENTION_MS);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { end_of(minute_of(now_ms)).min(*to) };
         let from = from.clone().max((now_ms - i64::from(RETENTION_SECONDS) * 1_000, String::new()));
-        let QueuePage { rows, next } = self.shared.deliveries.queue.page(webhook, &from, to, PAGE_ROWS, now_ms).await?;
+        let queue = &self.shared.deliveries.queue;
+        let QueuePage { rows, next } = queue.page(webhook, &from, to, PAGE_ROWS, marks_from).await?;
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut writes) = (Vec::new(), Vec::new());
@@ -148,11 +151,9 @@ impl Dispatcher {
             }
         }
         if !stale.is_empty() {
-            self.shared.deliveries.queue.remove(webhook, &stale).await?;
+            queue.remove(webhook, &stale).await?;
         }
-        for advanced in self.shared.deliveries.advance(&writes, now_ms).await? {
-            advanced?;
-        }
+        self.shared.deliveries.advance(&writes, now_ms).await?.into_iter().try_for_each(|advanced| advanced)?;
         Ok(next.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
@@ -211,6 +212,9 @@ impl Dispatcher {
             self.state.lock().retain(|webhook| progress.done.contains_key(&shard_of(webhook)));
         }
         let new: Vec<(i64, i64)> = held.into_iter().filter(|(shard, _)| !progress.done.contains_key(shard)).collect();
+        if !new.is_empty() {
+            self.shared.deliveries.queue.note_takeover();
+        }
         for some in new.chunks(MAX_READS) {
             let taken = some.iter().map(async |(shard, taken_at)| {
                 Result::Ok((*shard, (*taken_at, self.take_over(*shard, now_ms).await?)))

@@ -2,8 +2,7 @@
 //!
 //! So the work grows with the cores, and a delivery goes from the core that creates it to a worker without a read. If
 //! that core does not confirm in time, the core of the fan-out creates the same deliveries itself. A repeat changes no
-//! row. It may send a delivery again if the core that hands it out no longer remembers that its attempt was reported
-//! (`delivery/dispatch/settled.rs`): such a delivery goes to a worker without a read.
+//! row. Its deliveries may have been sent, so the core that hands them out reads them first.
 
 use std::{collections::HashMap, mem::take, sync::Arc};
 
@@ -63,12 +62,14 @@ impl MatchedEvent {
     }
 }
 
-/// Creates the deliveries of events, each at the core of its webhook's shard if that core is reached.
+/// Creates the deliveries of events, each at the core of its webhook's shard if that core is reached. `may_be_repeated`
+/// is true if some of them may exist.
 pub(super) async fn create_at_cores(
     shared: &Shared,
     peers: &Peers,
     dataset: &Dataset,
     events: Vec<MatchedEvent>,
+    may_be_repeated: bool,
 ) -> Result<()> {
     let cores = peers.shard_cores();
     let core_of = |webhook: &str| cores.get(usize::try_from(shard_of(webhook)).ok()?).map(String::as_str);
@@ -84,8 +85,8 @@ pub(super) async fn create_at_cores(
         }
     }
     let creating = by_core.into_iter().map(async |(core, events)| match core {
-        None => create_deliveries(shared, dataset, &events).await,
-        Some(core) => create_at(shared, peers, core, dataset, &events).await,
+        None => create_deliveries(shared, dataset, &events, may_be_repeated).await,
+        Some(core) => create_at(shared, peers, core, dataset, &events, may_be_repeated).await,
     });
     try_join_all(creating).await.map(drop)
 }
@@ -97,6 +98,7 @@ async fn create_at(
     core: &str,
     dataset: &Dataset,
     events: &[MatchedEvent],
+    may_be_repeated: bool,
 ) -> Result<()> {
     let mut rest = events;
     while !rest.is_empty() {
@@ -108,21 +110,29 @@ async fn create_at(
             has_room
         };
         let (some, later) = rest.split_at(rest.iter().take_while(fits).count());
-        let is_created = peers.may_create_deliveries(core) && {
+        let is_requested = peers.may_create_deliveries(core);
+        let is_created = is_requested && {
             let events = some.iter().map(MatchedEvent::to_message).collect();
-            let request = v1::CreateDeliveriesRequest { core: core.to_owned(), dataset: dataset.to_string(), events };
+            let (core, dataset) = (core.to_owned(), dataset.to_string());
+            let request = v1::CreateDeliveriesRequest { core, dataset, events, may_be_repeated };
             peers.create_deliveries(request).await
         };
         if !is_created {
-            create_deliveries(shared, dataset, some).await?;
+            // Without a confirmation, the other core may have created them all the same.
+            create_deliveries(shared, dataset, some, may_be_repeated || is_requested).await?;
         }
         rest = later;
     }
     Ok(())
 }
 
-/// Creates the deliveries of events here. A repeat changes no row.
-pub async fn create_deliveries(shared: &Shared, dataset: &Dataset, events: &[MatchedEvent]) -> Result<()> {
+/// Creates the deliveries of events here. A repeat changes no row. `may_be_repeated` is true if some of them may exist.
+pub async fn create_deliveries(
+    shared: &Shared,
+    dataset: &Dataset,
+    events: &[MatchedEvent],
+    may_be_repeated: bool,
+) -> Result<()> {
     let mut pending = Vec::new();
     for MatchedEvent { event, webhooks } in events {
         let SequencedEntry { seq, entry } = &**event;
@@ -137,11 +147,11 @@ pub async fn create_deliveries(shared: &Shared, dataset: &Dataset, events: &[Mat
             PendingDelivery { delivery, body: body.clone(), epoch: 0 }
         }));
         if pending.len() >= CHUNK {
-            shared.create_deliveries(take(&mut pending), shared.clock.now_ms()).await?;
+            shared.create_deliveries(take(&mut pending), may_be_repeated, shared.clock.now_ms()).await?;
         }
     }
     if !pending.is_empty() {
-        shared.create_deliveries(pending, shared.clock.now_ms()).await?;
+        shared.create_deliveries(pending, may_be_repeated, shared.clock.now_ms()).await?;
     }
     Ok(())
 }

@@ -140,6 +140,40 @@ async fn what_another_core_has_done_is_not_done_again() {
 }
 
 #[tokio::test]
+async fn deliveries_that_may_have_been_sent_are_read_first() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let (shared, name) = (&bench.core.shared, bench.dataset.to_string());
+    let append_own = async |head, number| {
+        shared.log.append(&name, head, [1; 16], &[event(number)]).await.unwrap();
+        head + 1
+    };
+    // Numbers of deliveries that go to a worker from memory, and of queues to read.
+    let hints = || {
+        let hints = shared.hints.take_pending();
+        (hints.deliveries.len(), hints.queues.len())
+    };
+    let mut fan_out = bench.fan_out();
+    // The core that appended this may have ended before it stored its position.
+    let upto = bench.append(&[event(1)]).await;
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (0, 1));
+    let upto = append_own(upto, 2).await;
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (1, 0));
+    // A write that fails may have created some.
+    let upto = append_own(upto, 3).await;
+    bench.store.refuse_changes(Some(&key!["wh_1"]));
+    fan_out.advance(upto).await.unwrap_err();
+    bench.store.refuse_changes(None);
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (0, 1));
+    let upto = append_own(upto, 4).await;
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (1, 0));
+}
+
+#[tokio::test]
 async fn an_event_may_have_more_webhooks_than_a_write_has_deliveries() {
     const WEBHOOKS: usize = 1_100;
     let bench = Bench::new().await;

@@ -27,6 +27,26 @@ use crate::{
     },
 };
 
+impl DeliveryQueue {
+    /// Reads pages until there are as many rows as wanted, or no more.
+    pub(crate) async fn read(
+        &self,
+        webhook: &str,
+        after: &QueuePosition,
+        to_ms: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<QueuedAttempt>> {
+        let (mut found, mut position) = (Vec::new(), Some(after.clone()));
+        while let Some(after) = position.take().filter(|_| found.len() < limit) {
+            let (left, marks_from) = (limit - found.len(), Some(to_ms - MARK_RETENTION_MS));
+            let QueuePage { rows, next } = self.page(webhook, &after, to_ms, left, marks_from).await?;
+            found.extend(rows);
+            position = next;
+        }
+        Ok(found)
+    }
+}
+
 const WEBHOOK: &str = "wh_aged";
 /// Deliveries of a partition.
 const OF_BUCKET: i64 = 40;
@@ -111,7 +131,7 @@ async fn a_page_ends_after_some_emptied_partitions() {
     let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
     store.queue.remove(WEBHOOK, &taken.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
     let now_ms = left.created_at;
-    let page = async |from: i64| store.queue.page(WEBHOOK, &(from, String::new()), now_ms, 100, now_ms).await.unwrap();
+    let page = async |from| store.queue.page(WEBHOOK, &(from, String::new()), now_ms, 100, None).await.unwrap();
     let mut from = NOON;
     for number in 1..=2 {
         let QueuePage { rows, next } = page(from).await;
@@ -267,6 +287,38 @@ async fn the_marks_of_another_process_divide_its_rows() {
     }
     assert_eq!(read_all().await.len(), 1);
     assert!(backend.most_removed() <= 2 * ROWS_PER_MARK, "a read passes {} removed rows", backend.most_removed());
+}
+
+/// Reads a minute once, and again after another process has written 5,550 rows that were removed, and this process one
+/// row. Returns the maximum number of removed rows that a read passes.
+async fn removed_rows_passed(before_the_read: impl FnOnce(&DeliveryQueue)) -> usize {
+    let backend = Arc::new(MemoryStore::new(false));
+    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone()));
+    let read_all = async || own.queue.read(WEBHOOK, &(NOON, String::new()), NOON + 59_999, 10_000).await.unwrap();
+    own.create(&[&pending(NOON + 1)], NOON).await.unwrap();
+    assert_eq!(read_all().await.len(), 1);
+    let due: Vec<Delivery> = (1..=5_550).map(|number| pending(NOON + number * 10)).collect();
+    for batch in due.chunks(100) {
+        other.create(&batch.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+        let queued = |delivery: &Delivery| QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() };
+        other.queue.remove(WEBHOOK, &batch.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    }
+    before_the_read(&own.queue);
+    // It has a mark of its own.
+    own.create(&[&pending(NOON)], NOON).await.unwrap();
+    assert_eq!(read_all().await.len(), 2);
+    backend.most_removed()
+}
+
+#[tokio::test]
+async fn marks_that_this_process_may_not_know_are_read() {
+    // A notification names the first of several minutes.
+    let notified = removed_rows_passed(|queue| queue.note_foreign(WEBHOOK, NOON - 60_000)).await;
+    let taken_over = removed_rows_passed(DeliveryQueue::note_takeover).await;
+    let forget = |queue: &DeliveryQueue| (0..50_000).for_each(|minute| queue.parts.add("wh_other", minute, []));
+    let forgotten = removed_rows_passed(forget).await;
+    assert!([notified, taken_over, forgotten].iter().all(|passed| *passed <= ROWS_PER_MARK));
+    assert_eq!(removed_rows_passed(|_| {}).await, 5_550, "it needs one of these");
 }
 
 #[test]

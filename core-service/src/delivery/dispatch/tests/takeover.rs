@@ -1,7 +1,8 @@
 //! Reads of the store by a core that takes a shard over, or that no other core notifies.
 
-use super::*;
+use super::{super::read::LATE_MINUTES, *};
 use crate::{
+    domain::window::MINUTE_MS,
     operations::replay_delivery::replay,
     replicas::shard_cores::choose,
     start::CoreSettings,
@@ -110,7 +111,9 @@ async fn hold_back(age_s: u64, then_s: u64) {
     let out = [bench.next_claim(&mut claims).await, bench.next_claim(&mut claims).await];
     let original = bench.disabled_webhook(&second, now_ms).await;
     let third = Delivery { replay_of: Some(original.id.clone()), ..original };
-    bench.core.shared.deliveries.create(&[&third], now_ms).await.unwrap();
+    // Its mark is written as late as it may be, for the minute up to which this core notes the marks as read next.
+    let created_at = clock_now(&bench.core) - LATE_MINUTES * MINUTE_MS;
+    bench.core.shared.deliveries.create(&[&third], created_at).await.unwrap();
     bench.core.shared.hints.add_queues([(second, now_ms)]);
     replays.push(third.id);
     bench.until(async || dispatcher.queue_metrics().normal.ready == 1).await;
@@ -177,6 +180,8 @@ impl Takeover {
         former.core.stop.cancel();
         let next = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
         let (next_place, mut claims) = next.core.dispatcher.join(8);
+        // This core waits from when it has seen the last heartbeat, so that comes before the clock moves.
+        assert!(next.stays_away(&mut claims).await, "the leases are not over");
         next.clock.advance(GONE_MS);
         let again = claims.recv().await.unwrap();
         assert_eq!(again.delivery, late.delivery);
