@@ -240,17 +240,22 @@ impl LogStore {
     /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
     /// slice.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
-        let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
-        let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
-        if slice <= seqs.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
-            let mut entries: HashMap<u64, Bytes> =
-                self.read(log, lowest - 1, *highest, slice).await?.into_iter().collect();
-            return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
+        let in_memory = seqs.iter().filter_map(|seq| Some((*seq, self.recent.get(log, *seq)?)));
+        let mut entries: HashMap<u64, Bytes> = in_memory.collect();
+        let missing: Vec<u64> = seqs.iter().copied().filter(|seq| !entries.contains_key(seq)).collect();
+        if let (Some(lowest), Some(highest)) = (missing.iter().min(), missing.iter().max()) {
+            let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
+            if slice <= missing.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
+                entries.extend(self.read(log, lowest - 1, *highest, slice).await?);
+            } else {
+                let keys: Vec<_> = missing.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
+                let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
+                for (seq, row) in missing.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?))) {
+                    entries.insert(seq, payload(row)?);
+                }
+            }
         }
-        let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
-        let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
-        let found = seqs.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?)));
-        found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
+        Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect())
     }
 
     /// Reads entries by log and sequence number, in the same order. A missing one is an error.
