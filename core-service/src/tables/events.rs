@@ -116,12 +116,6 @@ impl EventIndex {
         Self { backend: SharedBackend::clone(log.backend()), log }
     }
 
-    /// Finds the tokens that have or had a symbol.
-    pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
-        let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
-        Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
-    }
-
     /// Reads the first sequence numbers in any of these scopes, from the highest down or from the lowest up.
     pub async fn positions(
         &self,

@@ -3,6 +3,7 @@
 //! An append is one conditional batch in one partition: the head moves only from the expected value, together with the
 //! entries. A bucket's head row has sequence number -1; a new bucket opens if it has no head row.
 
+mod checkpoints;
 mod prefix;
 mod recent_entries;
 
@@ -23,8 +24,8 @@ use crate::{
     },
 };
 
-pub use self::prefix::BatchId;
 pub(crate) use self::prefix::payload;
+pub use self::{checkpoints::checkpoint_change, prefix::BatchId};
 
 /// Name of the projection of a dataset's log into rows.
 pub const ROWS: &str = "rows";
@@ -258,6 +259,11 @@ impl LogStore {
         Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect())
     }
 
+    /// The entries after `after` up to `upto`, oldest first, as far as they are in memory.
+    pub(super) fn in_memory(&self, log: &str, after: u64, upto: u64) -> Vec<(u64, Bytes)> {
+        self.recent.read(log, after, upto, usize::MAX)
+    }
+
     /// Reads entries by log and sequence number, in the same order. A missing one is an error.
     pub async fn entries_at(&self, places: &[(&str, u64)]) -> StoreResult<Vec<Entry>> {
         if places.is_empty() {
@@ -347,12 +353,6 @@ impl LogStore {
         let (entries, sha256) = mark.ok_or_else(|| StoreError::Damaged(format!("the import mark of log {log}")))?;
         Ok(Some(ImportMark { entries, sha256 }))
     }
-
-    /// Reads the checkpoint of a projection of a log; 0 at first.
-    pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
-        let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
-        Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())
-    }
 }
 
 /// The writes of one append: the head from its expected value, and the entries. `opens` is true for a new bucket.
@@ -382,16 +382,6 @@ fn mark_write(mark: &ImportMark) -> ConditionalWrite {
         expect: Expect::Any,
         version: int(mark.entries),
         body: Some(Bytes::copy_from_slice(&mark.sha256)),
-    }
-}
-
-pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
-    Change {
-        table: &schema::LOG_CHECKPOINT,
-        key: key![log, projection],
-        version: int(seq),
-        body: Some(Bytes::new()),
-        ttl: None,
     }
 }
 

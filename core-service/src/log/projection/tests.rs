@@ -17,7 +17,11 @@ use crate::{
         window::DAY_MS,
     },
     store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, schema},
-    tables::{index_scope::IndexScope, log::LogStore, theses::IndexSlice},
+    tables::{
+        index_scope::IndexScope,
+        log::LogStore,
+        theses::{IndexSlice, creation_changes},
+    },
     tests::{faulty::MemoryStore, harness::event_id_cipher},
 };
 

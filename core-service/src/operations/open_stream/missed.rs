@@ -85,7 +85,7 @@ impl MissedEvents<'_> {
     /// Finds the events that are not replayed, if any: all but the newest, and those outside the history window.
     pub(super) async fn gap(&self) -> Result<Option<Gap>> {
         let view = &self.call.caller.view;
-        let selection = select(&self.core.shared, view, self.filter).await?;
+        let selection = select(&self.core.shared.theses.direct_reader(), view, self.filter).await?;
         if self.are_few(&selection).await? {
             return Ok(None);
         }
@@ -131,7 +131,8 @@ impl MissedEvents<'_> {
 
     /// Counts the matching events after these positions.
     pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
-        let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
+        let reader = self.core.shared.theses.direct_reader();
+        let selection = select(&reader, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, begin);
         let mut replayed = 0;
         for _ in 0..MAX_LOOKED_AT {
