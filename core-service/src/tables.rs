@@ -18,6 +18,7 @@ pub mod key_usage;
 pub mod leases;
 pub mod log;
 pub mod members;
+mod partition_cache;
 pub mod queue;
 mod queue_parts;
 pub mod recent_theses;

@@ -82,7 +82,7 @@ impl fmt::Display for Dataset {
 }
 
 /// The datasets that a key reads, merged: `live`, or `sandbox` and the project's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct View(Vec<Dataset>);
 
 impl View {

@@ -26,7 +26,8 @@ pub async fn read_forward(
     upto: u64,
 ) -> Result<v1::ReadResponse> {
     let (name, log) = (dataset.to_string(), &shared.log);
-    let (rows, whole) = match select(shared, &dataset.counted_with(), filter).await? {
+    let reader = shared.theses.direct_reader();
+    let (rows, whole) = match select(&reader, &dataset.counted_with(), filter).await? {
         Selection::All => {
             let upto = upto.min((after / PAGE_ENTRIES as u64 + 1) * PAGE_ENTRIES as u64);
             (log.read(&name, after, upto, PAGE_ENTRIES).await?, after)

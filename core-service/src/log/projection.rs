@@ -20,20 +20,15 @@ use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
-        entry::{Entry, Kind, SequencedEntry, ThesisChanged, ThesisEdited},
+        entry::{Entry, Kind, SequencedEntry},
         event_id::EventIdCipher,
-        row::Thesis,
     },
     store::{Change, SharedBackend, StoreResult},
     tables::{
         event_positions::position_change,
         events::OpenSegment,
         log::{LogStore, checkpoint_change},
-        theses::{
-            Bucket, ThesisStore, author_change, bucket_removal, creation_changes, deletion_changes, handle_release,
-            logged_thesis_change, profile_changes, prolific_changes, prolific_deletion_changes, symbol_release,
-            thesis_change, token_changes, totals_changes,
-        },
+        theses::{Bucket, ThesisStore, bucket_removal, entry_changes, logged_thesis_change, thesis_change},
     },
 };
 
@@ -94,66 +89,14 @@ impl Projector {
         is_new
     }
 
-    /// The change of a thesis' row. Where only this process writes, reading the log is cheap. So the row has no body
-    /// there, and the thesis is stored once, in its entry.
-    fn thesis_change(&self, thesis: &Thesis, version: i64) -> Change {
-        let change = if self.backend.is_exclusive() { logged_thesis_change } else { thesis_change };
-        change(&self.dataset, thesis, version)
-    }
-
     fn changes(&self, sequenced: &SequencedEntry, changes: &mut Vec<Change>) {
-        let dataset = self.dataset.as_str();
-        let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
-        let entry = &sequenced.entry;
+        self.forget_buckets(sequenced);
+        // Where only this process writes, reading the log is cheap. So the row of a thesis has no body there, and the
+        // thesis is stored once, in its entry.
+        let thesis_change = if self.backend.is_exclusive() { logged_thesis_change } else { thesis_change };
         let is_new_bucket = |scope: &str, bucket: i64| self.is_new_bucket(scope, bucket);
-        match &entry.kind {
-            Some(Kind::ThesisCreated(created)) => {
-                if created.introduces_profile {
-                    profile_changes(dataset, &created.profile, version, changes);
-                }
-                if created.introduces_token {
-                    token_changes(dataset, &created.token, version, changes);
-                }
-                changes.push(self.thesis_change(&created.thesis, version));
-                creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
-                if created.totals.is_prolific() {
-                    prolific_changes(dataset, &created.thesis, version, is_new_bucket, changes);
-                }
-                totals_changes(dataset, &created.thesis, &created.totals, version, changes);
-                changes.extend(author_change(dataset, created, version));
-            }
-            Some(
-                Kind::ThesisEdited(ThesisEdited { thesis, .. })
-                | Kind::Engagement(ThesisChanged { thesis })
-                | Kind::ThesisAwaited(ThesisChanged { thesis }),
-            ) => changes.push(self.thesis_change(thesis, version)),
-            Some(Kind::ThesisDeleted(deleted)) => {
-                self.forget_buckets(sequenced);
-                changes.push(self.thesis_change(&deleted.thesis, version));
-                deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
-                if deleted.totals.is_prolific() {
-                    changes.extend(prolific_deletion_changes(dataset, &deleted.thesis, version));
-                }
-                totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
-            }
-            Some(Kind::ProfileUpdated(updated)) => {
-                profile_changes(dataset, &updated.profile, version, changes);
-                if let Some(handle) = &updated.previous_handle {
-                    changes.extend(handle_release(dataset, &updated.profile, handle, version));
-                }
-            }
-            Some(Kind::ProfileObserved(observed)) => {
-                profile_changes(dataset, &observed.profile, version, changes);
-            }
-            Some(Kind::TokenObserved(observed)) => {
-                token_changes(dataset, &observed.token, version, changes);
-                if let Some(symbol) = &observed.previous_symbol {
-                    changes.extend(symbol_release(dataset, &observed.token, symbol, version));
-                }
-            }
-            Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
-        }
-        changes.extend(position_change(&self.event_ids, dataset, entry, sequenced.seq));
+        entry_changes(&self.dataset, sequenced, thesis_change, &is_new_bucket, changes);
+        changes.extend(position_change(&self.event_ids, &self.dataset, &sequenced.entry, sequenced.seq));
     }
 
     /// Takes the segment of the next entry, with the entries before this one. If the projector has not seen them all,

@@ -10,9 +10,8 @@ use crate::{
         entry::EntryOutline,
     },
     error::Result,
-    shared::Shared,
     store::StoreResult,
-    tables::{events::EventScope, log::decode},
+    tables::{events::EventScope, log::decode, theses::RowReader},
 };
 
 /// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
@@ -25,16 +24,16 @@ pub enum Selection {
     Scopes(Vec<EventScope>),
 }
 
-/// Finds the entries that can match. Call it after the end position of the read is known: then it finds all tokens
-/// introduced before that position.
-pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
+/// Finds the entries that can match. The reader must not be older than the end position of the read: then it finds all
+/// tokens introduced before that position.
+pub async fn select(reader: &RowReader<'_>, view: &View, filter: &CompiledFilter) -> Result<Selection> {
     if !filter.handles().is_empty() {
         return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));
     }
     if !filter.tokens().is_empty() {
         let mut ids = Vec::new();
         for reference in filter.tokens() {
-            ids.extend(tokens(shared, view, reference).await?);
+            ids.extend(tokens(reader, view, reference).await?);
             if ids.len() > MAX_SCOPES {
                 return Ok(Selection::All);
             }
@@ -74,18 +73,16 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
 }
 
 /// The ids of all tokens that a reference means or meant, in any reading.
-async fn tokens(shared: &Shared, view: &View, reference: &TokenReadings) -> Result<Vec<String>> {
+async fn tokens(reader: &RowReader<'_>, view: &View, reference: &TokenReadings) -> Result<Vec<String>> {
     let TokenReadings { id, on_chain, address, symbol } = reference;
     let limit = MAX_SCOPES + 1;
     let mut ids: Vec<String> = id.iter().cloned().collect();
     if let Some((chain, address)) = on_chain {
-        ids.extend(shared.theses.token_ids_by_address(view, address, Some(chain), limit).await?);
+        ids.extend(reader.token_ids_by_address(view, address, Some(chain), limit).await?);
     }
     if let Some(address) = address {
-        ids.extend(shared.theses.token_ids_by_address(view, address, None, limit).await?);
+        ids.extend(reader.token_ids_by_address(view, address, None, limit).await?);
     }
-    for dataset in view.datasets() {
-        ids.extend(shared.events.tokens_named(dataset.name(), symbol, limit).await?);
-    }
+    ids.extend(reader.token_ids_by_any_symbol(view, symbol, limit).await?);
     Ok(ids)
 }

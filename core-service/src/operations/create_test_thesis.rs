@@ -22,6 +22,7 @@ use crate::{
     error::{Error, Result},
     sandbox::fixtures::CHAIN,
     service::Core,
+    tables::theses::RowReader,
 };
 
 pub async fn create_test_thesis(
@@ -43,8 +44,9 @@ pub async fn create_test_thesis(
     call.charge().await?;
     let perform = async |seed: &str| {
         let dataset = Dataset::of_project(&call.caller.project.id);
-        let (profile_home, profile) = profile(core, call, &dataset, handle).await?;
-        let (token_home, token) = self::token(core, call, &dataset, token).await?;
+        let reader = core.shared.theses.reader(&call.caller.view).await?;
+        let (profile_home, profile) = profile(&reader, call, &dataset, handle).await?;
+        let (token_home, token) = self::token(&reader, call, &dataset, token).await?;
         let id = id::derive("th_", &["test", seed]);
         if profile_home.is_none() || token_home.is_none() {
             check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
@@ -130,10 +132,15 @@ async fn check_new_names(
 }
 
 /// Finds the profile with a handle and its dataset; none if the profile is new.
-async fn profile(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Profile)> {
-    let (view, theses) = (&call.caller.view, &core.shared.theses);
-    if let Some(id) = theses.profile_id_by_handle(view, given).await?
-        && let Some((home, profile)) = theses.profile(view, &id).await?
+async fn profile(
+    reader: &RowReader<'_>,
+    call: &Call,
+    dataset: &Dataset,
+    given: &str,
+) -> Result<(Option<Dataset>, Profile)> {
+    let view = &call.caller.view;
+    if let Some(id) = reader.profile_id_by_handle(view, given).await?
+        && let Some((home, profile)) = reader.profile(view, &id).await?
     {
         return Ok((Some(home), Profile::clone(&profile)));
     }
@@ -148,12 +155,16 @@ async fn profile(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Re
 }
 
 /// Finds the token with a symbol and its dataset; none if the token is new.
-async fn token(core: &Core, call: &Call, dataset: &Dataset, given: &str) -> Result<(Option<Dataset>, Token)> {
-    let (view, theses) = (&call.caller.view, &core.shared.theses);
-    let symbol = symbol_form(given);
-    let known = theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
+async fn token(
+    reader: &RowReader<'_>,
+    call: &Call,
+    dataset: &Dataset,
+    given: &str,
+) -> Result<(Option<Dataset>, Token)> {
+    let (view, symbol) = (&call.caller.view, symbol_form(given));
+    let known = reader.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
     if let Some(id) = known.first()
-        && let Some((home, token)) = theses.token(view, id).await?
+        && let Some((home, token)) = reader.token(view, id).await?
     {
         return Ok((Some(home), Token::clone(&token)));
     }

@@ -2,7 +2,10 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{fields::Fields, refresh};
+use super::{
+    fields::Fields,
+    refresh::{self, FoundToken},
+};
 use crate::{
     access::gate::Call,
     convert,
@@ -20,9 +23,9 @@ pub async fn get_thesis_velocity(
     let reference = fields.token(message.r#ref, message.chain);
     fields.finish()?;
     call.charge().await?;
-    let (_, token) = refresh::find_token(core, call, &reference).await?;
+    let FoundToken { token, reader, .. } = refresh::find_token(core, call, &reference).await?;
     let (view, at) = (&call.caller.view, call.now_ms);
-    let counts = core.datasets.counts(view, &token.id, at, 2 * HOUR_MS).await?;
+    let counts = core.datasets.counts(&reader, view, &token.id, at, 2 * HOUR_MS).await?;
     let (last_1h, previous_1h) = (counts.last_1h, counts.previous_1h);
     let velocity = v1::ThesisVelocity {
         token: Some(convert::row::token_ref(&token)),

@@ -10,8 +10,8 @@ pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -
     let reference = fields.token(message.r#ref, message.chain);
     fields.finish()?;
     call.charge().await?;
-    let (dataset, row, stale) = refresh::read_token(core, call, &reference).await?;
-    let mut token = counted(core, call, &dataset, &row).await?;
+    let (found, stale) = refresh::read_token(core, call, &reference).await?;
+    let mut token = counted(core, call, &found.reader, &found.dataset, &found.token).await?;
     token.stale = stale.then_some(true);
     Ok(v1::GetTokenResponse { token: Some(token) })
 }

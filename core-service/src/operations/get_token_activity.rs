@@ -5,14 +5,14 @@ use thesis_proto::{time::from_millis, v1};
 
 use super::{
     fields::Fields,
-    refresh,
+    refresh::{self, FoundToken},
     theses::{Slices, by_time, still_there, with_references},
 };
 use crate::{
     access::gate::Call,
     convert,
     domain::{derivation::HourCounts, window::DAY_MS},
-    error::{Error, Result},
+    error::Result,
     service::Core,
     tables::{index_scope::IndexScope, theses::RowReader},
 };
@@ -27,10 +27,9 @@ pub async fn get_token_activity(
     let recent = fields.limit("recent", message.recent, 1..=50, 10);
     fields.finish()?;
     call.charge().await?;
-    let (_, token) = refresh::find_token(core, call, &reference).await?;
-    let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
-    let reader = async { Ok::<_, Error>(shared.theses.reader(view).await?) };
-    let (day, reader) = tokio::try_join!(core.datasets.counts(view, &token.id, at, DAY_MS), reader)?;
+    let FoundToken { token, reader, .. } = refresh::find_token(core, call, &reference).await?;
+    let (view, at) = (&call.caller.view, call.now_ms);
+    let day = core.datasets.counts(&reader, view, &token.id, at, DAY_MS).await?;
     let bucket = |hour: &HourCounts| v1::TimelineBucket {
         bucket_start: Some(from_millis(hour.start)),
         theses: hour.theses,
@@ -41,28 +40,22 @@ pub async fn get_token_activity(
         thesis_count_1h: day.last_1h,
         thesis_count_24h: day.last_24h,
         unique_authors_24h: day.authors_24h,
-        last_activity_at: shared.theses.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
+        last_activity_at: reader.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
         timeline: day.timeline.iter().map(bucket).collect(),
-        recent_theses: recent_theses(core, call, &reader, &token.id, recent).await?,
+        recent_theses: recent_theses(call, &reader, &token.id, recent).await?,
         livemode: view.livemode(),
         computed_at: Some(from_millis(at)),
     };
     Ok(v1::GetTokenActivityResponse { activity: Some(activity) })
 }
 
-async fn recent_theses(
-    core: &Core,
-    call: &Call,
-    reader: &RowReader<'_>,
-    token: &str,
-    limit: usize,
-) -> Result<Vec<v1::Thesis>> {
+async fn recent_theses(call: &Call, reader: &RowReader<'_>, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
     let scopes = vec![IndexScope::Token(token.to_owned())];
     let slices = Slices { scopes, floor: call.history_floor(None)?, to: i64::MAX / 2, descending: true };
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let missing = limit - found.len();
-        let rows = by_time(core, &call.caller.view, &slices, after, missing).await?;
+        let rows = by_time(reader, &call.caller.view, &slices, after, missing).await?;
         after = rows.last().map(|last| (last.created_at, last.id.clone()));
         let is_end = rows.len() < missing;
         let rows = rows.into_iter().map(|row| (row.dataset, row.id));

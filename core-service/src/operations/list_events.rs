@@ -6,14 +6,17 @@ use thesis_proto::{filter::CompiledFilter, json::RenderedRows, v1};
 use super::fields::Fields;
 use crate::{
     access::gate::Call,
-    domain::list_cursor::{HistoryPosition, list_name},
+    domain::{
+        list_cursor::{HistoryPosition, list_name},
+        window::Floor,
+    },
     error::{Error, Result},
     log::{
         backward::{Backward, LogSlice},
         selection::select,
     },
     service::Core,
-    tables::log::outline,
+    tables::{log::outline, theses::RowReader},
 };
 
 /// Entries that one page scans. If no index serves its filter, a page is short instead of slow.
@@ -45,17 +48,7 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     let view = &call.caller.view;
     let signer = core.shared.keys.cursor_signer();
     let name = name(core, call, &message, [after, before]);
-    let (floor, positions) = match &message.cursor {
-        Some(cursor) => {
-            let position: Option<HistoryPosition> = signer.read(&name, cursor);
-            let HistoryPosition { before, projected, from } = position.ok_or_else(Error::invalid_cursor)?;
-            if [before.len(), projected.len()] != [view.datasets().len(); 2] {
-                return Err(Error::invalid_cursor());
-            }
-            (call.later_floor(from, after.is_some()), before.into_iter().zip(projected).collect::<Vec<_>>())
-        }
-        None => (call.history_floor(after)?, first_positions(core, call, before).await?),
-    };
+    let PageStart { reader, floor, positions } = page_start(core, call, &message, &name, [after, before]).await?;
     let projected: Vec<u64> = positions.iter().map(|(_, projected)| *projected).collect();
     let slices = view.datasets().iter().zip(positions).map(|(dataset, (before, projected))| LogSlice {
         dataset: dataset.clone(),
@@ -64,12 +57,12 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
         projected,
         from: floor.bound_for(dataset),
     });
-    let selection = select(&core.shared, view, &filter).await?;
-    let mut reader = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
+    let selection = select(&reader, view, &filter).await?;
+    let mut entries = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
     // Filters match messages, so the rows of a filtered list are messages.
     let renders = call.meta.renders && filter == CompiledFilter::default();
     if renders {
-        reader = reader.rendering();
+        entries = entries.rendering();
     }
     let (mut data, mut rows) = (Vec::new(), Vec::new());
     for _ in 0..MAX_LOOKED_AT {
@@ -78,17 +71,17 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
         }
         // A read that never waits must still yield to other requests.
         tokio::task::coop::consume_budget().await;
-        let Some((index, taken)) = reader.next().await? else { break };
+        let Some((index, taken)) = entries.next().await? else { break };
         if renders {
-            rows.extend(reader.rendered(index, taken)?);
+            rows.extend(entries.rendered(index, taken)?);
         } else {
-            data.extend(reader.event(index, taken, &filter)?);
+            data.extend(entries.event(index, taken, &filter)?);
         }
     }
     *call.rendered.lock() = renders.then_some(RenderedRows(rows));
-    let next_cursor = reader.has_more().then(|| {
+    let next_cursor = entries.has_more().then(|| {
         let from = after.map_or(0, |_| floor.carried());
-        let position = HistoryPosition { before: reader.positions(), projected, from };
+        let position = HistoryPosition { before: entries.positions(), projected, from };
         signer.sign(&name, &position)
     });
     Ok(v1::ListEventsResponse { data, has_more: next_cursor.is_some(), next_cursor })
@@ -106,16 +99,49 @@ fn name(core: &Core, call: &Call, message: &v1::ListEventsRequest, window: [Opti
     list_name(&["events", &logs, &filter, &after, &before])
 }
 
-/// Finds the position of each dataset below which a first page starts, and its projected position.
-async fn first_positions(core: &Core, call: &Call, before: Option<i64>) -> Result<Vec<(u64, u64)>> {
-    let mut positions = Vec::new();
-    for dataset in call.caller.view.datasets() {
-        let projected = core.datasets.refresh(dataset).await?;
+/// Where a page starts.
+struct PageStart<'a> {
+    /// A reader of names.
+    reader: RowReader<'a>,
+    floor: Floor,
+    /// For each dataset, the position below which the page starts, and the projected position of the first page.
+    positions: Vec<(u64, u64)>,
+}
+
+/// Finds where a page starts: at its cursor, or at the newest entry of the window.
+async fn page_start<'a>(
+    core: &'a Core,
+    call: &Call,
+    message: &v1::ListEventsRequest,
+    name: &[u8; 32],
+    [after, before]: [Option<i64>; 2],
+) -> Result<PageStart<'a>> {
+    let (theses, datasets) = (&core.shared.theses, call.caller.view.datasets());
+    if let Some(cursor) = &message.cursor {
+        let position: Option<HistoryPosition> = core.shared.keys.cursor_signer().read(name, cursor);
+        let HistoryPosition { before, projected, from } = position.ok_or_else(Error::invalid_cursor)?;
+        if [before.len(), projected.len()] != [datasets.len(); 2] {
+            return Err(Error::invalid_cursor());
+        }
+        let (floor, positions) = (call.later_floor(from, after.is_some()), before.into_iter().zip(projected).collect());
+        return Ok(PageStart { reader: theses.direct_reader(), floor, positions });
+    }
+    let floor = call.history_floor(after)?;
+    let reader = theses.reader(&call.caller.view).await?;
+    let mut positions = Vec::with_capacity(datasets.len());
+    for dataset in datasets {
+        let projected = match reader.projected(dataset) {
+            Some(projected) => {
+                core.datasets.advance_position(dataset, projected);
+                projected
+            }
+            None => core.datasets.refresh(dataset).await?,
+        };
         let below = match before {
             Some(at) if at < call.now_ms => first_after(core, dataset.name(), projected, at).await?,
             _ => projected + 1,
         };
         positions.push((below, projected));
     }
-    Ok(positions)
+    Ok(PageStart { reader, floor, positions })
 }

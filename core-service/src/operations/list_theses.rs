@@ -18,7 +18,7 @@ use crate::{
     error::{Error, Result},
     search::{Cancellation, ListedThesis, SearchFilter, run::likes_page},
     service::Core,
-    tables::index_scope::IndexScope,
+    tables::{index_scope::IndexScope, theses::RowReader},
 };
 
 pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesRequest) -> Result<v1::ListThesesResponse> {
@@ -49,9 +49,8 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
         None => call.history_floor(explicit)?,
     };
     let to = before.unwrap_or(i64::MAX);
-    let reader = async { Ok::<_, Error>(core.shared.theses.reader(&call.caller.view).await?) };
-    let (rows, reader) = tokio::try_join!(rows(core, call, &message, floor, to, position, limit + 1), reader)?;
-    let Some(mut rows) = rows else {
+    let reader = core.shared.theses.reader(&call.caller.view).await?;
+    let Some(mut rows) = rows(core, call, &message, &reader, (floor, to), position, limit + 1).await? else {
         return Ok(v1::ListThesesResponse::default());
     };
     let has_more = rows.len() > limit;
@@ -113,13 +112,13 @@ async fn rows(
     core: &Core,
     call: &Call,
     message: &v1::ListThesesRequest,
-    floor: Floor,
-    to: i64,
+    reader: &RowReader<'_>,
+    (floor, to): (Floor, i64),
     position: Option<TimePosition>,
     limit: usize,
 ) -> Result<Option<Vec<ListedThesis>>> {
     let (view, chain) = (&call.caller.view, &message.chain);
-    let Some((profile, tokens)) = resolve_names(core, view, message).await? else { return Ok(None) };
+    let Some((profile, tokens)) = resolve_names(reader, view, message).await? else { return Ok(None) };
     if message.sort() == ThesisSort::LikesDesc {
         let chain = chain.clone();
         let narrow = SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() };
@@ -130,30 +129,30 @@ async fn rows(
     let descending = message.sort() != ThesisSort::CreatedAtAsc;
     let slices = Slices { scopes: scopes(profile, tokens, chain.as_ref()), floor, to, descending };
     let after = position.map(|position| (position.created_at, position.id));
-    by_time(core, view, &slices, after, limit).await.map(Some)
+    by_time(reader, view, &slices, after, limit).await.map(Some)
 }
 
 /// The ids of a profile and of tokens.
 type Names = (Option<String>, Option<Vec<String>>);
 
 /// Finds the profile and the tokens that a request names; none if no profile matches.
-async fn resolve_names(core: &Core, view: &View, message: &v1::ListThesesRequest) -> Result<Option<Names>> {
+async fn resolve_names(reader: &RowReader<'_>, view: &View, message: &v1::ListThesesRequest) -> Result<Option<Names>> {
     let mut profile = None;
     if let Some(text) = &message.profile {
-        profile = resolve::profile_id(&core.shared, view, &ProfileReference::Any(text.clone())).await?;
+        profile = resolve::profile_id(reader, view, &ProfileReference::Any(text.clone())).await?;
         if profile.is_none() {
             return Ok(None);
         }
     }
     if let Some(handle) = &message.handle {
-        let by_handle = core.shared.theses.profile_id_by_handle(view, handle).await?;
+        let by_handle = reader.profile_id_by_handle(view, handle).await?;
         if by_handle.is_none() || profile.as_ref().is_some_and(|id| by_handle.as_ref() != Some(id)) {
             return Ok(None);
         }
         profile = by_handle;
     }
     let token = message.token.clone().map(|text| TokenReference::new(text, message.chain.clone()));
-    let tokens = resolve::filtered_tokens(&core.shared, view, token.as_ref()).await?;
+    let tokens = resolve::filtered_tokens(reader, view, token.as_ref()).await?;
     Ok(Some((profile, tokens)))
 }
 

@@ -105,9 +105,10 @@ pub(super) async fn missing_token(core: &Core, call: &Call, reference: &TokenRef
 async fn on_other_chains(core: &Core, call: &Call, reference: &TokenReference) -> Result<Vec<String>> {
     let view = &call.caller.view;
     let anywhere = TokenReference { chain: None, ..reference.clone() };
-    let mut ids = resolve::token_ids(&core.shared, view, &anywhere).await?;
+    let reader = core.shared.theses.reader(view).await?;
+    let mut ids = resolve::token_ids(&reader, view, &anywhere).await?;
     ids.truncate(MAX_SUGGESTIONS);
-    let rows = try_join_all(ids.iter().map(|id| core.shared.theses.token(view, id))).await?;
+    let rows = try_join_all(ids.iter().map(|id| reader.token(view, id))).await?;
     Ok(rows.into_iter().flatten().map(|(_, token)| format!("{}:{}", token.chain, token.address)).collect())
 }
 

@@ -22,6 +22,7 @@ use crate::{
     error::{Error, Result},
     ingest::upstream::{LookupOutcome, Upstream},
     service::Core,
+    tables::theses::RowReader,
 };
 
 /// The error when a lookup is necessary and the upstream cannot be reached.
@@ -111,34 +112,47 @@ pub(super) async fn read_profile(
     }
 }
 
+/// A token that a reference names.
+pub(super) struct FoundToken<'a> {
+    pub dataset: Dataset,
+    pub token: Arc<Token>,
+    /// The reader that has found it. It reads other rows of the same response.
+    pub reader: RowReader<'a>,
+}
+
 /// Reads the token that a reference names, with the same rules as [`read_profile`].
-pub(super) async fn read_token(
-    core: &Core,
+pub(super) async fn read_token<'a>(
+    core: &'a Core,
     call: &Call,
     reference: &TokenReference,
-) -> Result<(Dataset, Arc<Token>, bool)> {
-    let (dataset, row) = find_token(core, call, reference).await?;
-    let thing = Thing::Token(upstream_token(&row));
-    let observed_at = row.age.map_or(0, |age| age.observed_at);
+) -> Result<(FoundToken<'a>, bool)> {
+    let found = find_token(core, call, reference).await?;
+    let thing = Thing::Token(upstream_token(&found.token));
+    let observed_at = found.token.age.map_or(0, |age| age.observed_at);
     match refresh_if_old(core, call, thing, observed_at).await {
-        RefreshOutcome::NotNeeded => Ok((dataset, row, false)),
-        RefreshOutcome::Failed => Ok((dataset, row, true)),
+        RefreshOutcome::NotNeeded => Ok((found, false)),
+        RefreshOutcome::Failed => Ok((found, true)),
         RefreshOutcome::Refreshed => {
-            let again = core.shared.theses.token(&call.caller.view, &row.id).await?;
-            let (dataset, row) = again.unwrap_or((dataset, row));
-            Ok((dataset, row, false))
+            let view = &call.caller.view;
+            let reader = core.shared.theses.reader(view).await?;
+            let again = reader.token(view, &found.token.id).await?;
+            let (dataset, token) = again.unwrap_or((found.dataset, found.token));
+            Ok((FoundToken { dataset, token, reader }, false))
         }
     }
 }
 
 /// Reads the token that a reference names. If it is unknown, the upstream is requested first.
-pub(super) async fn find_token(core: &Core, call: &Call, reference: &TokenReference) -> Result<(Dataset, Arc<Token>)> {
-    if let Some(found) = resolve::token(core, call, reference).await? {
-        return Ok(found);
+pub(super) async fn find_token<'a>(core: &'a Core, call: &Call, reference: &TokenReference) -> Result<FoundToken<'a>> {
+    let (theses, view) = (&core.shared.theses, &call.caller.view);
+    let reader = theses.reader(view).await?;
+    if let Some((dataset, token)) = resolve::token(&reader, view, reference).await? {
+        return Ok(FoundToken { dataset, token, reader });
     }
     request_token(core, call, reference).await?;
-    match resolve::token(core, call, reference).await? {
-        Some(found) => Ok(found),
+    let reader = theses.reader(view).await?;
+    match resolve::token(&reader, view, reference).await? {
+        Some((dataset, token)) => Ok(FoundToken { dataset, token, reader }),
         None => Err(missing_token(core, call, reference).await),
     }
 }

@@ -17,39 +17,38 @@ use crate::{
     },
     error::Result,
     service::Core,
-    shared::Shared,
+    tables::theses::RowReader,
 };
 
 /// Tokens that a list merges for one symbol or address.
 const MAX_TOKENS: usize = 50;
 
 /// Finds the id of a profile. It tries the possible readings in order: `fp_` id, upstream id, handle.
-pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
-    let theses = &shared.theses;
+pub async fn profile_id(reader: &RowReader<'_>, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
     let [id, upstream_id, handle] = reference.readings();
     if let Some(id) = id.filter(|id| id.starts_with("fp_"))
-        && theses.profile(view, id).await?.is_some()
+        && reader.profile(view, id).await?.is_some()
     {
         return Ok(Some(id.to_owned()));
     }
     if let Some(upstream_id) = upstream_id
-        && let Some(id) = theses.profile_id_by_upstream(view, upstream_id).await?
+        && let Some(id) = reader.profile_id_by_upstream(view, upstream_id).await?
     {
         return Ok(Some(id));
     }
     match handle {
-        Some(handle) => Ok(theses.profile_id_by_handle(view, handle).await?),
+        Some(handle) => Ok(reader.profile_id_by_handle(view, handle).await?),
         None => Ok(None),
     }
 }
 
 /// Finds the ids of the tokens that a reference names. The first reading that exists counts. One id more than
 /// [`MAX_TOKENS`] means that there are too many.
-pub(super) async fn token_ids(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
+pub(super) async fn token_ids(reader: &RowReader<'_>, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
     let Some(readings) = &reference.readings else { return Ok(Vec::new()) };
-    let (theses, chain) = (&shared.theses, reference.chain.as_deref());
+    let chain = reference.chain.as_deref();
     if let Some(id) = &readings.id
-        && let Some((_, token)) = theses.token(view, id).await?
+        && let Some((_, token)) = reader.token(view, id).await?
     {
         return Ok(if reference.allows(&token.chain) { vec![token.id.clone()] } else { Vec::new() });
     }
@@ -58,25 +57,25 @@ pub(super) async fn token_ids(shared: &Shared, view: &View, reference: &TokenRef
     if let Some((on, address)) = &readings.on_chain
         && reference.allows(on)
     {
-        ids = theses.token_ids_by_address(view, address, Some(on), limit).await?;
+        ids = reader.token_ids_by_address(view, address, Some(on), limit).await?;
     }
     if let Some(address) = readings.address.as_ref().filter(|_| ids.is_empty()) {
-        ids = theses.token_ids_by_address(view, address, chain, limit).await?;
+        ids = reader.token_ids_by_address(view, address, chain, limit).await?;
     }
     if ids.is_empty() {
-        ids = theses.token_ids_by_symbol(view, &readings.symbol, chain, limit).await?;
+        ids = reader.token_ids_by_symbol(view, &readings.symbol, chain, limit).await?;
     }
     Ok(ids)
 }
 
 /// Finds the ids of the tokens that a filter names; none without a filter. Fails on `token` if it names too many.
 pub async fn filtered_tokens(
-    shared: &Shared,
+    reader: &RowReader<'_>,
     view: &View,
     reference: Option<&TokenReference>,
 ) -> Result<Option<Vec<String>>> {
     let Some(reference) = reference else { return Ok(None) };
-    let ids = token_ids(shared, view, reference).await?;
+    let ids = token_ids(reader, view, reference).await?;
     if ids.len() > MAX_TOKENS {
         let rule = format!("names more than {MAX_TOKENS} tokens; give chain or address");
         return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
@@ -90,22 +89,25 @@ pub async fn profile(
     call: &Call,
     reference: &ProfileReference,
 ) -> Result<Option<(Dataset, Arc<Profile>)>> {
-    let (view, theses) = (&call.caller.view, &core.shared.theses);
-    match profile_id(&core.shared, view, reference).await? {
-        Some(id) => Ok(theses.profile(view, &id).await?),
+    let view = &call.caller.view;
+    let reader = core.shared.theses.reader(view).await?;
+    match profile_id(&reader, view, reference).await? {
+        Some(id) => Ok(reader.profile(view, &id).await?),
         None => Ok(None),
     }
 }
 
 /// Reads the one token that a reference names, if there is one. Several are `AMBIGUOUS_TOKEN` with the candidates.
-pub async fn token(core: &Core, call: &Call, reference: &TokenReference) -> Result<Option<(Dataset, Arc<Token>)>> {
-    let view = &call.caller.view;
-    let mut ids = token_ids(&core.shared, view, reference).await?;
+pub async fn token(
+    reader: &RowReader<'_>,
+    view: &View,
+    reference: &TokenReference,
+) -> Result<Option<(Dataset, Arc<Token>)>> {
+    let mut ids = token_ids(reader, view, reference).await?;
     if ids.is_empty() {
         return Ok(None);
     }
     ids.truncate(MAX_TOKENS);
-    let reader = core.shared.theses.reader(view).await?;
     let mut found = Vec::new();
     for id in &ids {
         found.extend(reader.token(view, id).await?);

@@ -103,15 +103,16 @@ async fn narrow(
     message: &v1::SearchRequest,
     (after, before): Window,
 ) -> Result<SearchFilter> {
-    let (shared, view, chain) = (&core.shared, &call.caller.view, message.chain.clone());
+    let (view, chain) = (&call.caller.view, message.chain.clone());
+    let reader = core.shared.theses.direct_reader();
     let floor = call.history_floor(after)?;
     // No row has an empty id, so a search restricted to an unknown profile finds nothing.
     let profile = match &message.handle {
-        Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
+        Some(handle) => Some(reader.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,
     };
     let token = message.token.clone().map(|text| TokenReference::new(text, chain.clone()));
-    let tokens = resolve::filtered_tokens(shared, view, token.as_ref()).await?;
+    let tokens = resolve::filtered_tokens(&reader, view, token.as_ref()).await?;
     let to = before.unwrap_or(i64::MAX);
     Ok(SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() })
 }
@@ -143,7 +144,8 @@ async fn shown_tokens(
 ) -> Result<Vec<v1::Token>> {
     let rows = reader.tokens(&keys(found)).await?;
     let there = found.iter().zip(rows).filter_map(|((dataset, _), row)| Some((dataset, row?)));
-    try_join_all(there.map(|(dataset, token)| async move { counted(core, call, dataset, &token).await })).await
+    let counting = there.map(|(dataset, token)| async move { counted(core, call, reader, dataset, &token).await });
+    try_join_all(counting).await
 }
 
 #[cfg(test)]

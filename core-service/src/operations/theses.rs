@@ -36,7 +36,7 @@ pub(super) async fn still_there(
 
 /// The slices of the index to merge.
 pub(super) struct Slices {
-    /// Their scopes, as [`ThesisStore::slices`] takes them.
+    /// Their scopes, as [`RowReader::slices`] takes them.
     pub scopes: Vec<IndexScope>,
     /// The lower bound of each dataset.
     pub floor: Floor,
@@ -48,7 +48,7 @@ pub(super) struct Slices {
 
 /// Merges the slices of the datasets and scopes, after the given time and id.
 pub(super) async fn by_time(
-    core: &Core,
+    reader: &RowReader<'_>,
     view: &View,
     slices: &Slices,
     after: Option<(i64, String)>,
@@ -58,7 +58,7 @@ pub(super) async fn by_time(
     let Slices { floor, to, descending, .. } = *slices;
     let reads = view.datasets().iter().map(|dataset| {
         let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
-        async move { core.shared.theses.slices(dataset, &slices.scopes, &slice, limit).await }
+        async move { reader.slices(dataset, &slices.scopes, &slice, limit).await }
     });
     for (dataset, found) in view.datasets().iter().zip(try_join_all(reads).await?) {
         rows.extend(found.into_iter().map(|row| ListedThesis {

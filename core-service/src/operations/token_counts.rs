@@ -15,6 +15,7 @@ use crate::{
     service::Core,
     shared::Shared,
     store::StoreResult,
+    tables::theses::RowReader,
 };
 
 /// Counts all theses of a token in a view, and their authors.
@@ -38,10 +39,16 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
 }
 
 /// Reads a token with its counts.
-pub(super) async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
-    let (shared, view) = (&core.shared, &call.caller.view);
-    let (theses, authors) = totals(shared, view, &token.id).await?;
-    let day = core.datasets.counts(view, &token.id, call.now_ms, DAY_MS).await?;
-    let last = shared.theses.latest(view, &token.id, call.now_ms, &day).await?.map(|(at, _)| at);
+pub(super) async fn counted(
+    core: &Core,
+    call: &Call,
+    reader: &RowReader<'_>,
+    dataset: &Dataset,
+    token: &Token,
+) -> Result<v1::Token> {
+    let (view, now_ms) = (&call.caller.view, call.now_ms);
+    let (theses, authors) = totals(&core.shared, view, &token.id).await?;
+    let day = core.datasets.counts(reader, view, &token.id, now_ms, DAY_MS).await?;
+    let last = reader.latest(view, &token.id, now_ms, &day).await?.map(|(at, _)| at);
     Ok(convert::row::token(dataset, token, theses, authors, day.last_24h, last))
 }

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     access::gate::Call,
     domain::{
+        dataset::View,
         reference::{ProfileReference, TokenReference},
         row::{Thesis, Token},
         window::{Floor, MINUTE_MS},
@@ -25,7 +26,7 @@ use crate::{
     error::Result,
     ingest::upstream::LookupOutcome,
     service::Core,
-    tables::index_scope::IndexScope,
+    tables::{index_scope::IndexScope, theses::RowReader},
 };
 
 /// A negative answer needs the upstream until this long after the end of the window, in milliseconds.
@@ -118,14 +119,16 @@ async fn verify_rows(
         livemode: call.caller.key.live,
         ..v1::ThesisVerification::default()
     };
-    let profile = resolve::profile_id(&core.shared, &call.caller.view, &claim.author).await?;
-    let token = match resolve::token(core, call, &claim.token).await {
+    let view = &call.caller.view;
+    let reader = core.shared.theses.reader(view).await?;
+    let profile = resolve::profile_id(&reader, view, &claim.author).await?;
+    let token = match resolve::token(&reader, view, &claim.token).await {
         Ok(found) => found.map(|(_, token)| token),
         // A missing profile has precedence over an ambiguous token.
         Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
         Err(error) => return Err(error),
     };
-    let reason = check_claim(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
+    let reason = check_claim(&reader, view, claim, floor, profile, token.as_deref(), &mut answer).await?;
     answer.verified = reason == v1::VerificationReason::Verified;
     answer.reason = reason.into();
     Ok((answer, token))
@@ -175,8 +178,8 @@ async fn synced_at(core: &Core, call: &Call, token: Option<&Token>) -> Result<Op
 }
 
 async fn check_claim(
-    core: &Core,
-    call: &Call,
+    reader: &RowReader<'_>,
+    view: &View,
     claim: &Claim,
     floor: Floor,
     profile: Option<String>,
@@ -195,11 +198,11 @@ async fn check_claim(
 
     let posted = IndexScope::ProfileToken(profile.clone(), token.id.clone());
     let deleted = IndexScope::Deleted(profile, token.id.clone());
-    let alive = newest_theses(core, call, claim, floor, &posted).await?;
-    let gone = newest_theses(core, call, claim, floor, &deleted).await?;
+    let alive = newest_theses(reader, view, claim, floor, &posted).await?;
+    let gone = newest_theses(reader, view, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
     checks.thesis_exists =
-        checks.time_window || has_any(core, call, posted).await? || has_any(core, call, deleted).await?;
+        checks.time_window || has_any(reader, view, posted).await? || has_any(reader, view, deleted).await?;
     checks.not_deleted = alive.seen.is_some();
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
@@ -223,8 +226,8 @@ struct NewestTheses {
 }
 
 async fn newest_theses(
-    core: &Core,
-    call: &Call,
+    reader: &RowReader<'_>,
+    view: &View,
     claim: &Claim,
     floor: Floor,
     scope: &IndexScope,
@@ -236,12 +239,10 @@ async fn newest_theses(
     let (mut found, mut after) = (NewestTheses::default(), None);
     // Rows come newest first, so the first match is the newest.
     while found.matching.is_none() {
-        let rows = by_time(core, &call.caller.view, &slices, after, page).await?;
+        let rows = by_time(reader, view, &slices, after, page).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.created_at, last.id.clone()));
         let keys: Vec<(&str, &str)> = rows.iter().map(|row| (row.dataset.name(), row.id.as_str())).collect();
-        // The reader begins after the index rows, so no thesis is older than the projection was then.
-        let reader = core.shared.theses.reader(&call.caller.view).await?;
         let theses = reader.theses(&keys).await?.into_iter().flatten();
         for thesis in theses.filter(|thesis| !thesis.is_awaited()) {
             if wanted.as_ref().is_none_or(|wanted| default_fold(&thesis.text).contains(wanted)) {
@@ -256,7 +257,7 @@ async fn newest_theses(
     Ok(found)
 }
 
-async fn has_any(core: &Core, call: &Call, scope: IndexScope) -> Result<bool> {
+async fn has_any(reader: &RowReader<'_>, view: &View, scope: IndexScope) -> Result<bool> {
     let slices = Slices { scopes: vec![scope], floor: Floor::NONE, to: i64::MAX / 2, descending: true };
-    Ok(!by_time(core, &call.caller.view, &slices, None, 1).await?.is_empty())
+    Ok(!by_time(reader, view, &slices, None, 1).await?.is_empty())
 }

@@ -34,6 +34,8 @@ pub use self::segments::OpenSegment;
 
 /// Number of scopes that are read concurrently.
 const CONCURRENT_READS: usize = 8;
+/// Number of rows that the first read of a scope takes at least, unless fewer hold all events of the page.
+const FIRST_ROWS: usize = 64;
 /// Each read of a scope's rows takes this many times as many as the one before.
 const READ_GROWTH: usize = 4;
 
@@ -122,12 +124,6 @@ impl EventIndex {
         Self { backend: SharedBackend::clone(log.backend()), log }
     }
 
-    /// Finds the tokens that have or had a symbol.
-    pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
-        let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
-        Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
-    }
-
     /// Reads the first sequence numbers in any of these scopes, from the highest down or from the lowest up.
     pub async fn positions(
         &self,
@@ -206,53 +202,96 @@ impl EventIndex {
             return Ok(Vec::new());
         }
         let (lowest, highest) = (segment_of(between.after + 1), segment_of(between.before - 1));
-        let buckets = Scan {
+        let (low_bucket, high_bucket) = (bucket_of(lowest), bucket_of(highest));
+        let mut read = ScopeRead {
+            index: key![dataset, &scope],
+            segments: [int(lowest), int(highest)],
+            between,
+            newest_first,
+            limit,
+            // Rows have at least an event, and most have few. Events of the first row may be outside of the range.
+            rows_wanted: FIRST_ROWS.min(limit).max(full_rows(limit)) + 1,
+            found: Vec::new(),
+        };
+        // Most reads end in the first bucket, so it is read without the list of buckets.
+        let first = if newest_first { high_bucket } else { low_bucket };
+        read.read_bucket(&self.backend, first).await?;
+        if low_bucket == high_bucket || read.is_complete() {
+            return Ok(read.found);
+        }
+        let (low, high) = (key![low_bucket], key![high_bucket]);
+        let others = Scan {
             table: &schema::INDEX_BUCKET,
-            partition: key![dataset, &scope],
-            from: Bound::Included(key![bucket_of(lowest)]),
-            to: Bound::Included(key![bucket_of(highest)]),
+            partition: read.index.clone(),
+            from: if newest_first { Bound::Included(low) } else { Bound::Excluded(low) },
+            to: if newest_first { Bound::Excluded(high) } else { Bound::Included(high) },
             reverse: newest_first,
             limit: usize::MAX,
             consistency: Consistency::Quorum,
         };
-        let mut found: Vec<u64> = Vec::new();
-        // The first read is enough if the rows are full. Events of the first row may be outside of the range.
-        let mut rows_wanted = full_rows(limit) + 1;
-        for bucket in self.backend.scan(&buckets).await? {
-            let mut scan = Scan {
-                table: &schema::EVENT_INDEX,
-                partition: key![dataset, &scope, bucket.clustering.first().map_or(0, Value::int)],
-                from: Bound::Included(key![int(lowest)]),
-                to: Bound::Included(key![int(highest)]),
-                reverse: newest_first,
-                limit: rows_wanted,
-                consistency: Consistency::Quorum,
-            };
-            loop {
-                let rows = self.backend.scan(&scan).await?;
-                for row in &rows {
-                    let start = found.len();
-                    found.extend(positions_of_row(row).filter(|seq| *seq > between.after && *seq < between.before));
-                    if newest_first {
-                        found[start..].reverse();
-                    }
-                }
-                if found.len() >= limit {
-                    found.truncate(limit);
-                    return Ok(found);
-                }
-                let Some(last) = rows.last().filter(|_| rows.len() == scan.limit) else { break };
-                let rest = Bound::Excluded(last.clustering.clone());
-                if newest_first {
-                    scan.to = rest;
-                } else {
-                    scan.from = rest;
-                }
-                // A row has an event at least.
-                rows_wanted = (rows_wanted * READ_GROWTH).min(limit - found.len() + 1);
-                scan.limit = rows_wanted;
+        for bucket in self.backend.scan(&others).await? {
+            read.read_bucket(&self.backend, bucket.clustering.first().map_or(0, Value::int)).await?;
+            if read.is_complete() {
+                break;
             }
         }
-        Ok(found)
+        Ok(read.found)
+    }
+}
+
+/// A read of the first events of a scope in a range.
+struct ScopeRead {
+    /// The columns of the index before the bucket.
+    index: Vec<Value>,
+    /// The lowest and the highest segment of the range.
+    segments: [i64; 2],
+    between: SeqRange,
+    newest_first: bool,
+    limit: usize,
+    /// Number of rows that the next request reads.
+    rows_wanted: usize,
+    found: Vec<u64>,
+}
+
+impl ScopeRead {
+    fn is_complete(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+
+    /// Adds the events of a bucket, up to the limit.
+    async fn read_bucket(&mut self, backend: &SharedBackend, bucket: i64) -> StoreResult<()> {
+        let [lowest, highest] = self.segments;
+        let mut scan = Scan {
+            table: &schema::EVENT_INDEX,
+            partition: [&self.index[..], &key![bucket]].concat(),
+            from: Bound::Included(key![lowest]),
+            to: Bound::Included(key![highest]),
+            reverse: self.newest_first,
+            limit: self.rows_wanted,
+            consistency: Consistency::Quorum,
+        };
+        loop {
+            let rows = backend.scan(&scan).await?;
+            for row in &rows {
+                let start = self.found.len();
+                let SeqRange { after, before, .. } = self.between;
+                self.found.extend(positions_of_row(row).filter(|seq| *seq > after && *seq < before));
+                if self.newest_first {
+                    self.found[start..].reverse();
+                }
+            }
+            self.found.truncate(self.limit);
+            let Some(last) = rows.last().filter(|_| rows.len() == scan.limit && !self.is_complete()) else {
+                return Ok(());
+            };
+            let rest = Bound::Excluded(last.clustering.clone());
+            if self.newest_first {
+                scan.to = rest;
+            } else {
+                scan.from = rest;
+            }
+            self.rows_wanted = (self.rows_wanted * READ_GROWTH).min(self.limit - self.found.len() + 1);
+            scan.limit = self.rows_wanted;
+        }
     }
 }

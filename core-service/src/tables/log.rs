@@ -3,6 +3,7 @@
 //! An append is one conditional batch in one partition: the head moves only from the expected value, together with the
 //! entries. A bucket's head row has sequence number -1; a new bucket opens if it has no head row.
 
+mod checkpoints;
 mod prefix;
 mod recent_entries;
 
@@ -23,8 +24,8 @@ use crate::{
     },
 };
 
-pub use self::prefix::BatchId;
 pub(crate) use self::prefix::payload;
+pub use self::{checkpoints::checkpoint_change, prefix::BatchId};
 
 /// Name of the projection of a dataset's log into rows.
 pub const ROWS: &str = "rows";
@@ -240,17 +241,27 @@ impl LogStore {
     /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
     /// slice.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
-        let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
-        let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
-        if slice <= seqs.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
-            let mut entries: HashMap<u64, Bytes> =
-                self.read(log, lowest - 1, *highest, slice).await?.into_iter().collect();
-            return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
+        let in_memory = seqs.iter().filter_map(|seq| Some((*seq, self.recent.get(log, *seq)?)));
+        let mut entries: HashMap<u64, Bytes> = in_memory.collect();
+        let missing: Vec<u64> = seqs.iter().copied().filter(|seq| !entries.contains_key(seq)).collect();
+        if let (Some(lowest), Some(highest)) = (missing.iter().min(), missing.iter().max()) {
+            let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
+            if slice <= missing.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
+                entries.extend(self.read(log, lowest - 1, *highest, slice).await?);
+            } else {
+                let keys: Vec<_> = missing.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
+                let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
+                for (seq, row) in missing.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?))) {
+                    entries.insert(seq, payload(row)?);
+                }
+            }
         }
-        let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
-        let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
-        let found = seqs.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?)));
-        found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
+        Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect())
+    }
+
+    /// The entries after `after` up to `upto`, oldest first, as far as they are in memory.
+    pub(super) fn in_memory(&self, log: &str, after: u64, upto: u64) -> Vec<(u64, Bytes)> {
+        self.recent.read(log, after, upto, usize::MAX)
     }
 
     /// Reads entries by log and sequence number, in the same order. A missing one is an error.
@@ -338,12 +349,6 @@ impl LogStore {
         let (entries, sha256) = mark.ok_or_else(|| StoreError::Damaged(format!("the import mark of log {log}")))?;
         Ok(Some(ImportMark { entries, sha256 }))
     }
-
-    /// Reads the checkpoint of a projection of a log; 0 at first.
-    pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
-        let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
-        Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())
-    }
 }
 
 /// The writes of one append: the head from its expected value, and the entries. `opens` is true for a new bucket.
@@ -373,16 +378,6 @@ fn mark_write(mark: &ImportMark) -> ConditionalWrite {
         expect: Expect::Any,
         version: int(mark.entries),
         body: Some(Bytes::copy_from_slice(&mark.sha256)),
-    }
-}
-
-pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
-    Change {
-        table: &schema::LOG_CHECKPOINT,
-        key: key![log, projection],
-        version: int(seq),
-        body: Some(Bytes::new()),
-        ttl: None,
     }
 }
 

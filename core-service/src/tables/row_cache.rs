@@ -12,6 +12,7 @@ use std::sync::{
 
 use quick_cache::{Weighter, sync::Cache};
 
+use super::partition_cache::PartitionCache;
 use crate::{
     domain::{
         entry::Kind,
@@ -70,6 +71,8 @@ pub(super) struct RowCache {
     theses: Rows<Thesis>,
     profiles: Rows<Profile>,
     tokens: Rows<Token>,
+    /// The partitions that lead to these rows.
+    pub(super) partitions: PartitionCache,
 }
 
 pub(super) trait CachedRow: prost::Message + Default + Clone + Sized + 'static {
@@ -116,6 +119,7 @@ impl Default for RowCache {
             theses: rows(MAX_THESES_BYTES),
             profiles: rows(MAX_PROFILES_BYTES),
             tokens: rows(MAX_TOKENS_BYTES),
+            partitions: PartitionCache::default(),
         }
     }
 }
@@ -141,13 +145,13 @@ impl RowCache {
         }
     }
 
-    /// Caches the row that a change has written, unless it belongs to another table.
+    /// Caches the row that a change has written, or applies the change to its cached partition.
     pub(super) fn put_change(&self, dataset: &Arc<str>, epoch: u64, change: &Change) {
         match change.table.name {
             "thesis" => self.put_body::<Thesis>(dataset, epoch, change),
             "profile" => self.put_body::<Profile>(dataset, epoch, change),
             "token" => self.put_body::<Token>(dataset, epoch, change),
-            _ => {}
+            _ => self.partitions.apply(epoch, change),
         }
     }
 

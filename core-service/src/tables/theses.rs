@@ -2,6 +2,7 @@
 
 mod changes;
 mod followed;
+mod names;
 mod reader;
 mod slices;
 
@@ -9,7 +10,6 @@ use std::{ops::Bound, sync::Arc};
 
 use prost::Message;
 use quick_cache::sync::Cache;
-use thesis_proto::reference::handle_form;
 
 use self::followed::FollowedLogs;
 use super::{
@@ -20,20 +20,17 @@ use super::{
 };
 use crate::{
     domain::{
-        dataset::View,
         entry::{DatasetTotals, Totals},
-        row::{HandleClaim, IndexedThesis, Thesis},
+        row::{IndexedThesis, Thesis},
     },
     key,
-    store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
+    store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
+#[cfg(test)]
+pub use self::changes::{creation_changes, deletion_changes};
 pub use self::{
-    changes::{
-        author_change, bucket_removal, creation_changes, deletion_changes, handle_release, logged_thesis_change,
-        profile_changes, prolific_changes, prolific_deletion_changes, symbol_release, thesis_change, token_changes,
-        totals_changes,
-    },
+    changes::{bucket_removal, entry_changes, logged_thesis_change, prolific_changes, thesis_change},
     reader::RowReader,
 };
 
@@ -82,6 +79,13 @@ pub struct IndexSlice {
     pub after: Option<(i64, String)>,
     /// True for newest first.
     pub descending: bool,
+}
+
+impl IndexSlice {
+    /// True if the slice has the newest rows first, without an upper bound.
+    fn begins_newest(&self) -> bool {
+        self.descending && self.after.is_none() && self.to >= i64::MAX / 2
+    }
 }
 
 #[derive(Clone)]
@@ -160,79 +164,6 @@ impl ThesisStore {
             Err(_) => recent.clear(),
         }
         applied
-    }
-
-    async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {
-        let keys: Vec<_> = view.datasets().iter().map(|dataset| key![dataset.to_string(), name]).collect();
-        let rows = self.backend.get_many(table, &keys).await?;
-        Ok(rows.into_iter().flatten().next().map(|row| String::from_utf8_lossy(&row.body).into_owned()))
-    }
-
-    /// Finds the profile that holds a handle: the one with the latest claim.
-    pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
-        let handle = handle_form(handle);
-        for dataset in view.datasets() {
-            let scan = Scan::all(&schema::HANDLE_CLAIMS, key![dataset.to_string(), &handle], usize::MAX);
-            let mut latest = None;
-            for row in self.backend.scan(&scan).await? {
-                let claim: HandleClaim = decode(&row)?;
-                latest = latest.max(row.clustering.first().map(|profile| (claim, profile.text().to_owned())));
-            }
-            if let Some((_, profile)) = latest {
-                return Ok(Some(profile));
-            }
-        }
-        Ok(None)
-    }
-
-    pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
-        self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
-    }
-
-    async fn ids_in(
-        &self,
-        table: &'static Table,
-        view: &View,
-        name: &str,
-        chain: Option<&str>,
-        limit: usize,
-    ) -> StoreResult<Vec<String>> {
-        let mut ids = Vec::new();
-        for dataset in view.datasets() {
-            let mut scan = Scan::all(table, key![dataset.to_string(), name], limit - ids.len());
-            if let Some(chain) = chain {
-                scan.from = Bound::Included(key![chain]);
-                scan.to = Bound::Included(key![chain]);
-            }
-            let rows = self.backend.scan(&scan).await?;
-            ids.extend(rows.into_iter().map(|row| String::from_utf8_lossy(&row.body).into_owned()));
-            if ids.len() >= limit {
-                break;
-            }
-        }
-        Ok(ids)
-    }
-
-    /// Finds the tokens at an address, on all chains unless one is given.
-    pub async fn token_ids_by_address(
-        &self,
-        view: &View,
-        address: &str,
-        chain: Option<&str>,
-        limit: usize,
-    ) -> StoreResult<Vec<String>> {
-        self.ids_in(&schema::TOKEN_ADDRESS, view, address, chain, limit).await
-    }
-
-    /// Finds the tokens with a symbol, on all chains unless one is given.
-    pub async fn token_ids_by_symbol(
-        &self,
-        view: &View,
-        symbol: &str,
-        chain: Option<&str>,
-        limit: usize,
-    ) -> StoreResult<Vec<String>> {
-        self.ids_in(&schema::TOKEN_SYMBOL, view, symbol, chain, limit).await
     }
 
     /// Reads the totals of tokens in a dataset, in the same order.

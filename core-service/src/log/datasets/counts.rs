@@ -14,6 +14,7 @@ use crate::{
     },
     error::{Error, Result},
     store::Consistency,
+    tables::theses::RowReader,
 };
 
 /// Maximum number of theses on a token in one dataset that one request reads. It is low in tests, so tests count in
@@ -26,13 +27,20 @@ const OWN_ENTRIES_TIMEOUT: Duration = Duration::from_millis(50);
 
 impl Datasets {
     /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
-    /// of a view together. Counts of more than `span` may cover less than they say.
-    pub async fn counts(self: &Arc<Self>, view: &View, token: &str, at: i64, span: i64) -> Result<Counts> {
+    /// of a view together. Counts of more than `span` may cover less than they say. The reader is of the view.
+    pub async fn counts(
+        self: &Arc<Self>,
+        reader: &RowReader<'_>,
+        view: &View,
+        token: &str,
+        at: i64,
+        span: i64,
+    ) -> Result<Counts> {
         let theses = &self.shared.theses;
         if self.shared.backend.is_exclusive() {
             return Ok(theses.counts(view, token, at, span).await?);
         }
-        if let Some(counts) = theses.counts_of_few(view, token, at, span, MAX_READ).await? {
+        if let Some(counts) = reader.counts_of_few(view, token, at, span, MAX_READ).await? {
             return Ok(counts);
         }
         if let Some(dataset) = view.datasets().iter().find(|dataset| dataset.counted_with() == *view) {

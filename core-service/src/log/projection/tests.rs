@@ -18,7 +18,11 @@ use crate::{
         window::DAY_MS,
     },
     store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, schema},
-    tables::{index_scope::IndexScope, log::AppendOutcome, theses::IndexSlice},
+    tables::{
+        index_scope::IndexScope,
+        log::AppendOutcome,
+        theses::{IndexSlice, creation_changes},
+    },
     tests::{faulty::MemoryStore, harness::event_id_cipher},
 };
 

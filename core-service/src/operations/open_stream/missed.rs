@@ -93,7 +93,7 @@ impl MissedEvents<'_> {
             return Ok(None);
         }
         let view = &self.call.caller.view;
-        let selection = select(&self.core.shared, view, self.filter).await?;
+        let selection = select(&self.core.shared.theses.direct_reader(), view, self.filter).await?;
         if let Selection::Scopes(scopes) = &selection
             && self.are_few(scopes).await?
         {
@@ -141,7 +141,8 @@ impl MissedEvents<'_> {
 
     /// Counts the matching events after these positions.
     pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
-        let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
+        let reader = self.core.shared.theses.direct_reader();
+        let selection = select(&reader, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, begin);
         let mut replayed = 0;
         for _ in 0..MAX_LOOKED_AT {

@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 
 use crate::store::{Table, Value};
 
-/// Maximum number of keys in a group. It bounds the size of an answer, and the partitions that one node reads at once.
-const MAX_KEYS: usize = 10;
+/// Maximum number of partitions of a group, which one node reads at once.
+const MAX_PARTITIONS: usize = 10;
+/// Maximum number of rows of a group in one partition. It bounds the size of an answer.
+const MAX_ROWS: usize = 32;
 
 /// Different keys that are the same in all columns but one.
 pub(crate) struct KeyGroup<'a> {
@@ -29,15 +31,19 @@ impl KeyGroup<'_> {
 pub(crate) fn key_groups<'a>(table: &Table, keys: &'a [Vec<Value>]) -> Vec<KeyGroup<'a>> {
     let partition = table.partition.len();
     let columns = BTreeSet::from([partition - 1, partition + table.clustering.len() - 1]);
-    columns.into_iter().map(|column| groups_by(column, keys)).min_by_key(Vec::len).unwrap_or_default()
+    let groups = columns.into_iter().map(|column| {
+        let max_keys = if column < partition { MAX_PARTITIONS } else { MAX_ROWS };
+        groups_by(column, keys, max_keys)
+    });
+    groups.min_by_key(Vec::len).unwrap_or_default()
 }
 
-fn groups_by(column: usize, keys: &[Vec<Value>]) -> Vec<KeyGroup<'_>> {
+fn groups_by(column: usize, keys: &[Vec<Value>], max_keys: usize) -> Vec<KeyGroup<'_>> {
     let mut distinct: Vec<&[Value]> = keys.iter().map(Vec::as_slice).collect();
     distinct.sort_unstable_by(|a, b| others(a, column).cmp(&others(b, column)).then_with(|| a.cmp(b)));
     distinct.dedup();
     let alike = distinct.chunk_by(|a, b| others(a, column) == others(b, column));
-    let groups = alike.flat_map(|keys| keys.chunks(MAX_KEYS));
+    let groups = alike.flat_map(|keys| keys.chunks(max_keys));
     groups.map(|keys| KeyGroup { column, keys: keys.to_vec() }).collect()
 }
 
@@ -76,8 +82,8 @@ mod tests {
     fn either_the_partition_or_the_row_differs() {
         let tokens: Vec<_> = (0..12).map(|token| key!["live", format!("tk_{token}"), ""]).collect();
         assert_eq!(sizes(&TOKEN_TOTALS, &tokens), [(1, 10, 10), (1, 2, 2)]);
-        let authors: Vec<_> = (0..12).map(|author| key!["live", "tk_1", format!("fp_{author}")]).collect();
-        assert_eq!(sizes(&TOKEN_TOTALS, &authors), [(2, 10, 1), (2, 2, 1)]);
+        let authors: Vec<_> = (0..40).map(|author| key!["live", "tk_1", format!("fp_{author}")]).collect();
+        assert_eq!(sizes(&TOKEN_TOTALS, &authors), [(2, 32, 1), (2, 8, 1)]);
     }
 
     #[test]

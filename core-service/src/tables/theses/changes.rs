@@ -7,13 +7,69 @@ use thesis_proto::reference::{address_form, handle_form, symbol_form};
 use super::{ALL_AUTHORS, ALL_TOKENS, Bucket};
 use crate::{
     domain::{
-        entry::{ThesisCreated, Totals},
+        entry::{Kind, SequencedEntry, ThesisChanged, ThesisCreated, ThesisEdited, Totals},
         row::{HandleClaim, Profile, Thesis, Token},
     },
     key,
     store::{Change, Table, Value, schema},
     tables::{events::symbol_change, index_scope::IndexScope},
 };
+
+/// Adds the changes of profiles, tokens and theses that an entry causes by itself. `thesis_change` makes that of a
+/// thesis' own row. `is_new_bucket` returns whether a bucket is not yet known as listed.
+pub fn entry_changes(
+    dataset: &str,
+    SequencedEntry { seq, entry }: &SequencedEntry,
+    thesis_change: fn(&str, &Thesis, i64) -> Change,
+    is_new_bucket: &impl Fn(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    let version = i64::try_from(*seq).unwrap_or(i64::MAX);
+    match &entry.kind {
+        Some(Kind::ThesisCreated(created)) => {
+            if created.introduces_profile {
+                profile_changes(dataset, &created.profile, version, changes);
+            }
+            if created.introduces_token {
+                token_changes(dataset, &created.token, version, changes);
+            }
+            changes.push(thesis_change(dataset, &created.thesis, version));
+            creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+            if created.totals.is_prolific() {
+                prolific_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+            }
+            totals_changes(dataset, &created.thesis, &created.totals, version, changes);
+            changes.extend(author_change(dataset, created, version));
+        }
+        Some(
+            Kind::ThesisEdited(ThesisEdited { thesis, .. })
+            | Kind::Engagement(ThesisChanged { thesis })
+            | Kind::ThesisAwaited(ThesisChanged { thesis }),
+        ) => changes.push(thesis_change(dataset, thesis, version)),
+        Some(Kind::ThesisDeleted(deleted)) => {
+            changes.push(thesis_change(dataset, &deleted.thesis, version));
+            deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
+            if deleted.totals.is_prolific() {
+                changes.extend(prolific_deletion_changes(dataset, &deleted.thesis, version));
+            }
+            totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
+        }
+        Some(Kind::ProfileUpdated(updated)) => {
+            profile_changes(dataset, &updated.profile, version, changes);
+            if let Some(handle) = &updated.previous_handle {
+                changes.extend(handle_release(dataset, &updated.profile, handle, version));
+            }
+        }
+        Some(Kind::ProfileObserved(observed)) => profile_changes(dataset, &observed.profile, version, changes),
+        Some(Kind::TokenObserved(observed)) => {
+            token_changes(dataset, &observed.token, version, changes);
+            if let Some(symbol) = &observed.previous_symbol {
+                changes.extend(symbol_release(dataset, &observed.token, symbol, version));
+            }
+        }
+        Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
+    }
+}
 
 fn put(table: &'static Table, key: Vec<Value>, version: i64, body: Bytes) -> Change {
     Change { table, key, version, body: Some(body), ttl: None }
@@ -24,7 +80,7 @@ fn delete(table: &'static Table, key: Vec<Value>, version: i64) -> Change {
 }
 
 /// Changes that store a profile and make it findable.
-pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: &mut Vec<Change>) {
+fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: &mut Vec<Change>) {
     let id = || Bytes::copy_from_slice(profile.id.as_bytes());
     changes.push(put(&schema::PROFILE, key![dataset, &profile.id], version, profile.encode_to_vec().into()));
     let claim = HandleClaim::of(profile).encode_to_vec();
@@ -36,13 +92,13 @@ pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: 
 }
 
 /// The change that removes a handle that a profile gave up; none if its new handle has the same form.
-pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Option<Change> {
+fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Option<Change> {
     let form = Some(handle_form(handle)).filter(|form| *form != handle_form(&profile.handle))?;
     Some(delete(&schema::HANDLE_CLAIMS, key![dataset, form, &profile.id], version))
 }
 
 /// Changes that store a token and make it findable.
-pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut Vec<Change>) {
+fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut Vec<Change>) {
     let id = || Bytes::copy_from_slice(token.id.as_bytes());
     let address = address_form(&token.address);
     changes.push(put(&schema::TOKEN, key![dataset, &token.id], version, token.encode_to_vec().into()));
@@ -57,7 +113,7 @@ pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut V
 }
 
 /// The change that removes a symbol that a token gave up; none if its new symbol has the same form.
-pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Option<Change> {
+fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Option<Change> {
     let form = Some(symbol_form(symbol)).filter(|form| *form != symbol_form(&token.symbol))?;
     let key = key![dataset, form, &token.chain, address_form(&token.address)];
     Some(delete(&schema::TOKEN_SYMBOL, key, version))
@@ -121,7 +177,7 @@ pub fn prolific_changes(
 }
 
 /// Changes that delete the index rows that only theses of prolific authors have.
-pub fn prolific_deletion_changes(dataset: &str, thesis: &Thesis, version: i64) -> [Change; 2] {
+fn prolific_deletion_changes(dataset: &str, thesis: &Thesis, version: i64) -> [Change; 2] {
     IndexScope::of_prolific(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version))
 }
 
@@ -144,14 +200,14 @@ pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
 }
 
 /// The change that counts a thesis of an author; none once the author was prolific before.
-pub fn author_change(dataset: &str, created: &ThesisCreated, version: i64) -> Option<Change> {
+fn author_change(dataset: &str, created: &ThesisCreated, version: i64) -> Option<Change> {
     let (author, count) = (&created.thesis.profile_id, created.totals.by_author);
     let body = Bytes::copy_from_slice(&count.to_be_bytes());
     (count < Totals::MAX_BY_AUTHOR).then(|| put(&schema::AUTHOR, key![dataset, author], version, body))
 }
 
 /// Changes that store a token's totals, and those of the dataset where they are counted.
-pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
+fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
     let (token, author) = (&thesis.token_id, &thesis.profile_id);
     let mut put_totals = |token: &str, author: &str, body: Bytes| {
         changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token, author], version, body));

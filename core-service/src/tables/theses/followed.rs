@@ -1,21 +1,27 @@
-//! Keeps cached rows right on a cluster, where other cores write too.
+//! Keeps cached rows and partitions right on a cluster, where other cores write too.
 //!
 //! Every log has a position here: a cached row of its dataset is the row after the entries up to that position, or a
-//! newer one. A request first reads how far the log is projected. If that is beyond the position, the entries between
-//! are applied to the cache, and the position moves. Then the request reads rows from the cache, or from the store. So
-//! it never sees a row older than the projection was when the request began.
+//! newer one. A request first reads how far the logs of its view are projected. If that is beyond a position, the
+//! entries between are applied to the cache, and the position moves. Then the request reads rows from the cache, or
+//! from the store. So it never sees a row older than the projection was when the request began.
 //!
 //! Why a cached row is right: a projection writes rows before it reports them as projected. So a row that is read after
 //! the position was learned contains all entries up to it. Such a row is cached only if the position is still the same.
 //! If it has moved, an entry that changed the row may have been applied before the row came. Caching a row and moving
 //! the position exclude each other, and an older row never replaces a newer one.
 //!
-//! One read of the projected position serves all requests that began before it. Requests that come during a read share
-//! the next one. Each read is a separate task, so it goes on although its request gives up. When a read is slow,
-//! another one may begin beside it. Nothing is read here without a request.
+//! A partition is read by many more requests than a row and changes more often. So it is cached also if the position
+//! has moved: the entries between, which are in memory then, are applied to it first. In the order of the log, the last
+//! entry that changes a row decides.
+//!
+//! One read of the projected positions serves all requests of a view that began before it. Requests that come during a
+//! read share the next one. Each read is a separate task, so it goes on although its request gives up. When a read is
+//! slow, another one may begin beside it. Nothing is read here without a request.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use tokio::{
@@ -23,15 +29,16 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{profile_changes, thesis_change, token_changes};
+use super::{entry_changes, thesis_change};
 use crate::{
     domain::{
-        dataset::Dataset,
-        entry::{Entry, Kind, ThesisChanged, ThesisEdited},
+        dataset::{Dataset, View},
+        entry::{Kind, SequencedEntry},
     },
-    store::{Change, StoreError, StoreResult},
+    store::{Change, Scan, StoreError, StoreResult},
     tables::{
         log::{LogStore, ROWS, decode},
+        partition_cache::CachedPartition,
         row_cache::{CachedRow, RowCache},
     },
 };
@@ -41,9 +48,9 @@ use crate::{
 const MAX_APPLIED: u64 = if cfg!(test) { 16 } else { 200 };
 /// Maximum number of logs whose rows are cached. It is low in tests, so a test can reach it.
 const MAX_LOGS: usize = if cfg!(test) { 64 } else { 10_000 };
-/// Time after which another read of a position may begin beside one that runs.
+/// Time after which another read of positions may begin beside one that runs.
 const SLOW_READ: Duration = Duration::from_millis(50);
-/// Maximum number of reads of a log's position that run at the same time.
+/// Maximum number of reads of a view's positions that run at the same time.
 const MAX_READS: usize = 2;
 
 /// The logs of the datasets that requests read. A log that is dropped and comes again has a new epoch, so its rows are
@@ -52,6 +59,14 @@ pub(super) struct FollowedLogs {
     rows: Arc<RowCache>,
     store: LogStore,
     logs: Cache<Dataset, Arc<FollowedLog>>,
+    views: Cache<View, Arc<FollowedView>>,
+}
+
+/// The logs of a view. Their positions are read by one request.
+struct FollowedView {
+    logs: Vec<Arc<FollowedLog>>,
+    store: LogStore,
+    reads: watch::Sender<PositionReads>,
 }
 
 /// The state of the cached rows of a log.
@@ -60,7 +75,7 @@ struct CachedPart {
     position: u64,
     /// The epoch of the rows. Rows of an earlier one count as not cached.
     epoch: u64,
-    /// False until a row of the epoch is cached.
+    /// False until a row or partition of the epoch is cached.
     has_rows: bool,
 }
 
@@ -69,10 +84,9 @@ struct FollowedLog {
     rows: Arc<RowCache>,
     store: LogStore,
     cached: Mutex<CachedPart>,
-    reads: watch::Sender<PositionReads>,
 }
 
-/// Reads of the projected position, numbered from 1 in the order of their beginnings.
+/// Reads of the projected positions, numbered from 1 in the order of their beginnings.
 #[derive(Default)]
 struct PositionReads {
     /// Number of the last read that has begun.
@@ -118,7 +132,7 @@ impl PositionReads {
 
 /// A read that runs. Its end is noted in any case, so no request waits for it in vain.
 struct RunningRead {
-    log: Arc<FollowedLog>,
+    view: Arc<FollowedView>,
     number: u64,
     outcome: StoreResult<()>,
 }
@@ -131,14 +145,14 @@ impl RunningRead {
 
 impl Drop for RunningRead {
     fn drop(&mut self) {
-        self.log.reads.send_modify(|reads| reads.end(self.number, &self.outcome));
+        self.view.reads.send_modify(|reads| reads.end(self.number, &self.outcome));
     }
 }
 
 /// A log with the position and the epoch of its cached rows when a request learned them.
 pub(super) struct FollowedPosition {
     log: Arc<FollowedLog>,
-    position: u64,
+    pub(super) position: u64,
     pub(super) epoch: u64,
 }
 
@@ -150,7 +164,7 @@ impl FollowedPosition {
 
 impl FollowedLogs {
     pub(super) fn new(rows: Arc<RowCache>, store: LogStore) -> Self {
-        Self { rows, store, logs: Cache::new(MAX_LOGS) }
+        Self { rows, store, logs: Cache::new(MAX_LOGS), views: Cache::new(MAX_LOGS) }
     }
 
     fn log(&self, dataset: &Dataset) -> Arc<FollowedLog> {
@@ -160,25 +174,33 @@ impl FollowedLogs {
                 rows: Arc::clone(&self.rows),
                 store: self.store.clone(),
                 cached: Mutex::new(CachedPart { position: 0, epoch: self.rows.new_epoch(), has_rows: false }),
-                reads: watch::Sender::default(),
             })
         };
         let Ok(log) = self.logs.get_or_insert_with(dataset, || Ok::<_, Infallible>(new()));
         log
     }
 
-    /// Makes the cached rows of a dataset as new as its projection is now.
-    pub(super) async fn catch_up(&self, dataset: &Dataset) -> StoreResult<FollowedPosition> {
-        let log = self.log(dataset);
-        if log.wait_for_read().await.is_err() {
-            // Many requests may have shared the failed read, so each tries once more.
-            log.wait_for_read().await?;
-        }
-        let (position, epoch) = {
-            let cached = log.cached.lock();
-            (cached.position, cached.epoch)
+    fn view(&self, view: &View) -> Arc<FollowedView> {
+        let new = || {
+            let logs = view.datasets().iter().map(|dataset| self.log(dataset)).collect();
+            Arc::new(FollowedView { logs, store: self.store.clone(), reads: watch::Sender::default() })
         };
-        Ok(FollowedPosition { log, position, epoch })
+        let Ok(view) = self.views.get_or_insert_with(view, || Ok::<_, Infallible>(new()));
+        view
+    }
+
+    /// Makes the cached rows of a view as new as its projections are now. Returns the positions in the view's order.
+    pub(super) async fn catch_up(&self, view: &View) -> StoreResult<Vec<FollowedPosition>> {
+        let view = self.view(view);
+        if view.wait_for_read().await.is_err() {
+            // Many requests may have shared the failed read, so each tries once more.
+            view.wait_for_read().await?;
+        }
+        let position = |log: &Arc<FollowedLog>| {
+            let cached = log.cached.lock();
+            FollowedPosition { log: Arc::clone(log), position: cached.position, epoch: cached.epoch }
+        };
+        Ok(view.logs.iter().map(position).collect())
     }
 
     /// Caches a row that was read after its log's position was learned.
@@ -189,9 +211,25 @@ impl FollowedLogs {
             self.rows.put(&at.log.dataset, cached.epoch, id, version, row);
         }
     }
+
+    /// Caches the partition of a scan, which was read after its log's position was learned.
+    pub(super) fn put_partition(&self, at: &FollowedPosition, scan: &Scan, mut partition: CachedPartition) {
+        let mut cached = at.log.cached.lock();
+        if cached.epoch != at.epoch {
+            return;
+        }
+        let Some(missed) = at.log.changes_in_memory(at.position, cached.position) else { return };
+        let is_here =
+            |change: &&Change| change.table.name == scan.table.name && change.key.starts_with(&scan.partition);
+        for change in missed.iter().filter(is_here) {
+            partition = partition.changed(change).unwrap_or(partition);
+        }
+        cached.has_rows = true;
+        self.rows.partitions.put(scan, partition);
+    }
 }
 
-impl FollowedLog {
+impl FollowedView {
     /// Waits for a read that begins from now on, and begins it unless another one runs.
     async fn wait_for_read(self: &Arc<Self>) -> StoreResult<()> {
         let mut reads = self.reads.subscribe();
@@ -215,22 +253,31 @@ impl FollowedLog {
         });
         let Some(number) = number else { return };
         let outcome = Err(StoreError::Unavailable("the read of a log's position broke off".to_owned()));
-        let read = RunningRead { log: Arc::clone(self), number, outcome };
+        let read = RunningRead { view: Arc::clone(self), number, outcome };
         tokio::spawn(async move {
-            let outcome = read.log.advance().await;
+            let outcome = read.view.advance().await;
             read.end(outcome);
         });
     }
 
-    /// Moves the position to the end of the projection.
+    /// Moves the positions to the ends of the projections.
     async fn advance(&self) -> StoreResult<()> {
-        let projected = self.store.checkpoint(&self.dataset, ROWS).await?;
+        let names: Vec<&str> = self.logs.iter().map(|log| &*log.dataset).collect();
+        let projected = self.store.checkpoints(&names, ROWS).await?;
+        join_all(self.logs.iter().zip(projected).map(|(log, projected)| log.advance(projected))).await;
+        Ok(())
+    }
+}
+
+impl FollowedLog {
+    /// Moves the position to one that the projection has reached.
+    async fn advance(&self, projected: u64) {
         let (known, has_rows) = {
             let cached = self.cached.lock();
             (cached.position, cached.has_rows)
         };
         if projected <= known {
-            return Ok(());
+            return;
         }
         let changes = if has_rows && projected - known <= MAX_APPLIED {
             // Without the entries the rows are read again, which may succeed.
@@ -241,7 +288,7 @@ impl FollowedLog {
         let mut cached = self.cached.lock();
         if projected <= cached.position {
             // Another read was faster. These entries could bring back old rows whose newer ones the cache has evicted.
-            return Ok(());
+            return;
         }
         match changes {
             Some(changes) => {
@@ -250,48 +297,40 @@ impl FollowedLog {
             None => (cached.epoch, cached.has_rows) = (self.rows.new_epoch(), false),
         }
         cached.position = projected;
-        Ok(())
     }
 
-    /// Reads the changes of rows after a position; none if this version does not know all of them.
+    /// Reads the changes of rows after a position, as [`Self::changes_of`] returns them.
     async fn changes_between(&self, after: u64, upto: u64) -> StoreResult<Option<Vec<Change>>> {
         let wanted = usize::try_from(upto - after).unwrap_or(usize::MAX);
-        let entries = self.store.read(&self.dataset, after, upto, wanted).await?;
-        if entries.len() < wanted {
-            return Ok(None);
-        }
-        let mut changes = Vec::with_capacity(wanted);
-        for (seq, body) in entries {
-            let Ok(entry) = decode(seq, body) else { return Ok(None) };
-            row_changes(&self.dataset, seq, &entry, &mut changes);
-        }
-        Ok(Some(changes))
+        Ok(self.changes_of(self.store.read(&self.dataset, after, upto, wanted).await?, wanted))
     }
-}
 
-/// Adds the changes of rows that an entry causes, among others.
-fn row_changes(dataset: &str, seq: u64, entry: &Entry, changes: &mut Vec<Change>) {
-    let version = i64::try_from(seq).unwrap_or(i64::MAX);
-    match &entry.kind {
-        Some(Kind::ThesisCreated(created)) => {
-            if created.introduces_profile {
-                profile_changes(dataset, &created.profile, version, changes);
-            }
-            if created.introduces_token {
-                token_changes(dataset, &created.token, version, changes);
-            }
-            changes.push(thesis_change(dataset, &created.thesis, version));
+    /// The changes of rows after a position, if its entries are few and in memory.
+    fn changes_in_memory(&self, after: u64, upto: u64) -> Option<Vec<Change>> {
+        if upto - after > MAX_APPLIED {
+            return None;
         }
-        Some(
-            Kind::ThesisEdited(ThesisEdited { thesis, .. })
-            | Kind::Engagement(ThesisChanged { thesis })
-            | Kind::ThesisAwaited(ThesisChanged { thesis }),
-        ) => changes.push(thesis_change(dataset, thesis, version)),
-        Some(Kind::ThesisDeleted(deleted)) => changes.push(thesis_change(dataset, &deleted.thesis, version)),
-        Some(Kind::ProfileUpdated(updated)) => profile_changes(dataset, &updated.profile, version, changes),
-        Some(Kind::ProfileObserved(observed)) => profile_changes(dataset, &observed.profile, version, changes),
-        Some(Kind::TokenObserved(observed)) => token_changes(dataset, &observed.token, version, changes),
-        Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
+        let wanted = usize::try_from(upto - after).ok()?;
+        self.changes_of(self.store.in_memory(&self.dataset, after, upto), wanted)
+    }
+
+    /// The changes of rows that entries cause. None if entries are missing, if this version does not know one, or if
+    /// one makes an author prolific: that one also writes rows of older theses, which it does not name.
+    fn changes_of(&self, entries: Vec<(u64, Bytes)>, wanted: usize) -> Option<Vec<Change>> {
+        if entries.len() < wanted {
+            return None;
+        }
+        let mut changes = Vec::with_capacity(8 * wanted);
+        for (seq, body) in entries {
+            let sequenced = SequencedEntry { seq, entry: decode(seq, body).ok()? };
+            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
+                && created.makes_prolific()
+            {
+                return None;
+            }
+            entry_changes(&self.dataset, &sequenced, thesis_change, &|_: &str, _| true, &mut changes);
+        }
+        Some(changes)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Reads of profiles, tokens and theses by their ids.
+//! Reads of profiles, tokens and theses by their ids, and of the partitions that lead to them.
 //!
 //! A thesis row without a body is a reference: its version is the number of the log entry that has the thesis. The
 //! embedded store has only such rows. A list reads the rows of its theses together, and then the entries together.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 use futures::future::try_join_all;
 
@@ -14,13 +14,16 @@ use crate::{
         row::{Profile, Thesis, Token},
     },
     key,
-    store::{Row, StoreError, StoreResult},
-    tables::row_cache::CachedRow,
+    store::{Consistency, Row, Scan, StoreError, StoreResult, Table, Value},
+    tables::{
+        partition_cache::{CachedPartition, MAX_ROWS, MIN_ROWS},
+        row_cache::CachedRow,
+    },
 };
 
 /// Reads the rows of one request. They are at least as new as the projections were when the reader was created.
 pub struct RowReader<'a> {
-    store: &'a ThesisStore,
+    pub(super) store: &'a ThesisStore,
     /// Positions of the datasets whose cached rows may be read. They are needed only where other processes write.
     positions: Vec<FollowedPosition>,
 }
@@ -30,7 +33,7 @@ impl ThesisStore {
     /// projected.
     pub async fn reader(&self, view: &View) -> StoreResult<RowReader<'_>> {
         let positions = match &self.followed {
-            Some(followed) => try_join_all(view.datasets().iter().map(|dataset| followed.catch_up(dataset))).await?,
+            Some(followed) => followed.catch_up(view).await?,
             None => Vec::new(),
         };
         Ok(RowReader { store: self, positions })
@@ -47,7 +50,7 @@ impl ThesisStore {
     }
 
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
-        self.reader(view).await?.find_first(view, id).await
+        self.reader(view).await?.profile(view, id).await
     }
 
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
@@ -72,6 +75,52 @@ impl ThesisStore {
 impl RowReader<'_> {
     fn position_of(&self, dataset: &str) -> Option<&FollowedPosition> {
         self.positions.iter().find(|position| position.is_of(dataset))
+    }
+
+    /// The projected position that the log of a dataset has at least; none where this process is the only writer.
+    pub fn projected(&self, dataset: &Dataset) -> Option<u64> {
+        self.position_of(dataset.name()).map(|at| at.position)
+    }
+
+    /// Reads a slice of a partition, from memory if it is there. If `caches` is true, a slice that is not there is
+    /// cached, together with all rows above it.
+    pub(super) async fn scan(&self, scan: &Scan, caches: bool) -> StoreResult<Vec<Row>> {
+        let backend = &self.store.backend;
+        let at = scan.partition.first().and_then(|dataset| self.position_of(dataset.text()));
+        let (Some(followed), Some(at)) = (&self.store.followed, at) else { return backend.scan(scan).await };
+        let known = self.store.rows.partitions.get(at.epoch, scan);
+        if let Some(rows) = known.as_ref().and_then(|known| known.slice(scan)) {
+            return Ok(rows);
+        }
+        let wanted = scan.limit.min(MAX_ROWS);
+        // A cached partition that has as many rows does not reach down to this slice.
+        if caches && known.is_none_or(|known| known.len() < wanted) {
+            let limit = wanted.max(MIN_ROWS);
+            let highest = Scan { from: Bound::Unbounded, to: Bound::Unbounded, reverse: true, limit, ..scan.clone() };
+            let read = CachedPartition::new(at.epoch, backend.scan(&highest).await?, limit);
+            let rows = read.slice(scan);
+            followed.put_partition(at, scan, read);
+            if let Some(rows) = rows {
+                return Ok(rows);
+            }
+        }
+        backend.scan(scan).await
+    }
+
+    /// Reads slices as [`Self::scan`] does, in their order.
+    pub(super) async fn scan_many(&self, scans: &[Scan], caches: bool) -> StoreResult<Vec<Vec<Row>>> {
+        if self.positions.is_empty() {
+            return self.store.backend.scan_many(scans).await;
+        }
+        try_join_all(scans.iter().map(|scan| self.scan(scan, caches))).await
+    }
+
+    /// Reads the only row of a partition.
+    pub(super) async fn row(&self, table: &'static Table, partition: Vec<Value>) -> StoreResult<Option<Row>> {
+        if self.positions.is_empty() {
+            return self.store.backend.get(table, &partition, Consistency::Quorum).await;
+        }
+        Ok(self.scan(&Scan::all(table, partition, 1), true).await?.pop())
     }
 
     fn cached<M: CachedRow>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
@@ -156,6 +205,10 @@ impl RowReader<'_> {
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
         let found: Option<(Dataset, Arc<Thesis>)> = self.find_first(view, id).await?;
         Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
+    }
+
+    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
+        self.find_first(view, id).await
     }
 
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {

@@ -14,7 +14,7 @@ use futures::{
 };
 
 use self::range::{SliceRange, bucket_numbers};
-use super::{Bucket, IndexSlice, IndexedRow, ThesisStore, decode};
+use super::{Bucket, IndexSlice, IndexedRow, RowReader, ThesisStore, count, decode};
 use crate::{
     domain::{
         dataset::{Dataset, View},
@@ -48,42 +48,23 @@ impl ThesisStore {
     /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
     /// of a view together.
     pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
+        let reader = self.direct_reader();
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
-            windows.push(self.window(dataset, token, (at - span + 1, at), at, usize::MAX).await?);
+            windows.push(reader.window(dataset, token, at - span + 1, at, usize::MAX).await?);
         }
         Ok(TokenDay::new(windows, 0).counts(at))
     }
 
-    /// Counts like [`Self::counts`], if no dataset has more than `max_theses` of these theses.
-    pub async fn counts_of_few(
-        &self,
-        view: &View,
-        token: &str,
-        at: i64,
-        span: i64,
-        max_theses: usize,
-    ) -> StoreResult<Option<Counts>> {
-        let mut windows = Vec::with_capacity(view.datasets().len());
-        for dataset in view.datasets() {
-            let window = self.window(dataset, token, (at - span + 1, at), at, max_theses + 1).await?;
-            if window.read().recent.len() > max_theses {
-                return Ok(None);
-            }
-            windows.push(window);
-        }
-        Ok(Some(TokenDay::new(windows, 0).counts(at)))
-    }
-
     /// Reads the last day of a token as the events of a dataset count it, with the newest thesis if that is older.
     pub async fn day(&self, dataset: &Dataset, token: &str, at: i64) -> StoreResult<(TokenDay, Option<(i64, String)>)> {
-        let view = dataset.counted_with();
+        let (view, reader) = (dataset.counted_with(), self.direct_reader());
         let mut windows = Vec::with_capacity(view.datasets().len());
         for of in view.datasets() {
-            windows.push(self.window(of, token, (at - DAY_MS + 1, i64::MAX / 2), at, usize::MAX).await?);
+            windows.push(reader.window(of, token, at - DAY_MS + 1, at, usize::MAX).await?);
         }
         let day = TokenDay::new(windows, index_in(&view, dataset));
-        let latest = self.latest(&view, token, at, &day.counts(at)).await?;
+        let latest = reader.latest(&view, token, at, &day.counts(at)).await?;
         Ok((day, latest))
     }
 
@@ -93,50 +74,6 @@ impl ThesisStore {
         let view = dataset.counted_with();
         let windows = view.datasets().iter().map(|of| recent.get(of.name(), token, at));
         Some(TokenDay::new(windows.collect::<Option<_>>()?, index_in(&view, dataset)))
-    }
-
-    /// Finds the newest thesis on a token at `at`, at any age, with its time. `day` is the result of [`Self::counts`]
-    /// at `at`.
-    pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
-        if day.latest.is_some() {
-            return Ok(day.newest());
-        }
-        let slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
-        let scope = IndexScope::Token(token.to_owned());
-        let mut latest = None;
-        for dataset in view.datasets() {
-            let rows = self.slice(dataset, &scope, &slice, 1).await?;
-            latest = latest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
-        }
-        Ok(latest)
-    }
-
-    /// Returns a token's theses of the last day at `at` from memory, or reads at most `limit` within these bounds.
-    async fn window(
-        &self,
-        dataset: &Dataset,
-        token: &str,
-        (from, to): (i64, i64),
-        at: i64,
-        limit: usize,
-    ) -> StoreResult<SharedWindow> {
-        let scope = IndexScope::Token(token.to_owned());
-        let read = async |from, to, limit| -> StoreResult<TokenTheses> {
-            let slice = IndexSlice { from, to, after: None, descending: false };
-            let rows = self.slice(dataset, &scope, &slice, limit).await?;
-            Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.indexed.profile_id)).collect())
-        };
-        let name = dataset.name();
-        if let Some(recent) = self.recent.as_ref().filter(|recent| recent.covers(name)) {
-            if let Some(window) = recent.get(name, token, at) {
-                return Ok(window);
-            }
-            if let Some(fill) = recent.start_fill(name, token, at) {
-                let rows = read(fill.from, i64::MAX / 2, usize::MAX).await?;
-                return Ok(fill.complete(rows));
-            }
-        }
-        Ok(Window::read(read(from, to, limit).await?))
     }
 
     /// Returns whether a bucket has no thesis. The read starts at the newest end: theses are deleted in the order of
@@ -150,12 +87,112 @@ impl ThesisStore {
     /// [`PROLIFIC_AFTER`]. Later ones can be stored already: then this reads on past them.
     pub async fn by_author_before(&self, dataset: &str, author: &str, version: i64) -> StoreResult<Vec<IndexedRow>> {
         let scope = IndexScope::Profile(author.to_owned());
-        self.rows(dataset, &scope, &EVERYTHING, usize::from(PROLIFIC_AFTER), RowFilter::Before(version)).await
+        let (limit, filter) = (usize::from(PROLIFIC_AFTER), RowFilter::Before(version));
+        self.direct_reader().rows(dataset, &scope, &EVERYTHING, limit, filter).await
+    }
+
+    /// Reads a slice of an index as it is stored: those of one author and a token or chain have only the theses of
+    /// prolific authors.
+    pub async fn slice(
+        &self,
+        dataset: &Dataset,
+        scope: &IndexScope,
+        slice: &IndexSlice,
+        limit: usize,
+    ) -> StoreResult<Vec<IndexedRow>> {
+        self.direct_reader().rows(dataset.name(), scope, slice, limit, RowFilter::All).await
+    }
+
+    /// Guesses the first bucket of a slice: that of its cursor, or the newest that another read found. Its rows are
+    /// read together with the list of buckets, which saves a wait on a cluster, and a snapshot elsewhere.
+    fn guess_bucket(&self, scope_hash: u64, slice: &IndexSlice, range: &SliceRange) -> Option<i64> {
+        let guess = match (&slice.after, slice.descending) {
+            (Some(_), true) => range.highest,
+            (Some(_), false) => range.lowest,
+            (None, true) => self.newest_buckets.get(&scope_hash)?,
+            (None, false) => return None,
+        };
+        (range.lowest..=range.highest).contains(&guess).then_some(guess)
+    }
+
+    /// Remembers the newest bucket of a scope, if the slice began with it.
+    fn remember_bucket(&self, scope_hash: u64, slice: &IndexSlice, first: Option<&i64>) {
+        if let (Some(first), true) = (first, slice.begins_newest()) {
+            self.newest_buckets.insert(scope_hash, *first);
+        }
+    }
+}
+
+impl RowReader<'_> {
+    /// Counts like [`ThesisStore::counts`], if no dataset has more than `max_theses` of these theses.
+    pub async fn counts_of_few(
+        &self,
+        view: &View,
+        token: &str,
+        at: i64,
+        span: i64,
+        max_theses: usize,
+    ) -> StoreResult<Option<Counts>> {
+        let mut windows = Vec::with_capacity(view.datasets().len());
+        for dataset in view.datasets() {
+            let window = self.window(dataset, token, at - span + 1, at, max_theses + 1).await?;
+            if window.read().recent.len() > max_theses {
+                return Ok(None);
+            }
+            windows.push(window);
+        }
+        Ok(Some(TokenDay::new(windows, 0).counts(at)))
+    }
+
+    /// Finds the newest thesis on a token at `at`, at any age, with its time. `day` is the result of
+    /// [`ThesisStore::counts`] at `at`.
+    pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
+        if day.latest.is_some() {
+            return Ok(day.newest());
+        }
+        let slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
+        let scope = IndexScope::Token(token.to_owned());
+        let mut latest = None;
+        for dataset in view.datasets() {
+            let rows = self.rows(dataset.name(), &scope, &slice, 1, RowFilter::All).await?;
+            latest = latest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
+        }
+        Ok(latest)
+    }
+
+    /// Returns a token's theses of the last day at `at` from memory, or reads the newest ones since `from`, up to
+    /// `limit`.
+    async fn window(
+        &self,
+        dataset: &Dataset,
+        token: &str,
+        from: i64,
+        at: i64,
+        limit: usize,
+    ) -> StoreResult<SharedWindow> {
+        let scope = IndexScope::Token(token.to_owned());
+        let read = async |from, limit| -> StoreResult<TokenTheses> {
+            let slice = IndexSlice { from, ..EVERYTHING };
+            let rows = self.rows(dataset.name(), &scope, &slice, limit, RowFilter::All).await?;
+            let theses = rows.into_iter().map(|row| (row.created_at, row.id, row.indexed.profile_id));
+            Ok(theses.rev().collect())
+        };
+        let name = dataset.name();
+        if let Some(recent) = self.store.recent.as_ref().filter(|recent| recent.covers(name)) {
+            if let Some(window) = recent.get(name, token, at) {
+                return Ok(window);
+            }
+            if let Some(fill) = recent.start_fill(name, token, at) {
+                let rows = read(fill.from, usize::MAX).await?;
+                return Ok(fill.complete(rows));
+            }
+        }
+        Ok(Window::read(read(from, limit).await?))
     }
 
     async fn is_prolific(&self, dataset: &str, author: &str) -> StoreResult<bool> {
-        let counts = self.counts_by_author(dataset, &[author]).await?;
-        Ok(counts.first().is_some_and(|count| *count > i64::from(PROLIFIC_AFTER)))
+        let row = self.row(&schema::AUTHOR, key![dataset, author]).await?;
+        Ok(row.is_some_and(|row| count(&row) > i64::from(PROLIFIC_AFTER)))
     }
 
     /// Reads slices of several indexes, in no order, each up to `limit`. All or none of the indexes are of one author
@@ -192,18 +229,6 @@ impl ThesisStore {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Reads a slice of an index as it is stored: those of one author and a token or chain have only the theses of
-    /// prolific authors.
-    pub async fn slice(
-        &self,
-        dataset: &Dataset,
-        scope: &IndexScope,
-        slice: &IndexSlice,
-        limit: usize,
-    ) -> StoreResult<Vec<IndexedRow>> {
-        self.rows(dataset.name(), scope, slice, limit, RowFilter::All).await
-    }
-
     /// Reads the first rows of a slice that a filter has, bucket by bucket.
     async fn rows(
         &self,
@@ -214,7 +239,7 @@ impl ThesisStore {
         filter: RowFilter<'_>,
     ) -> StoreResult<Vec<IndexedRow>> {
         let Some(mut range) = SliceRange::of(scope, slice) else { return Ok(Vec::new()) };
-        let text = scope.text();
+        let (text, caches) = (scope.text(), slice.begins_newest());
         let page_size = |found: usize| match filter {
             RowFilter::All => limit - found,
             RowFilter::In(_) | RowFilter::Before(_) => usize::from(PROLIFIC_AFTER) + 1,
@@ -231,7 +256,7 @@ impl ThesisStore {
                         Some(page) => page,
                         None => {
                             let scan = range.scan(key![dataset, &text, bucket], slice.descending, size);
-                            indexed_rows(self.backend.scan(&scan).await?)?
+                            indexed_rows(self.scan(&scan, caches).await?)?
                         }
                     };
                     has_more = page.len() >= size;
@@ -243,7 +268,7 @@ impl ThesisStore {
             }
             let Some(last_bucket) = last_bucket.filter(|_| found.len() < limit) else { break };
             let rest = range.scan_buckets(key![dataset, &text], slice.descending, Some(last_bucket), MAX_BUCKETS);
-            buckets = bucket_numbers(&self.backend.scan(&rest).await?);
+            buckets = bucket_numbers(&self.scan(&rest, false).await?);
         }
         found.truncate(limit);
         Ok(found)
@@ -260,36 +285,16 @@ impl ThesisStore {
         page_size: usize,
     ) -> StoreResult<(Vec<i64>, Option<Vec<IndexedRow>>)> {
         let scope_hash = hash_of(dataset, scope);
-        let guess = self.guess_bucket(scope_hash, slice, range);
+        let guess = self.store.guess_bucket(scope_hash, slice, range);
         let mut scans = vec![range.scan_buckets(key![dataset, scope], slice.descending, None, FIRST_BUCKETS)];
         scans.extend(guess.map(|bucket| range.scan(key![dataset, scope, bucket], slice.descending, page_size)));
-        let mut read = self.backend.scan_many(&scans).await?.into_iter();
+        let mut read = self.scan_many(&scans, slice.begins_newest()).await?.into_iter();
         let buckets = bucket_numbers(&read.next().unwrap_or_default());
         if guess.is_some() && buckets.first().copied() == guess {
             return Ok((buckets, read.next().map(indexed_rows).transpose()?));
         }
-        self.remember_bucket(scope_hash, slice, buckets.first());
+        self.store.remember_bucket(scope_hash, slice, buckets.first());
         Ok((buckets, None))
-    }
-
-    /// Guesses the first bucket of a slice: that of its cursor, or the newest that another read found. Its rows are
-    /// read together with the list of buckets, which saves a wait on a cluster, and a snapshot elsewhere.
-    fn guess_bucket(&self, scope_hash: u64, slice: &IndexSlice, range: &SliceRange) -> Option<i64> {
-        let guess = match (&slice.after, slice.descending) {
-            (Some(_), true) => range.highest,
-            (Some(_), false) => range.lowest,
-            (None, true) => self.newest_buckets.get(&scope_hash)?,
-            (None, false) => return None,
-        };
-        (range.lowest..=range.highest).contains(&guess).then_some(guess)
-    }
-
-    /// Remembers the newest bucket of a scope, if the slice began with it.
-    fn remember_bucket(&self, scope_hash: u64, slice: &IndexSlice, first: Option<&i64>) {
-        let begins_newest = slice.descending && slice.after.is_none() && slice.to >= i64::MAX / 2;
-        if let (Some(first), true) = (first, begins_newest) {
-            self.newest_buckets.insert(scope_hash, *first);
-        }
     }
 }
 

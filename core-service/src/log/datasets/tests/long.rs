@@ -34,8 +34,9 @@ async fn a_core_that_starts_its_writer_for_a_count_does_not_read_the_log_from_it
     }
     first.stop.cancel();
     let second = core(backend.clone(), &clock, 2).await;
+    let reader = second.shared.theses.reader(&view).await.unwrap();
     let before = backend.calls(&schema::EVENT_LOG);
-    let counts = second.datasets.counts(&view, &token, now_ms, HOUR_MS).await.unwrap();
+    let counts = second.datasets.counts(&reader, &view, &token, now_ms, HOUR_MS).await.unwrap();
     let calls = backend.calls(&schema::EVENT_LOG) - before;
     assert!(has_writer(&second, &dataset), "it counts in memory");
     assert_eq!(counts.last_1h, 8);

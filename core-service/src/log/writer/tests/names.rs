@@ -29,8 +29,9 @@ async fn indexed(core: &Core, table: &'static Table, dataset: &Dataset, name: &s
 /// The symbol and the address that the token with a symbol is shown with.
 async fn shown(core: &Core, form: &str) -> Option<(String, String)> {
     let view = View::test("names");
-    let ids = core.shared.theses.token_ids_by_symbol(&view, form, None, 9).await.unwrap();
-    let (_, token) = core.shared.theses.token(&view, ids.first()?).await.unwrap().unwrap();
+    let reader = core.shared.theses.reader(&view).await.unwrap();
+    let ids = reader.token_ids_by_symbol(&view, form, None, 9).await.unwrap();
+    let (_, token) = reader.token(&view, ids.first()?).await.unwrap().unwrap();
     Some((token.symbol.clone(), token.address.clone()))
 }
 

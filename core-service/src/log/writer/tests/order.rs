@@ -127,7 +127,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
     let mut seen = Visible::new();
     let everything = IndexSlice { from: 0, to: 10_000, after: None, descending: false };
     let listed = async |scope: IndexScope| {
-        let rows = store.slices(dataset, &[scope], &everything, 100).await.unwrap();
+        let rows = store.direct_reader().slices(dataset, &[scope], &everything, 100).await.unwrap();
         rows.into_iter().map(|row| row.created_at).collect::<Vec<_>>()
     };
     let rows = store.slice(dataset, &IndexScope::All, &everything, 100).await.unwrap();
@@ -154,7 +154,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
             seen.insert(format!("profile {by}"), format!("{row:?}"));
         }
         for form in 0..FORMS {
-            let held = store.profile_id_by_handle(&view, &format!("h{form}")).await.unwrap();
+            let held = store.direct_reader().profile_id_by_handle(&view, &format!("h{form}")).await.unwrap();
             seen.insert(format!("handle {form} of {by}"), (held.as_ref() == Some(&id)).to_string());
         }
         seen.insert(format!("by {by}"), format!("{:?}", listed(IndexScope::Profile(id.clone())).await));
@@ -175,7 +175,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
         }
         for form in 0..FORMS {
             let symbol = format!("$S{on}_{form}");
-            let held = store.token_ids_by_symbol(&view, &symbol, None, 9).await.unwrap();
+            let held = store.direct_reader().token_ids_by_symbol(&view, &symbol, None, 9).await.unwrap();
             seen.insert(format!("symbol {on} {form}"), (held.first() == Some(&id)).to_string());
         }
         let here = store.slice(dataset, &IndexScope::Token(id.clone()), &everything, 100).await.unwrap();

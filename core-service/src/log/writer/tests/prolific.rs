@@ -45,7 +45,7 @@ async fn the_rare_token_of_an_author_with_many_theses_costs_few_reads() {
         }
         let before = scans();
         let slice = IndexSlice { from: 0, to: NOON, after: None, descending };
-        let rows = store.slices(&dataset, &scopes, &slice, 25).await.unwrap();
+        let rows = store.direct_reader().slices(&dataset, &scopes, &slice, 25).await.unwrap();
         assert_eq!(rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), expected);
         // Both indexes may list their buckets. The author's theses may be read from one or two, until the count shows
         // that they are too many to filter, and the rare ones from two.
@@ -97,7 +97,8 @@ async fn many_theses_of_an_author_do_not_prove_that_the_author_is_prolific() {
     let scopes = [IndexScope::ProfileToken(theses[0].profile.id.clone(), theses[0].token.id.clone())];
     let slice = IndexSlice { from: 0, to: i64::MAX / 2, after: None, descending: true };
     for limit in [1, 3, 25] {
-        let rows = ThesisStore::new(backend.clone()).slices(&dataset, &scopes, &slice, limit).await.unwrap();
+        let store = ThesisStore::new(backend.clone());
+        let rows = store.direct_reader().slices(&dataset, &scopes, &slice, limit).await.unwrap();
         assert_eq!(rows.len(), limit.min(theses.len()));
     }
 }

@@ -1,5 +1,7 @@
 mod lists;
+mod partitions;
 mod reads;
+mod requests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,8 +14,7 @@ use tokio::task::yield_now;
 use super::*;
 use crate::{
     domain::{
-        dataset::View,
-        entry::{ProfileObserved, SequencedEntry, ThesisChanged, TokenObserved},
+        entry::{Entry, ProfileObserved, ThesisChanged, TokenObserved},
         row::{Profile, Thesis, Token},
     },
     log::projection::Projector,
@@ -83,11 +84,9 @@ impl Slow {
         let turns = self.dice.lock().roll(5);
         wait(turns).await;
     }
-}
 
-#[async_trait]
-impl Backend for Slow {
-    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+    /// Begins a read of rows, which may fail or never end.
+    async fn begin_read(&self, table: &Table) -> StoreResult<()> {
         self.wait().await;
         if table.name == schema::LOG_CHECKPOINT.name {
             if take_one(&self.stuck) {
@@ -97,13 +96,21 @@ impl Backend for Slow {
                 return Err(StoreError::Unavailable("failing".to_owned()));
             }
         }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Backend for Slow {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.begin_read(table).await?;
         let row = self.store.get(table, key, consistency).await;
         self.wait().await;
         row
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        self.wait().await;
+        self.begin_read(table).await?;
         let rows = self.store.get_many(table, keys).await;
         self.wait().await;
         rows
@@ -195,9 +202,14 @@ impl OtherWriter {
     /// Appends entries that change these rows, and projects them.
     async fn write(&mut self, rows: &[(usize, u64)]) {
         let entries: Vec<_> = (self.head + 1..).zip(rows).map(|(seq, row)| entry(seq, row.0, row.1)).collect();
-        let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+        self.write_entries(&entries).await;
+    }
+
+    /// Appends entries and projects them.
+    async fn write_entries(&mut self, entries: &[SequencedEntry]) {
+        let bodies: Vec<Bytes> = entries.iter().map(|of| of.entry.stored(of.seq).into()).collect();
         self.append(&bodies).await;
-        self.projector.project(&entries).await.unwrap();
+        self.projector.project(entries).await.unwrap();
     }
 }
 

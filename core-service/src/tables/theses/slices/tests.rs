@@ -39,7 +39,7 @@ fn rows_of(theses: &[Thesis]) -> Vec<Change> {
 async fn list(store: &ThesisStore, descending: bool, limit: usize) -> Vec<String> {
     let scopes = [IndexScope::ProfileToken(AUTHOR.to_owned(), TOKEN.to_owned())];
     let slice = IndexSlice { descending, ..EVERYTHING };
-    let rows = store.slices(&Dataset::Live, &scopes, &slice, limit).await.unwrap();
+    let rows = store.direct_reader().slices(&Dataset::Live, &scopes, &slice, limit).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -103,7 +103,7 @@ async fn all_lists(store: &ThesisStore, bounds: &IndexSlice, expected: &[Thesis]
     let afters = expected.iter().map(|last| Some((last.created_at, last.id.clone())));
     for (start, after) in std::iter::once(None).chain(afters).enumerate() {
         let slice = IndexSlice { after, ..bounds.clone() };
-        let rows = store.slices(&Dataset::Live, &[IndexScope::All], &slice, 100).await.unwrap();
+        let rows = store.direct_reader().slices(&Dataset::Live, &[IndexScope::All], &slice, 100).await.unwrap();
         let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let rest: Vec<&str> = expected[start..].iter().map(|thesis| thesis.id.as_str()).collect();
         assert_eq!(ids, rest, "{slice:?}");
@@ -172,7 +172,8 @@ async fn a_page_by_token_or_chain_of_an_author_with_100_000_theses_reads_few_row
             let after = skipped.map(one_of_many).map(|last| (last.created_at, last.id));
             let slice = IndexSlice { descending, after, ..EVERYTHING };
             let before = (scans(), scanned_rows());
-            let rows = theses.slices(&Dataset::Live, std::slice::from_ref(&scope), &slice, PAGE).await.unwrap();
+            let scopes = std::slice::from_ref(&scope);
+            let rows = theses.direct_reader().slices(&Dataset::Live, scopes, &slice, PAGE).await.unwrap();
             let ids: Vec<_> = expected.iter().take(PAGE).map(|number| format!("th_{number}")).collect();
             assert_eq!(rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), ids);
             // The list of buckets, and a slice of each bucket that has rows of the page.

@@ -72,12 +72,12 @@ async fn a_read_goes_on_although_its_request_gives_up() {
     let view = View::live();
     let held = store.hold().await;
     give_up(theses.reader(&view)).await;
-    let log = theses.followed.as_ref().unwrap().log(&Dataset::Live);
-    assert!(!log.reads.borrow().running.is_empty());
+    let followed = theses.followed.as_ref().unwrap().view(&view);
+    assert!(!followed.reads.borrow().running.is_empty());
     drop(held);
-    let mut reads = log.reads.subscribe();
+    let mut reads = followed.reads.subscribe();
     reads.wait_for(|reads| reads.running.is_empty()).await.unwrap();
-    assert_eq!(log.cached.lock().position, 1);
+    assert_eq!(followed.logs[0].cached.lock().position, 1);
 }
 
 #[tokio::test]
@@ -116,7 +116,8 @@ async fn a_core_follows_a_bounded_number_of_logs() {
     let theses = ThesisStore::new(SharedMemory::new(&ManualClock::new()));
     let followed = theses.followed.as_ref().unwrap();
     for number in 0..4 * MAX_LOGS {
-        followed.catch_up(&Dataset::of_project(&number.to_string())).await.unwrap();
+        followed.catch_up(&View::test(&number.to_string())).await.unwrap();
     }
-    assert!(followed.logs.len() < 2 * MAX_LOGS, "{}", followed.logs.len());
+    let followed = [followed.logs.len(), followed.views.len()];
+    assert!(followed.iter().all(|number| *number < 2 * MAX_LOGS), "{followed:?}");
 }

@@ -1,0 +1,159 @@
+//! A cache of the partitions that lead to rows: the profiles that claim a handle, the tokens with a symbol, the buckets
+//! of an index and its newest theses. Only a core on a cluster uses it, where each of them would cost a request.
+//!
+//! A cached partition has its rows with the highest keys, without a gap between them. In an index these are the newest
+//! ones. It is right up to the position of its log, as a cached row is, and the entries of the log bring the changes of
+//! its rows (`theses/followed.rs`).
+
+use std::{ops::Bound, sync::Arc};
+
+use quick_cache::{Weighter, sync::Cache};
+
+use crate::store::{Change, Row, Scan, Value};
+
+/// Maximum size in bytes of all cached partitions.
+const MAX_BYTES: u64 = 16 << 20;
+/// Typical size in bytes of a cached partition.
+const TYPICAL_BYTES: u64 = 4 << 10;
+/// Approximate size in bytes of a cache entry without its rows: its key, its place in the cache, and allocations.
+const ENTRY_BYTES: usize = 300;
+/// Approximate size in bytes of a row without its texts and its body.
+const ROW_BYTES: usize = size_of::<Row>() + 2 * size_of::<Value>() + 64;
+/// Maximum number of rows of a cached partition: one more than an author has who is not prolific, since a filter of the
+/// author's theses reads that many. It is low in tests, so tests reach it.
+pub(super) const MAX_ROWS: usize = if cfg!(test) { 40 } else { 129 };
+/// Number of rows that are read at least, so that a deletion or a longer list does not need another read. It is low in
+/// tests, so tests cache parts of partitions.
+pub(super) const MIN_ROWS: usize = if cfg!(test) { 4 } else { 64 };
+
+/// The rows of a partition with the highest keys.
+pub(super) struct CachedPartition {
+    /// The epoch of its dataset's log.
+    epoch: u64,
+    /// From the highest key down.
+    rows: Vec<Arc<Row>>,
+    /// True if the partition has no other rows.
+    is_whole: bool,
+    /// Approximate size of the rows in memory.
+    bytes: usize,
+}
+
+impl CachedPartition {
+    /// The rows that a read from the highest key down has found, up to `limit`.
+    pub(super) fn new(epoch: u64, rows: Vec<Row>, limit: usize) -> Self {
+        let is_whole = rows.len() < limit;
+        Self::of(epoch, rows.into_iter().map(Arc::new).collect(), is_whole)
+    }
+
+    fn of(epoch: u64, rows: Vec<Arc<Row>>, is_whole: bool) -> Self {
+        let texts = |row: &Row| row.clustering.iter().map(|value| value.text().len()).sum::<usize>();
+        let bytes = rows.iter().map(|row| ROW_BYTES + texts(row) + row.body.len()).sum();
+        Self { epoch, rows, is_whole, bytes }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows of a slice, if all of them are here.
+    pub(super) fn slice(&self, scan: &Scan) -> Option<Vec<Row>> {
+        let start = self.rows.partition_point(|row| !is_upto(row, &scan.to));
+        let end = self.rows.partition_point(|row| is_from(row, &scan.from));
+        let within = self.rows.get(start..end).unwrap_or_default();
+        let has_all = self.is_whole || end < self.rows.len();
+        let rows = within.iter().map(|row| (**row).clone());
+        if scan.reverse {
+            (has_all || within.len() >= scan.limit).then(|| rows.take(scan.limit).collect())
+        } else {
+            has_all.then(|| rows.rev().take(scan.limit).collect())
+        }
+    }
+
+    /// The partition after a change of one of its rows; none if nothing changes here.
+    pub(super) fn changed(&self, change: &Change) -> Option<Self> {
+        let clustering = &change.key[change.table.partition.len()..];
+        let row = |body| Arc::new(Row { clustering: clustering.to_vec(), body, version: change.version });
+        let mut rows = self.rows.clone();
+        let place = rows.binary_search_by(|row| clustering.cmp(row.clustering.as_slice()));
+        match (place, change.body.clone()) {
+            (Ok(index), _) if rows[index].version > change.version => return None,
+            (Ok(index), Some(body)) => rows[index] = row(body),
+            (Ok(index), None) => drop(rows.remove(index)),
+            // Below the last row there may be others that are not here.
+            (Err(index), Some(body)) if index < rows.len() || self.is_whole => rows.insert(index, row(body)),
+            (Err(_), _) => return None,
+        }
+        let is_whole = self.is_whole && rows.len() <= MAX_ROWS;
+        rows.truncate(MAX_ROWS);
+        Some(Self::of(self.epoch, rows, is_whole))
+    }
+}
+
+/// The first columns of a row's key, as many as a bound has.
+fn columns<'r>(row: &'r Row, bound: &[Value]) -> &'r [Value] {
+    &row.clustering[..bound.len().min(row.clustering.len())]
+}
+
+fn is_from(row: &Row, lower: &Bound<Vec<Value>>) -> bool {
+    match lower {
+        Bound::Included(bound) => columns(row, bound) >= bound.as_slice(),
+        Bound::Excluded(bound) => columns(row, bound) > bound.as_slice(),
+        Bound::Unbounded => true,
+    }
+}
+
+fn is_upto(row: &Row, upper: &Bound<Vec<Value>>) -> bool {
+    match upper {
+        Bound::Included(bound) => columns(row, bound) <= bound.as_slice(),
+        Bound::Excluded(bound) => columns(row, bound) < bound.as_slice(),
+        Bound::Unbounded => true,
+    }
+}
+
+/// The name of a table, and the partition's columns.
+type PartitionKey = (&'static str, Vec<Value>);
+
+fn key_of(scan: &Scan) -> PartitionKey {
+    (scan.table.name, scan.partition.clone())
+}
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<PartitionKey, Arc<CachedPartition>> for BySize {
+    fn weight(&self, _key: &PartitionKey, partition: &Arc<CachedPartition>) -> u64 {
+        (ENTRY_BYTES + partition.bytes) as u64
+    }
+}
+
+pub(super) struct PartitionCache(Cache<PartitionKey, Arc<CachedPartition>, BySize>);
+
+impl Default for PartitionCache {
+    fn default() -> Self {
+        let expected = usize::try_from(MAX_BYTES / TYPICAL_BYTES).unwrap_or_default();
+        Self(Cache::with_weighter(expected, MAX_BYTES, BySize))
+    }
+}
+
+impl PartitionCache {
+    /// The cached rows of the partition that a scan reads, in this epoch of its log.
+    pub(super) fn get(&self, epoch: u64, scan: &Scan) -> Option<Arc<CachedPartition>> {
+        self.0.get(&key_of(scan)).filter(|cached| cached.epoch == epoch)
+    }
+
+    pub(super) fn put(&self, scan: &Scan, partition: CachedPartition) {
+        self.0.insert(key_of(scan), Arc::new(partition));
+    }
+
+    /// Applies a change to its partition, if that is cached in this epoch.
+    pub(super) fn apply(&self, epoch: u64, change: &Change) {
+        let key = (change.table.name, change.key[..change.table.partition.len()].to_vec());
+        let cached = self.0.peek(&key).filter(|cached| cached.epoch == epoch);
+        if let Some(changed) = cached.and_then(|cached| cached.changed(change)) {
+            self.0.insert(key, Arc::new(changed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
