@@ -19,8 +19,7 @@ use crate::{
     domain::entry::{Entry, EntryOutline, SequencedEntry},
     key,
     store::{
-        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
-        schema,
+        ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction, schema,
     },
 };
 

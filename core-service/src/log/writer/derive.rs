@@ -61,8 +61,7 @@ impl Writer {
             let under_way = self.under_way.theses_on(&token);
             let under_way: TokenTheses =
                 under_way.map(|thesis| (thesis.created_at, thesis.id.clone(), thesis.profile_id.clone())).collect();
-            let counted =
-                in_memory.map(|day| day.counts_with(&under_way, at)).filter(|counts| counts.latest.is_some());
+            let counted = in_memory.map(|day| day.counts_with(&under_way, at)).filter(|counts| counts.latest.is_some());
             let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| pending.counts.count_at(at));
             if let Some((latest, counts)) = counted {
                 let first = self.head + 1 + derived.len() as u64;

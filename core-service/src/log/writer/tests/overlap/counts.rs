@@ -116,7 +116,8 @@ async fn counts_of_overlapping_batches_equal_a_recount() {
             for author in ["u0", "u1", "u2", "u3"] {
                 let author = id::of_profile(&name, author);
                 let scope = IndexScope::ProfileToken(author.clone(), token.clone());
-                let listed = rows.slices(&bench.dataset, &[scope], &everything, 1_000).await.unwrap();
+                let reader = rows.direct_reader();
+                let listed = reader.slices(&bench.dataset, &[scope], &everything, 1_000).await.unwrap();
                 let expected = theses.values().filter(|(on, by)| *on == token && *by == author).count();
                 assert_eq!(listed.len(), expected, "seed {seed}");
             }
