@@ -103,15 +103,15 @@ async fn a_folder_that_cannot_be_read_refuses_searches_alone(store: Store) {
     fs::rename(&aside, &folder).unwrap();
     searched.until_whole().await;
     let log = searched.service.processes[0].log();
-    let told = ["the search index failed;", "the search index works again"].map(|line| log.matches(line).count());
-    assert_eq!(told, [1, 1], "{log}");
+    let lines = ["the search index failed;", "the search index works again"].map(|line| log.matches(line).count());
+    assert_eq!(lines, [1, 1], "{log}");
 }
 
 /// All files are damaged while the core is down. What it reads at its start is no index, so it builds one.
 async fn damaged_files_are_replaced_at_a_start(store: Store) {
     let mut searched = Searched::on(&store, |setup| setup).await;
     searched.service.end(0, "KILL").await;
-    for file in fs::read_dir(searched.service.search_folder().join("all")).unwrap() {
+    for file in fs::read_dir(searched.service.search_folder().join("common")).unwrap() {
         fs::write(file.unwrap().path(), "damaged").unwrap();
     }
     searched.service.start_again(0).await;
