@@ -10,8 +10,8 @@
 //! 2. Here: a [`Kind`] with the next tag that no field of [`Entry`] has, also in the `tags` of [`Entry::kind`] and
 //!    in `outline.rs`, and its rows in `portable.rs`.
 //! 3. `convert/entry.rs`: type, also by its tag, data, and `derived` if nobody observed it. `tables/events.rs`:
-//!    `EventScope::of`. `tables/event_positions.rs`, if its id says its position. `log/projection.rs`,
-//!    `tables/theses/followed.rs` and `search/documents.rs`: the rows that it changes.
+//!    `EventScope::of`. `tables/event_positions.rs`, if its id says its position.
+//!    `tables/theses/changes.rs` and `search/documents.rs`: the rows that it changes.
 //! 4. The part that adds it: `log/derive.rs`; or `log/writer/observe.rs`, and `draft/lookup.rs` to find an event that
 //!    the log has already. A new observation: `observation.rs`, `ingest_service.proto`, `operations/ingest.rs`,
 //!    `ingest/`, and the naive model in `tests/system/recount/observe.rs`.

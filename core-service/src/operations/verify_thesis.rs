@@ -199,11 +199,17 @@ async fn check_claim(
     let posted = IndexScope::ProfileToken(profile.clone(), token.id.clone());
     let deleted = IndexScope::Deleted(profile, token.id.clone());
     let alive = newest_theses(reader, view, claim, floor, &posted).await?;
-    let gone = newest_theses(reader, view, claim, floor, &deleted).await?;
-    checks.time_window = alive.seen.is_some() || gone.seen.is_some();
-    checks.thesis_exists =
-        checks.time_window || has_any(reader, view, posted).await? || has_any(reader, view, deleted).await?;
     checks.not_deleted = alive.seen.is_some();
+    let is_posted = checks.not_deleted || has_any(reader, view, posted).await?;
+    // A deletion moves a thesis from one list to the other. So the second list is read after the first, and from the
+    // store: a cached one may be older than what was read before.
+    let reader = &reader.direct();
+    let gone = match alive.seen {
+        Some(_) => NewestTheses::default(),
+        None => newest_theses(reader, view, claim, floor, &deleted).await?,
+    };
+    checks.time_window = checks.not_deleted || gone.seen.is_some();
+    checks.thesis_exists = is_posted || checks.time_window || has_any(reader, view, deleted).await?;
     if claim.contains.is_some() {
         checks.contains = Some(alive.matching.is_some());
     }

@@ -11,8 +11,8 @@
 //!    versions; conditional writes have microseconds, the default.
 //! 3. `domain/abuse.rs`: the body, a protobuf type. `tables/abuse.rs`: queries named in the words of their subject.
 //!
-//! Rows that follow from a log are written in `log/projection.rs`, and `PROJECTED` in `tests/faults/recount.rs` names
-//! the table, so that a replay is compared with it.
+//! Rows that follow from a log are written in `log/projection.rs`, those of theses by `tables/theses/changes.rs`, which
+//! caches follow too. `PROJECTED` in `tests/faults/recount.rs` names the table, so that a replay is compared with it.
 
 use super::{Column, ColumnKind, Table, Writes};
 

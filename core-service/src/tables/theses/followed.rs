@@ -11,7 +11,7 @@
 //! the position exclude each other, and an older row never replaces a newer one.
 //!
 //! A partition is read by many more requests than a row and changes more often. So it is cached also if the position
-//! has moved: the entries between, which are in memory then, are applied to it first. In the order of the log, the last
+//! has moved: the entries between are applied to it first, if they are in memory. In the order of the log, the last
 //! entry that changes a row decides.
 //!
 //! One read of the projected positions serves all requests of a view that began before it. Requests that come during a
@@ -71,7 +71,7 @@ struct FollowedView {
 
 /// The state of the cached rows of a log.
 struct CachedPart {
-    /// Cached rows are right up to here. None is cached while it is 0.
+    /// Cached rows are right up to here.
     position: u64,
     /// The epoch of the rows. Rows of an earlier one count as not cached.
     epoch: u64,

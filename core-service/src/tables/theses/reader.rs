@@ -73,6 +73,11 @@ impl ThesisStore {
 }
 
 impl RowReader<'_> {
+    /// A reader of the same rows that reads from the store each time, unless this process is the only writer.
+    pub fn direct(&self) -> RowReader<'_> {
+        self.store.direct_reader()
+    }
+
     fn position_of(&self, dataset: &str) -> Option<&FollowedPosition> {
         self.positions.iter().find(|position| position.is_of(dataset))
     }

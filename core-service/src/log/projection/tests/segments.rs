@@ -196,7 +196,7 @@ async fn batches_that_are_prepared_ahead_are_written_as_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_lost_append_changes_nothing_in_the_index() {
+async fn prepared_rows_that_are_forgotten_change_nothing_in_the_index() {
     for seed in 0..20 {
         let mut dice = Dice(seed);
         let log = random_log(&mut dice, 0, 200);
