@@ -61,15 +61,15 @@ pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::R
 
 /// The days of a window in an index, if a query that names them reads fewer documents than one that names none.
 pub(super) fn days_of(searcher: &Searcher, from: i64, to: i64) -> tantivy::Result<Option<RangeInclusive<i64>>> {
-    let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+    let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
     for segment in searcher.segment_readers() {
         if let Some(times) = times_of(segment)? {
-            (least, greatest) = (least.min(*times.start()), greatest.max(*times.end()));
+            (earliest, latest) = (earliest.min(*times.start()), latest.max(*times.end()));
         }
     }
-    if from <= least && to >= greatest {
+    if from <= earliest && to >= latest {
         return Ok(None);
     }
-    let days = day_of(from.max(least))..=day_of(to.min(greatest));
+    let days = day_of(from.max(earliest))..=day_of(to.min(latest));
     Ok(Some(days).filter(|days| days.end() - days.start() < MAX_DAYS))
 }

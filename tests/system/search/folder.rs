@@ -11,10 +11,10 @@ on_stores_of_their_own![
     damaged_files_are_replaced_at_a_start,
 ];
 
-/// Longest wait for a folder that works again: a core tries every 30 seconds at least, and then reads its logs.
+/// Maximum wait for a folder that works again: a core tries every 30 seconds at least, and then reads its logs.
 const TRIED_AGAIN: Duration = Duration::from_secs(30).saturating_add(SOON);
-/// Posts while searches are refused.
-const MEANWHILE: usize = 3;
+/// Number of posts while searches are refused.
+const POSTS_WHILE_REFUSED: usize = 3;
 
 /// A service of its own, and a customer who searches.
 struct Searched {
@@ -64,7 +64,7 @@ impl Searched {
     async fn is_refused(&mut self) {
         self.post().await;
         eventually("searches are refused", SOON, async || self.search().await.is_none().then_some(())).await;
-        for _ in 0..MEANWHILE {
+        for _ in 0..POSTS_WHILE_REFUSED {
             self.post().await;
             assert_eq!(self.search().await, None);
             self.client.get("/v1/theses?sort=likes_desc").await.error(503, "SERVICE_UNAVAILABLE");
@@ -107,7 +107,8 @@ async fn a_folder_that_cannot_be_read_refuses_searches_alone(store: Store) {
     assert_eq!(lines, [1, 1], "{log}");
 }
 
-/// All files are damaged while the core is down. What it reads at its start is no index, so it builds one.
+/// All files of the common shard, which has the test data, are damaged while the core is down. What it reads at its
+/// start is no index, so it builds one.
 async fn damaged_files_are_replaced_at_a_start(store: Store) {
     let mut searched = Searched::on(&store, |setup| setup).await;
     searched.service.end(0, "KILL").await;

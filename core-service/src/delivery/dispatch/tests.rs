@@ -303,14 +303,14 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     let nothing = |number: u64| {
         let event_id = format!("evt_lost {number}");
         let id = delivery_id("wh_fine", at, &[&event_id]);
-        let told = EventRef {
+        let event = EventRef {
             event_id,
             event_type: 1,
             dataset: "sandbox".to_owned(),
             seq: head + 1 + number,
             trace: Vec::new(),
         };
-        Delivery::pending(id, "wh_fine".to_owned(), at, told)
+        Delivery::pending(id, "wh_fine".to_owned(), at, event)
     };
     let garbage = bytes::Bytes::from_static(b"\xff\xff");
     bench.core.shared.log.append("sandbox", head, [9; 16], &[garbage]).await.unwrap();

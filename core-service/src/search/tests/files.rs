@@ -113,7 +113,7 @@ fn a_file_that_cannot_be_read_now_deletes_nothing() {
 }
 
 #[test]
-fn files_of_a_failed_commit_are_deleted() {
+fn files_of_failed_commits_do_not_pile_up() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::on(open(folder.path()));
     log.say(&Dataset::Sandbox, "a", "words", 0);

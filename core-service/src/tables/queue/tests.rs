@@ -52,14 +52,14 @@ const WEBHOOK: &str = "wh_aged";
 const OF_BUCKET: i64 = 40;
 
 fn pending(due_at: i64) -> Delivery {
-    let told = EventRef {
+    let event = EventRef {
         event_id: format!("evt_{due_at}"),
         event_type: 1,
         dataset: "live".to_owned(),
         seq: 1,
         trace: Vec::new(),
     };
-    Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, told)
+    Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, event)
 }
 
 async fn deletions_met_in_bucket(session: &Session, keyspace: &str, bucket: i64, from: i64) -> u64 {
@@ -258,13 +258,13 @@ async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
     read_from_everywhere(&store, to, &expected).await;
     // Another process reads the marks that this one wrote.
     read_from_everywhere(&DeliveryStore::new(backend.clone()), to, &expected).await;
-    assert!(backend.most_removed() <= 1_000, "a read passes {} removed rows", backend.most_removed());
+    assert!(backend.max_removed_rows() <= 1_000, "a read passes {} removed rows", backend.max_removed_rows());
     // One read of a minute would pass all of them.
     let mut minute = Scan::all(&schema::DELIVERY, key![WEBHOOK, bucket_of(NOON)], 1_000);
     minute.from = Bound::Included(key![QUEUED, NOON]);
     minute.to = Bound::Included(key![QUEUED, end_of(minute_of(NOON))]);
     assert!(backend.scan(&minute).await.unwrap().is_empty());
-    assert_eq!(backend.most_removed(), 60 * usize::try_from(BUSY).unwrap());
+    assert_eq!(backend.max_removed_rows(), 60 * usize::try_from(BUSY).unwrap());
 }
 
 #[tokio::test]
@@ -286,7 +286,11 @@ async fn the_marks_of_another_process_divide_its_rows() {
         own.queue.remove(WEBHOOK, &batch.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
     }
     assert_eq!(read_all().await.len(), 1);
-    assert!(backend.most_removed() <= 2 * ROWS_PER_MARK, "a read passes {} removed rows", backend.most_removed());
+    assert!(
+        backend.max_removed_rows() <= 2 * ROWS_PER_MARK,
+        "a read passes {} removed rows",
+        backend.max_removed_rows()
+    );
 }
 
 /// Reads a minute once, and again after another process has written 5,550 rows that were removed, and this process one
@@ -307,7 +311,7 @@ async fn removed_rows_passed(before_the_read: impl FnOnce(&DeliveryQueue)) -> us
     // It has a mark of its own.
     own.create(&[&pending(NOON)], NOON).await.unwrap();
     assert_eq!(read_all().await.len(), 2);
-    backend.most_removed()
+    backend.max_removed_rows()
 }
 
 #[tokio::test]

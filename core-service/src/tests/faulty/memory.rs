@@ -88,17 +88,17 @@ pub(crate) struct MemoryStore {
     tables: Mutex<Tables>,
     exclusive: bool,
     /// Maximum number of removed rows that a scan has passed, which a node reads as well.
-    most_removed: AtomicUsize,
+    max_removed_rows: AtomicUsize,
 }
 
 impl MemoryStore {
     pub(crate) fn new(exclusive: bool) -> Self {
-        Self { tables: Mutex::default(), exclusive, most_removed: AtomicUsize::new(0) }
+        Self { tables: Mutex::default(), exclusive, max_removed_rows: AtomicUsize::new(0) }
     }
 
     /// Returns the maximum number of removed rows that a scan has passed.
-    pub(crate) fn most_removed(&self) -> usize {
-        self.most_removed.load(Ordering::Relaxed)
+    pub(crate) fn max_removed_rows(&self) -> usize {
+        self.max_removed_rows.load(Ordering::Relaxed)
     }
 
     /// From now on only a sync or a conditional write of a row makes changes durable, and no time does.
@@ -224,7 +224,7 @@ impl Backend for MemoryStore {
             found.reverse();
             found.truncate(scan.limit);
         }
-        self.most_removed.fetch_max(removed, Ordering::Relaxed);
+        self.max_removed_rows.fetch_max(removed, Ordering::Relaxed);
         Ok(found)
     }
 

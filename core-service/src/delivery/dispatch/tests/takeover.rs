@@ -39,8 +39,8 @@ impl Bench {
 
 /// A delivery of an event that has its own body and is not stored.
 pub(super) fn unstored(webhook: &str, due_at: i64) -> Delivery {
-    let told = EventRef { event_id: "evt_1".to_owned(), event_type: 1, ..EventRef::default() };
-    let pending = Delivery::pending(delivery_id(webhook, due_at, &[]), webhook.to_owned(), due_at, told);
+    let event = EventRef { event_id: "evt_1".to_owned(), event_type: 1, ..EventRef::default() };
+    let pending = Delivery::pending(delivery_id(webhook, due_at, &[]), webhook.to_owned(), due_at, event);
     Delivery { body: b"{}".to_vec(), ..pending }
 }
 
