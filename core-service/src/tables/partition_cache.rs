@@ -121,8 +121,9 @@ fn key_of(scan: &Scan) -> PartitionKey {
 struct BySize;
 
 impl Weighter<PartitionKey, Arc<CachedPartition>> for BySize {
-    fn weight(&self, _key: &PartitionKey, partition: &Arc<CachedPartition>) -> u64 {
-        (ENTRY_BYTES + partition.bytes) as u64
+    fn weight(&self, (_table, columns): &PartitionKey, partition: &Arc<CachedPartition>) -> u64 {
+        let texts: usize = columns.iter().map(|value| value.text().len()).sum();
+        (ENTRY_BYTES + texts + partition.bytes) as u64
     }
 }
 
@@ -150,7 +151,8 @@ impl PartitionCache {
         let key = (change.table.name, change.key[..change.table.partition.len()].to_vec());
         let cached = self.0.peek(&key).filter(|cached| cached.epoch == epoch);
         if let Some(changed) = cached.and_then(|cached| cached.changed(change)) {
-            self.0.insert(key, Arc::new(changed));
+            // A change is no use of the partition: one that nobody reads may be evicted.
+            drop(self.0.replace(key, Arc::new(changed), true));
         }
     }
 }

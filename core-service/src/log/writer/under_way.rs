@@ -29,6 +29,10 @@ use crate::{
 /// the batches smaller.
 const MAX_BATCHES: usize = 2;
 
+/// Maximum number of batches between two moments at which all rows are written. Another core that appends to the log
+/// drafts when the rows are written, so it would lose every race to a writer that never waits for them.
+const MAX_BATCHES_IN_A_ROW: usize = 8;
+
 /// Ends when the rows of a batch and of all earlier ones are written, or with the first error.
 pub(super) type RowsWritten = Shared<BoxFuture<'static, StoreResult<()>>>;
 
@@ -39,7 +43,11 @@ struct Batch {
 
 /// The batches under way, oldest first. One whose rows are written may still be here.
 #[derive(Default)]
-pub(super) struct BatchesUnderWay(VecDeque<Batch>);
+pub(super) struct BatchesUnderWay {
+    batches: VecDeque<Batch>,
+    /// Number of batches added since all rows were written.
+    in_a_row: usize,
+}
 
 impl BatchesUnderWay {
     /// Adds a batch that the log has. `write` writes its rows; it begins after the rows of all earlier batches.
@@ -61,19 +69,26 @@ impl BatchesUnderWay {
                 Err(error) => Err(StoreError::Unavailable(format!("writing rows broke off: {error}"))),
             }
         };
-        self.0.push_back(Batch { entries, rows: rows.boxed().shared() });
+        self.in_a_row += 1;
+        self.batches.push_back(Batch { entries, rows: rows.boxed().shared() });
     }
 
     /// Waits until another batch may be added. After an error the batches stay.
     pub(super) async fn make_room(&mut self) -> StoreResult<()> {
-        while let Some(oldest) = self.0.front() {
+        if self.in_a_row >= MAX_BATCHES_IN_A_ROW {
+            return self.finish().await;
+        }
+        while let Some(oldest) = self.batches.front() {
             let rows = oldest.rows.clone();
             match rows.clone().now_or_never() {
                 Some(written) => written?,
-                None if self.0.len() >= MAX_BATCHES => rows.await?,
+                None if self.batches.len() >= MAX_BATCHES => rows.await?,
                 None => break,
             }
-            self.0.pop_front();
+            self.batches.pop_front();
+        }
+        if self.batches.is_empty() {
+            self.in_a_row = 0;
         }
         Ok(())
     }
@@ -83,23 +98,23 @@ impl BatchesUnderWay {
         if let Some(newest) = self.newest() {
             newest.await?;
         }
-        self.0.clear();
+        *self = Self::default();
         Ok(())
     }
 
     /// The end of the oldest batch; none if there is no batch.
     pub(super) fn oldest(&self) -> Option<RowsWritten> {
-        self.0.front().map(|oldest| oldest.rows.clone())
+        self.batches.front().map(|oldest| oldest.rows.clone())
     }
 
     /// The end of all batches so far; none if there is no batch.
     pub(super) fn newest(&self) -> Option<RowsWritten> {
-        self.0.back().map(|newest| newest.rows.clone())
+        self.batches.back().map(|newest| newest.rows.clone())
     }
 
     /// The entries of all batches, in order.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter().flat_map(|batch| batch.entries.iter()).map(|sequenced| &sequenced.entry)
+        self.batches.iter().flat_map(|batch| batch.entries.iter()).map(|sequenced| &sequenced.entry)
     }
 
     /// The new theses on a token.
