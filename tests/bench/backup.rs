@@ -51,7 +51,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     service.indexed().await?;
     let core = format!("http://{}", service.address("grpc")?);
     durations(options, &setup, &service, &core, temporary.path()).await?;
-    meanwhile(options, &setup, &service, &core, temporary.path()).await?;
+    run_beside_backups(options, &setup, &service, &core, temporary.path()).await?;
     service.stop().await?;
     Ok(())
 }
@@ -113,7 +113,13 @@ async fn save_on_and_on(core: String, file: PathBuf) {
     }
 }
 
-async fn meanwhile(options: &Options, setup: &Setup, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
+async fn run_beside_backups(
+    options: &Options,
+    setup: &Setup,
+    service: &Service,
+    core: &str,
+    dir: &Path,
+) -> Result<(), Failure> {
     let (reads, posts) = (reads_by_id(dir, setup.theses)?, dir.join("bench-posts"));
     std::fs::write(&posts, bodies().join("\n"))?;
     let (saving, files) = (Mutex::new(None::<JoinHandle<()>>), dir.join("meanwhile"));

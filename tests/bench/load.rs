@@ -178,7 +178,12 @@ async fn append(
 
 /// Writes deliveries that are due into a setup whose service does not run, straight into their tables; gives the
 /// seconds that it took. They repeat those of a few events that are appended first.
-pub(crate) async fn owe(options: &Options, setup: &Setup, webhook: &str, deliveries: u64) -> Result<f64, Failure> {
+pub(crate) async fn store_pending(
+    options: &Options,
+    setup: &Setup,
+    webhook: &str,
+    deliveries: u64,
+) -> Result<f64, Failure> {
     let core = core(setup.open().await?, setup.search_dir()).await?;
     let dataset = dataset(&core)?;
     let mut data = Data::new(REPEATED, options.days, SystemClock.now_ms());

@@ -78,26 +78,21 @@ impl DeliveryBuckets {
         if last - first < MAX_UNINDEXED_BUCKETS {
             return Ok((first..=last).collect());
         }
-        let mut found = Vec::new();
-        for month in month_of(first)..=month_of(last) {
-            let mut scan = Scan::all(&schema::DELIVERY_BUCKET, key![webhook, month], limit - found.len());
-            scan.from = Bound::Included(key![first]);
-            scan.to = Bound::Included(key![last]);
-            let rows = self.backend.scan(&scan).await?;
-            found.extend(rows.iter().filter_map(|row| row.clustering.first()).map(Value::int));
-            if found.len() >= limit {
-                break;
-            }
-        }
-        Ok(found)
+        self.list(webhook, first, last, limit, false).await
     }
 
     /// The newest buckets of a webhook in a range, the newest first.
     pub(super) async fn newest(&self, webhook: &str, first: i64, last: i64, limit: usize) -> StoreResult<Vec<i64>> {
+        self.list(webhook, first, last, limit, true).await
+    }
+
+    async fn list(&self, webhook: &str, first: i64, last: i64, limit: usize, reverse: bool) -> StoreResult<Vec<i64>> {
+        let (from, to) = (month_of(first), month_of(last));
         let mut found = Vec::new();
-        for month in (month_of(first)..=month_of(last)).rev() {
+        for step in 0..=to - from {
+            let month = if reverse { to - step } else { from + step };
             let mut scan = Scan::all(&schema::DELIVERY_BUCKET, key![webhook, month], limit - found.len());
-            scan.reverse = true;
+            scan.reverse = reverse;
             scan.from = Bound::Included(key![first]);
             scan.to = Bound::Included(key![last]);
             let rows = self.backend.scan(&scan).await?;

@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(has_all(), [true; 3]);
         parts.add_foreign("wh_1", 1);
         assert_eq!(has_all(), [true, false, false]);
-        // This read may have missed what the notification names.
+        // This read may have missed the rows that the notification names.
         complete();
         assert_eq!(has_all(), [true, false, false]);
         parts.add_foreign_anywhere();

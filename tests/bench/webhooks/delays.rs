@@ -83,7 +83,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, setup: &Setup) -
     customer.webhooks((0..faulty).map(sound)).await?;
     service.stop().await?;
 
-    let took = load::owe(options, setup, &dead_webhook, backlog).await?;
+    let took = load::store_pending(options, setup, &dead_webhook, backlog).await?;
     let service = Service::start(setup).await?;
     service.indexed().await?;
     let (customer, dead) = (customer.of(&service)?, dead.of(&service)?);

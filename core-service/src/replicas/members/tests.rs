@@ -86,7 +86,7 @@ async fn what_a_core_holds_is_free_once_its_heartbeats_have_lapsed() {
     assert_eq!(other.lapsed(&cores).await.unwrap(), cores);
     // A core that starts now need not wait again.
     assert_eq!(member(&store, &clock, "rep_c").lapsed(&cores).await.unwrap(), cores);
-    // The heartbeats go on, but another core may have taken what it held.
+    // The heartbeats go on, but another core may have taken its shards.
     one.send_heartbeat().await.unwrap();
     assert!(!one.holds(&term, NOON + GONE_MS) && one.holds(&one.term(), NOON + GONE_MS));
     assert!(other.lapsed(&cores).await.unwrap().is_empty());

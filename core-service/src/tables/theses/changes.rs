@@ -133,7 +133,7 @@ fn index_changes(
     thesis: &Thesis,
     scope: &IndexScope,
     version: i64,
-    is_new_bucket: &mut impl FnMut(&str, i64) -> bool,
+    is_new_bucket: &impl Fn(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
     let (text, bucket) = (scope.text(), scope.bucket(thesis.created_at));
@@ -155,11 +155,11 @@ pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,
     version: i64,
-    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    is_new_bucket: impl Fn(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
     for scope in IndexScope::of(thesis) {
-        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+        index_changes(dataset, thesis, &scope, version, &is_new_bucket, changes);
     }
 }
 
@@ -168,11 +168,11 @@ pub fn prolific_changes(
     dataset: &str,
     thesis: &Thesis,
     version: i64,
-    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    is_new_bucket: impl Fn(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
     for scope in IndexScope::of_prolific(thesis) {
-        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+        index_changes(dataset, thesis, &scope, version, &is_new_bucket, changes);
     }
 }
 
@@ -186,12 +186,12 @@ pub fn deletion_changes(
     dataset: &str,
     thesis: &Thesis,
     version: i64,
-    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    is_new_bucket: impl Fn(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
     changes.extend(IndexScope::of(thesis).map(|scope| index_deletion(dataset, thesis, &scope, version)));
     for scope in IndexScope::of_deleted(thesis) {
-        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+        index_changes(dataset, thesis, &scope, version, &is_new_bucket, changes);
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
-    delivery::dispatch::ClaimedAttempt,
+    delivery::dispatch::{ClaimedAttempt, WorkerPlace},
     domain::control::{ControlChange, Project, Webhook},
     keys::key_ring::SealPurpose,
     log::fan_out::FAN_OUT,
@@ -52,6 +52,21 @@ async fn hands_out_all(core: &Core, seen_by: &Core) {
     .await;
 }
 
+/// Links two cores. The first one owns the log of the returned dataset, which has webhooks, and the second one hands out
+/// all their attempts, to the returned worker.
+async fn share_deliveries(
+    one: &Server,
+    other: &Server,
+    webhooks: usize,
+) -> (Dataset, WorkerPlace, mpsc::Receiver<ClaimedAttempt>) {
+    linked(&[one, other]).await;
+    let dataset = owned_by(one);
+    create_webhooks(&one.core, &dataset, webhooks).await;
+    let (place, claims) = other.core.dispatcher.join(100);
+    hands_out_all(&other.core, &one.core).await;
+    (dataset, place, claims)
+}
+
 /// Posts a thesis at the core that owns the dataset. Returns the id of its event.
 async fn post(core: &Core, dataset: &Dataset, number: u32) -> String {
     core.datasets.create_thesis(dataset, new_thesis(dataset, number)).await.unwrap().entry.id
@@ -77,11 +92,7 @@ async fn the_core_that_hands_deliveries_out_creates_them() {
     let backend = backend();
     let beside = backend.beside();
     let (one, other) = (start(backend.clone(), 1).await, start(beside.clone(), 2).await);
-    linked(&[&one, &other]).await;
-    let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
-    let (_place, mut claims) = other.core.dispatcher.join(100);
-    hands_out_all(&other.core, &one.core).await;
+    let (dataset, _place, mut claims) = share_deliveries(&one, &other, WEBHOOKS).await;
     let before = (backend.applied(&schema::DELIVERY), beside.applied(&schema::DELIVERY));
     let events = [post(&one.core, &dataset, 1).await, post(&one.core, &dataset, 2).await];
     receive_all(&mut claims, &[&events[0], &events[1]]).await;
@@ -97,11 +108,7 @@ async fn deliveries_that_another_core_does_not_confirm_are_created_here() {
     let backend = backend();
     let one = start_unanswered(backend.clone(), 1).await;
     let other = start(backend.clone(), 2).await;
-    linked(&[&one, &other]).await;
-    let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
-    let (_place, mut claims) = other.core.dispatcher.join(100);
-    hands_out_all(&other.core, &one.core).await;
+    let (dataset, _place, mut claims) = share_deliveries(&one, &other, WEBHOOKS).await;
     let begun = Instant::now();
     let first = post(&one.core, &dataset, 1).await;
     sleep(CREATION_TIMEOUT / 4).await;
@@ -124,12 +131,8 @@ async fn a_silent_core_holds_up_many_deliveries_once() {
     let backend = backend();
     let one = start_unanswered(backend.clone(), 1).await;
     let other = start(backend.clone(), 2).await;
-    linked(&[&one, &other]).await;
-    let dataset = owned_by(&one);
-    // These are more than three requests have.
-    create_webhooks(&one.core, &dataset, 1_600).await;
-    let (_place, _claims) = other.core.dispatcher.join(100);
-    hands_out_all(&other.core, &one.core).await;
+    // These webhooks are more than three requests have.
+    let (dataset, _place, _claims) = share_deliveries(&one, &other, 1_600).await;
     let begun = Instant::now();
     post(&one.core, &dataset, 1).await;
     until("the position is stored", async || fanned_out(&one.core, &dataset).await >= 1).await;
@@ -142,11 +145,7 @@ async fn a_silent_core_holds_up_many_deliveries_once() {
 async fn what_a_killed_core_was_given_is_sent_by_the_next_one() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
-    linked(&[&one, &other]).await;
-    let dataset = owned_by(&one);
-    create_webhooks(&one.core, &dataset, WEBHOOKS).await;
-    let (_place, mut claims) = other.core.dispatcher.join(100);
-    hands_out_all(&other.core, &one.core).await;
+    let (dataset, _place, mut claims) = share_deliveries(&one, &other, WEBHOOKS).await;
     let first = post(&one.core, &dataset, 1).await;
     receive_all(&mut claims, &[&first]).await;
     // None of these attempts is reported.

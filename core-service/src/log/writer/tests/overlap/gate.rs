@@ -9,7 +9,7 @@ use crate::{
     store::{Backend, Row, Scan, StoreError, StoreResult, Table, Transaction, Value},
 };
 
-/// What happens to the writes of rows.
+/// The outcome of writes of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowWrites {
     Pass,
