@@ -97,8 +97,11 @@ async fn new_filters_count_from_the_answer_on(service: &Service) {
 async fn a_disabled_webhook_gets_nothing_new(service: &Service) {
     let (client, receiver) = (service.test_client().await, Receiver::start().await);
     let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let other = client.webhook(&receiver.url, &["thesis.created"]).await;
     client.patch(&path(&webhook, ""), &json!({"status": "disabled"})).await.ok(200);
-    client.thesis("writer", "OFF", "unseen").await;
+    let unseen = client.thesis("writer", "OFF", "unseen").await.1;
+    // On a cluster a webhook that is enabled within the clock skew still gets an event that the fan-out has not passed.
+    delivery_of(&client, &other, &unseen, "delivered").await;
     client.patch(&path(&webhook, ""), &json!({"status": "enabled"})).await.ok(200);
     let event = client.thesis("writer", "OFF", "seen").await.1;
     delivery_of(&client, &webhook, &event, "delivered").await;
