@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
-use crate::harness::{Client, Ledger, Passage, Receiver, SOON, Service, Way, eventually};
+use crate::harness::{Client, Ledger, Passage, Receiver, SOON, Service, Way, eventually, fetch};
 
 /// Longest wait for an answer that needs the store: two seconds, and more on a machine busy with other tests. Waiting
 /// for the store itself would take longer still: two seconds for each read, five for each write.
@@ -98,7 +98,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
     let ready = async || {
         let mut statuses = Vec::new();
         for url in &readyz {
-            statuses.push(reqwest::get(url).await.unwrap().status().as_u16());
+            statuses.push(fetch(url).await.unwrap().status().as_u16());
         }
         statuses
     };

@@ -6,7 +6,7 @@ use html5gum::{DefaultEmitter, Token, Tokenizer};
 use reqwest::{Method, Response, header::ACCEPT_ENCODING};
 use thesis_proto::error::ErrorCode;
 
-use crate::harness::Service;
+use crate::harness::{Service, fetch, http_client};
 
 /// Most bytes of a page.
 const MAX_BYTES: usize = 100 * 1_024;
@@ -46,7 +46,7 @@ fn read(html: &str) -> Read {
 }
 
 async fn get(service: &Service, path: &str) -> Response {
-    reqwest::get(format!("{}{path}", service.edges[0])).await.unwrap()
+    fetch(format!("{}{path}", service.edges[0])).await.unwrap()
 }
 
 async fn every_link_leads_somewhere(service: &Service) {
@@ -96,7 +96,7 @@ async fn every_error_leads_to_its_paragraph(service: &Service) {
     let address = refused["error"]["doc_url"].as_str().unwrap();
     let (page, fragment) = address.split_once('#').unwrap();
     assert_eq!(fragment, "route_not_found");
-    let answer = reqwest::get(page).await.unwrap();
+    let answer = fetch(page).await.unwrap();
     assert_eq!(answer.status(), 200);
     assert!(read(&answer.text().await.unwrap()).ids.contains(fragment));
 }
@@ -118,7 +118,7 @@ async fn the_reference_loads(service: &Service) {
 }
 
 async fn pages_are_cached(service: &Service) {
-    let client = reqwest::Client::new();
+    let client = http_client().build().unwrap();
     let address = format!("{}/docs/quick-start", service.edges[0]);
     let first = client.get(&address).send().await.unwrap();
     let tag = first.headers()["etag"].clone();

@@ -24,7 +24,7 @@ use serde_json::Value;
 use thesis_net::clock::{Clock as _, SystemClock};
 
 pub(crate) use self::{
-    client::{Answer, Client},
+    client::{Answer, Client, fetch, http_client},
     dice::Dice,
     following::{Following, profile_id, reference, thesis_id},
     ledger::Ledger,

@@ -12,7 +12,7 @@ use self::{
     scrape::{Scrape, demand_well_formed},
     tour::Tour,
 };
-use crate::harness::{SOON, Service, Store};
+use crate::harness::{SOON, Service, Store, fetch};
 
 const DASHBOARD: &str = include_str!("../../deploy/grafana/trade-thesis.json");
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
@@ -64,7 +64,7 @@ async fn is_told_whole_and_exactly(service: &Service) {
 async fn all(service: &Service) -> Scrape {
     let mut all = Scrape::default();
     for process in &service.processes {
-        let text = reqwest::get(format!("{}/metrics", process.address("ops"))).await.unwrap().text().await.unwrap();
+        let text = fetch(format!("{}/metrics", process.address("ops"))).await.unwrap().text().await.unwrap();
         demand_well_formed(&text);
         all.add(&text);
     }

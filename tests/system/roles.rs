@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use thesis_proto::v1::Environment;
 
-use crate::harness::{ALL_SCOPES, Client, Receiver, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, text};
+use crate::harness::{
+    ALL_SCOPES, Client, Receiver, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, fetch, text,
+};
 
 /// Longest time from a signal to a process's end.
 const DRAINED: Duration = Duration::from_secs(10);
@@ -59,7 +61,7 @@ async fn cores_reach_each_other_by_their_internal_addresses() {
     let service = Service::of_replicas_with(2, &nodes, true, with_internal).await;
     work_together(&service, &service.edges, &service.cores[1]).await;
     for core in &service.processes[..2] {
-        let metrics = reqwest::get(format!("{}/metrics", core.address("ops"))).await.unwrap().text().await.unwrap();
+        let metrics = fetch(format!("{}/metrics", core.address("ops"))).await.unwrap().text().await.unwrap();
         let parts = ["grpc_requests_total{", "method=\"PeerService/News\"", "code=\"Ok\""];
         let calls = metrics.lines().find(|line| parts.iter().all(|part| line.contains(part)));
         assert!(calls.is_some_and(|line| !line.ends_with(" 0")), "{calls:?}");
@@ -152,7 +154,7 @@ async fn an_edge_without_core_says_so_and_recovers() {
     let mut stream = client.stream("").await;
     client.get("/v1/me").await.ok(200);
     let readyz = format!("{}/readyz", edge.address("ops"));
-    let ready = async || reqwest::get(&readyz).await.unwrap().status().as_u16();
+    let ready = async || fetch(&readyz).await.unwrap().status().as_u16();
     assert_eq!(ready().await, 200);
     service.processes[0].signal("KILL");
     service.processes[0].exit(DRAINED).await;

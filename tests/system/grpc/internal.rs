@@ -21,7 +21,7 @@ use super::{
     surface::{INTERNAL, PUBLIC, named, reflected},
     with_key,
 };
-use crate::harness::{SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually};
+use crate::harness::{SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, fetch, http_client};
 
 const WRONG_TOKEN: &str = "guessed-guessed-guessed-guessed-1234";
 /// Failures that one of two minutes cannot hold without a refusal.
@@ -64,7 +64,7 @@ fn internal_methods() -> Vec<String> {
 #[tokio::test]
 async fn a_public_listener_has_no_method_of_an_internal_service() {
     let (service, [public, internal]) = start();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = http_client().build().unwrap();
     let code = async |url: &str, path: &str, token: Option<&str>| {
         let request = http.post(format!("{url}/{path}")).header("content-type", "application/grpc-web+proto");
         let request = token.into_iter().fold(request, |request, token| request.header("x-service-token", token));
@@ -161,7 +161,7 @@ async fn wrong_service_tokens_are_limited_counted_and_logged() {
         (code == Some(0) && list["data"][0]["address"] == "127.0.0.1").then_some(())
     };
     eventually("the address is listed", SOON, abuse).await;
-    let metrics = reqwest::get(format!("{}/metrics", service.processes[0].address("ops"))).await.unwrap();
+    let metrics = fetch(format!("{}/metrics", service.processes[0].address("ops"))).await.unwrap();
     let metrics = metrics.text().await.unwrap();
     let counted = metrics.lines().find_map(|line| line.strip_prefix("service_tokens_refused_total "));
     assert_eq!(counted, Some(TOO_MANY.to_string().as_str()));

@@ -19,7 +19,7 @@ use tonic_types::StatusExt as _;
 
 use super::{assert_failure, json, with_key};
 use crate::harness::{
-    SERVICE_TOKEN, SOON, Service, TEST_KEY, eventually,
+    SERVICE_TOKEN, SOON, Service, TEST_KEY, eventually, http_client,
     ingest::{revision, token},
 };
 
@@ -189,7 +189,7 @@ async fn watches_of_one_network_leave_room_for_other_calls(service: &Service) {
 }
 
 async fn what_reaches_no_operation_has_details_too(service: &Service) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = http_client().build().unwrap();
     let large = vec![b'x'; 300_000];
     for (path, header, message, code, reason) in [
         ("thesis.v1.Nothing/Get", "", &[][..], Code::Unimplemented, "METHOD_NOT_ALLOWED"),
@@ -260,7 +260,7 @@ async fn a_trusted_proxy_tells_the_address(service: &Service) {
 }
 
 async fn browsers_reach_it_by_grpc_web(service: &Service) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = http_client().build().unwrap();
     let url = format!("{}/thesis.v1.MetaService/GetMe", service.grpc);
     let asked = "authorization,content-type,x-grpc-web,idempotency-key";
     let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.test");

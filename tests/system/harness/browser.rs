@@ -18,7 +18,10 @@ pub(crate) use self::{
     form::Form,
     page::{MAX_BYTES, Page},
 };
-use super::{Person, Service, client::new_address};
+use super::{
+    Person, Service,
+    client::{http_client, new_address},
+};
 
 /// How often a busy service is asked again.
 const TRIES: u32 = 90;
@@ -55,7 +58,7 @@ impl Service {
     /// A browser of nobody yet.
     pub(crate) fn browser(&self) -> Browser {
         Browser {
-            http: reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap(),
+            http: http_client().redirect(Policy::none()).build().unwrap(),
             edges: self.edges.clone(),
             next: AtomicUsize::new(0),
             cookies: Mutex::default(),

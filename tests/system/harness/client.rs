@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 
-use reqwest::{Certificate, Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
+use reqwest::{
+    Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy,
+};
 use serde_json::{Value, json};
 
 use super::{SOON, Socket, Sse, eventually, rows, text};
@@ -20,6 +22,16 @@ pub(crate) struct Client {
     key: Option<String>,
     /// The client's address as the edge sees it.
     pub(crate) address: String,
+}
+
+/// Builds clients that trust no certificate. To read those of this machine takes longer than most requests of a test.
+pub(crate) fn http_client() -> ClientBuilder {
+    reqwest::Client::builder().no_proxy().tls_certs_only([])
+}
+
+/// Gets a URL without TLS, over a connection of its own.
+pub(crate) async fn fetch(url: impl IntoUrl) -> reqwest::Result<Response> {
+    http_client().build()?.get(url).send().await
 }
 
 /// An address that no other client of this run has.
@@ -37,7 +49,7 @@ impl Client {
 
     /// A client whose requests alternate between edges.
     pub(crate) fn over(edges: &[String], key: Option<&str>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        let http = http_client().redirect(Policy::none()).build().unwrap();
         let key = key.map(str::to_owned);
         Self { http, edges: edges.into(), next: Arc::default(), key, address: new_address() }
     }
@@ -45,7 +57,7 @@ impl Client {
     /// A client of an edge by TLS, whose certificate this root (PEM) must have issued.
     pub(crate) fn trusting(base: &str, key: &str, root: &str) -> Self {
         let root = Certificate::from_pem(root.as_bytes()).unwrap();
-        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).tls_certs_only([root]);
+        let http = http_client().redirect(Policy::none()).tls_certs_only([root]);
         Self { http: http.build().unwrap(), ..Self::new(base, Some(key)) }
     }
 

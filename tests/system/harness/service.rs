@@ -17,7 +17,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::{Client, Process, Project, SOON, Setup, Store, eventually, now_ms};
+use super::{Client, Process, Project, SOON, Setup, Store, eventually, fetch, now_ms};
 
 /// A test key that exists on every service.
 pub(crate) const TEST_KEY: &str = "svc_test_SystemTests0123456789ABCDEFGHIJKLMNOPqrs";
@@ -283,7 +283,7 @@ impl Service {
         for process in &self.processes {
             let url = format!("{}/readyz", process.address("ops"));
             eventually("readiness", SOON, async || {
-                let answer = reqwest::get(&url).await.ok()?;
+                let answer = fetch(&url).await.ok()?;
                 (answer.status() == StatusCode::OK).then_some(())
             })
             .await;

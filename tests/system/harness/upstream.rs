@@ -45,7 +45,7 @@ impl Upstream {
         };
         let simulator = Simulator::start(options, Arc::new(SystemClock)).await.unwrap();
         install_tls_provider();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = super::http_client().build().unwrap();
         Self { simulator, http }
     }
 

@@ -7,7 +7,7 @@ use tonic::Request;
 
 use super::scrape::Scrape;
 use crate::harness::{
-    ALL_SCOPES, Key, Receiver, SERVICE_TOKEN, SOON, Service,
+    ALL_SCOPES, Key, Receiver, SERVICE_TOKEN, SOON, Service, fetch,
     ingest::{author, seen_at, thesis, token},
     now_ms, text,
 };
@@ -81,7 +81,7 @@ impl Tour {
         client.with_key(None).get("/v1/me").await.error(401, "MISSING_API_KEY");
         // Pages are no JSON.
         for page in ["/docs", "/console/sign-in"] {
-            reqwest::get(format!("{}{page}", client.base())).await.unwrap().error_for_status().unwrap();
+            fetch(format!("{}{page}", client.base())).await.unwrap().error_for_status().unwrap();
         }
         let read = [("route", "/v1/theses/{id}"), ("method", "GET")];
         self.exactly("http_requests_total", &[read[0], read[1], ("code", "200"), ("class", "standard")], READS);

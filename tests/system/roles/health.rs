@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::DRAINED;
-use crate::harness::{SERVICE_TOKEN, Setup, TEST_KEY};
+use crate::harness::{SERVICE_TOKEN, Setup, TEST_KEY, fetch};
 
 #[tokio::test]
 async fn health_tells_by_its_exit_code_whether_a_process_is_ready() {
@@ -40,7 +40,7 @@ async fn every_process_tells_its_health_and_figures() {
     service.is_ready().await;
     service.client(TEST_KEY).get("/v1/me").await.ok(200);
     let ops = service.processes[0].address("ops");
-    let get = async |path: &str| reqwest::get(format!("{ops}{path}")).await.unwrap();
+    let get = async |path: &str| fetch(format!("{ops}{path}")).await.unwrap();
     let healthy = get("/healthz").await;
     assert_eq!(healthy.status().as_u16(), 200);
     // The same version and commit everywhere.

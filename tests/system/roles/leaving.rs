@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::DRAINED;
-use crate::harness::{Client, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, now_ms};
+use crate::harness::{Client, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, fetch, now_ms};
 
 #[tokio::test]
 async fn a_role_is_not_ready_before_it_stops_answering() {
@@ -16,7 +16,7 @@ async fn a_role_is_not_ready_before_it_stops_answering() {
     let client = Client::new(&edge.address("http"), Some(TEST_KEY));
     let mut stream = client.stream("").await;
     let readyz = format!("{}/readyz", edge.address("ops"));
-    let ready = async || Some(reqwest::get(&readyz).await.ok()?.status().as_u16());
+    let ready = async || Some(fetch(&readyz).await.ok()?.status().as_u16());
     assert_eq!(ready().await, Some(200));
     let signalled = now_ms();
     edge.signal("TERM");
@@ -52,7 +52,7 @@ async fn grpc_says_that_it_leaves_and_a_second_signal_ends_at_once() {
     // The services for the roles stay until it stops.
     assert!(serves("thesis.v1.GateService").await);
     let readyz = format!("{}/readyz", edge.address("ops"));
-    assert_eq!(reqwest::get(&readyz).await.unwrap().status().as_u16(), 200);
+    assert_eq!(fetch(&readyz).await.unwrap().status().as_u16(), 200);
     Client::new(&edge.address("http"), Some(TEST_KEY)).get("/v1/me").await.ok(200);
     service.processes[0].signal("TERM");
     assert_ne!(service.processes[0].exit(Duration::from_secs(2)).await.code(), Some(0));

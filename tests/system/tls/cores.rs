@@ -6,7 +6,9 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::authority::{Authority, with_certificate};
-use crate::harness::{Client, Process, Receiver, SERVICE_TOKEN, SOON, Setup, Sse, TEST_KEY, eventually, nodes, now_ms};
+use crate::harness::{
+    Client, Process, Receiver, SERVICE_TOKEN, SOON, Setup, Sse, TEST_KEY, eventually, fetch, nodes, now_ms,
+};
 
 /// 32 bytes.
 const SECRET_KEY: &str = "c3lzdGVtLXRlc3RzLXNlY3JldC1rZXktMDEyMzQ1Njc=";
@@ -64,7 +66,7 @@ impl Cluster {
 
 /// Calls for its news that a core has answered.
 async fn told(core: &Process) -> u64 {
-    let metrics = reqwest::get(format!("{}/metrics", core.address("ops"))).await.unwrap().text().await.unwrap();
+    let metrics = fetch(format!("{}/metrics", core.address("ops"))).await.unwrap().text().await.unwrap();
     let calls = metrics.lines().find(|line| {
         ["grpc_requests_total{", "method=\"PeerService/News\"", "code=\"Ok\""].iter().all(|part| line.contains(part))
     });

@@ -19,7 +19,7 @@ use tokio_tungstenite::{
 };
 
 use super::authority::{Authority, with_certificate};
-use crate::harness::{Client, SOON, Service, TEST_KEY, eventually};
+use crate::harness::{Client, SOON, Service, TEST_KEY, eventually, fetch};
 
 /// A WebSocket by TLS that is subscribed to new theses.
 pub(super) struct Listener(WebSocketStream<TlsStream<TcpStream>>);
@@ -77,7 +77,7 @@ async fn a_renewed_certificate_drops_nobody() {
     ask(&mut kept).await;
     assert_eq!(authority.shown(&service.http).await, first);
     let told = async || {
-        let metrics = reqwest::get(format!("{}/metrics", service.processes[0].address("ops"))).await.unwrap();
+        let metrics = fetch(format!("{}/metrics", service.processes[0].address("ops"))).await.unwrap();
         let metrics = metrics.text().await.unwrap();
         let told = metrics.lines().find_map(|line| line.strip_prefix("tls_certificate_expiry_timestamp_seconds "));
         told.map(|at| at.parse::<f64>().unwrap())

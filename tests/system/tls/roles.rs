@@ -10,7 +10,9 @@ use super::{
     authority::{Authority, with_certificate},
     renewal::Listener,
 };
-use crate::harness::{Client, Process, Receiver, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, text};
+use crate::harness::{
+    Client, Process, Receiver, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, fetch, text,
+};
 
 /// An edge, a worker or a command against a core at `https`, which must have a certificate of this authority.
 fn role(service: &Service, authority: &Authority) -> Setup {
@@ -24,8 +26,7 @@ fn role(service: &Service, authority: &Authority) -> Setup {
 }
 
 async fn is_ready(process: &Process) -> bool {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let answer = http.get(format!("{}/readyz", process.address("ops"))).send().await;
+    let answer = fetch(format!("{}/readyz", process.address("ops"))).await;
     answer.is_ok_and(|answer| answer.status() == 200)
 }
 
