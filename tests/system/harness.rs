@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use thesis_net::clock::{Clock as _, SystemClock};
+use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use self::{
     client::{Answer, Client, fetch, http_client},
@@ -43,6 +44,10 @@ pub(crate) use self::{
 /// Longest wait for anything that should happen soon.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
+/// Shortest and longest pause between two probes of something that should happen.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> i64 {
     SystemClock.now_ms()
@@ -50,15 +55,17 @@ pub(crate) fn now_ms() -> i64 {
 
 /// Asks again and again until there is an answer.
 pub(crate) async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let began = Instant::now();
     let probing = async {
         loop {
             if let Some(found) = probe().await {
                 return found;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // Probes take processor time from what they wait for, so a longer wait has longer pauses.
+            sleep((began.elapsed() / 16).clamp(MIN_PAUSE, MAX_PAUSE)).await;
         }
     };
-    match tokio::time::timeout(within, probing).await {
+    match timeout(within, probing).await {
         Ok(found) => found,
         Err(_) => panic!("{what}: not within {within:?}"),
     }
