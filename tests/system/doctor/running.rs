@@ -18,7 +18,8 @@ fn where_it_runs(service: &Service) -> Setup {
 async fn what_the_service_itself_holds_is_no_problem() {
     let mut service = Service::embedded(|setup| setup);
     let (dir, _) = place();
-    let here = where_it_runs(&service);
+    // The machine has no certificates of authorities.
+    let here = where_it_runs(&service).set("SSL_CERT_FILE", "/dev/null");
     let said = doctor(&dir, &here, "all");
     assert_eq!(said.code, Some(0), "{:?}", said.findings);
     let held = said.findings.iter().filter(|(status, name, ..)| status == "warning" && name == "ports").count();
