@@ -129,3 +129,57 @@ async fn report(cores: &[Arc<Deliveries>], index: usize, reports: Vec<AttemptRep
 const fn is_final(code: Code) -> bool {
     matches!(code, Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unimplemented)
 }
+
+#[cfg(test)]
+mod tests {
+    use thesis_net::clock::SystemIdSource;
+    use thesis_proto::v1::{ReportResponse, delivery_service_server::DeliveryService};
+    use tonic::{Request, Response};
+
+    use super::*;
+
+    /// A core that notes who is called, and takes reports or is away.
+    struct FakeCore {
+        number: usize,
+        is_away: bool,
+        calls: mpsc::UnboundedSender<usize>,
+    }
+
+    #[tonic::async_trait]
+    impl DeliveryService for FakeCore {
+        type ClaimStream = Stream<ClaimResponse>;
+
+        async fn claim(&self, _: Request<ClaimRequest>) -> Result<Response<Self::ClaimStream>, Status> {
+            Err(Status::unimplemented("it hands out nothing"))
+        }
+
+        async fn report(&self, _: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+            self.calls.send(self.number).map_err(|error| Status::internal(error.to_string()))?;
+            if self.is_away { Err(Status::unavailable("it is away")) } else { Ok(Response::new(ReportResponse {})) }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_other_cores_are_called_after_two_calls_to_the_own_one() {
+        let (calls, mut called) = mpsc::unbounded_channel();
+        let cores: Vec<Arc<Deliveries>> = [false, true, true]
+            .into_iter()
+            .enumerate()
+            .map(|(number, is_away)| Arc::new(FakeCore { number, is_away, calls: calls.clone() }) as Arc<Deliveries>)
+            .collect();
+        let ids: SharedIdSource = Arc::new(SystemIdSource);
+        report(&cores, 1, vec![AttemptReport::default()], &ids).await;
+        let order: Vec<usize> = std::iter::from_fn(|| called.try_recv().ok()).collect();
+        assert_eq!(order, [1, 1, 2, 0]);
+    }
+
+    #[test]
+    fn only_a_refusal_that_stays_is_final() {
+        for code in [Code::InvalidArgument, Code::NotFound, Code::FailedPrecondition, Code::Unimplemented] {
+            assert!(is_final(code), "{code:?}");
+        }
+        for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Internal, Code::Aborted, Code::Unauthenticated] {
+            assert!(!is_final(code), "{code:?}");
+        }
+    }
+}

@@ -93,3 +93,39 @@ impl Pages {
         Ok(Arc::new(Page::new(after, events, position, self.render)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_filters_with_an_index_have_pages_of_their_own() {
+        let (rare, common) = (i32::from(EventType::ProfileUpdated), i32::from(EventType::ThesisCreated));
+        let one = || vec!["x".to_owned()];
+        for filters in [
+            v1::EventFilters { token: one(), ..v1::EventFilters::default() },
+            v1::EventFilters { handle: one(), ..v1::EventFilters::default() },
+            v1::EventFilters { chain: one(), ..v1::EventFilters::default() },
+        ] {
+            let expected = Wanted { types: vec![common], filters: Some(filters.encode_to_vec()) };
+            assert_eq!(Wanted::new(&[common], Some(&filters)), expected);
+        }
+        assert_eq!(Wanted::new(&[rare], None), Wanted { types: vec![rare], filters: None });
+        let empty = v1::EventFilters::default();
+        let shared: [(&[i32], Option<&v1::EventFilters>); 4] =
+            [(&[], None), (&[common], None), (&[], Some(&empty)), (&[rare, common], Some(&empty))];
+        for (types, filters) in shared {
+            assert_eq!(Wanted::new(types, filters), Wanted::default(), "{types:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_weighs_what_its_events_take() {
+        let key = PageKey { dataset: "live".to_owned(), after: 0, wanted: Arc::default() };
+        let events = (1..=3).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
+        let page = Arc::new(Page::new(0, events.collect(), 3, |_| vec![0; 10]));
+        let bytes: u64 = page.entries.iter().map(|entry| entry.size() as u64).sum();
+        assert!(bytes >= 30);
+        assert_eq!(Weight.weight(&key, &page), 256 + bytes);
+    }
+}

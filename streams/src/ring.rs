@@ -245,4 +245,13 @@ mod tests {
         assert_eq!(read(&ring, 4), Err(PositionTooOld));
         assert_eq!(read(&ring, 5), Ok(((6..=13).collect(), 13)));
     }
+
+    #[test]
+    fn a_ring_keeps_at_most_eight_megabytes() {
+        let mut ring = Ring::new(0, 100);
+        let events = (1..=10).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
+        ring.push(Page::new(0, events.collect(), 10, |_| vec![0; 1 << 20]), |_| {}).unwrap();
+        assert_eq!(ring.bytes(), 7 * ((1 << 20) + ENTRY_OVERHEAD));
+        assert_eq!(read(&ring, 3), Ok(((4..=10).collect(), 10)));
+    }
 }

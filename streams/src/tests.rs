@@ -1,5 +1,6 @@
 //! Streams over a core whose log grows as a test says.
 
+mod cursors;
 mod forgotten;
 mod joining;
 mod sessions;

@@ -276,3 +276,101 @@ fn in_progress() -> Error {
     .with_retry_after(1)
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::harness::{ManualClock, NOON, memory};
+
+    fn row(backend: &SharedBackend, request: &[u8], holder: &str, started_at: i64) -> KeyRow {
+        let (scope, key) = ("prj_1/test".to_owned(), "once".to_owned());
+        let key = IdempotencyKey { backend: Arc::clone(backend), scope, key };
+        let (request, seed, holder) = (request.to_vec(), holder.to_owned(), holder.to_owned());
+        KeyRow { key, version: 0, kept: StoredRequest { request, started_at, answer: None, seed, holder } }
+    }
+
+    async fn take(row: &mut KeyRow, dead_before: i64) -> std::result::Result<Option<Vec<u8>>, ErrorCode> {
+        row.take_key(dead_before).await.map_err(|error| error.api.code)
+    }
+
+    #[tokio::test]
+    async fn a_request_in_flight_blocks_its_repeats_for_thirty_seconds() {
+        let backend = memory(&ManualClock::new());
+        let repeat = |later: i64| row(&backend, b"a", "second", NOON + later);
+        let mut first = row(&backend, b"a", "first", NOON);
+        assert_eq!((take(&mut first, 0).await, first.version), (Ok(None), 1));
+        assert_eq!((take(&mut first, 0).await, first.version), (Ok(None), 1), "a write in doubt that had happened");
+        for later in [0, 29_999] {
+            assert_eq!(take(&mut repeat(later), 0).await, Err(ErrorCode::IdempotencyInProgress));
+        }
+        let mut other = row(&backend, b"b", "second", NOON + 29_999);
+        assert_eq!(take(&mut other, 0).await, Err(ErrorCode::IdempotencyKeyReused));
+        let mut next = repeat(30_000);
+        assert_eq!(take(&mut next, 0).await, Ok(None));
+        assert_eq!((next.version, next.kept.seed.as_str()), (2, "first"));
+    }
+
+    #[tokio::test]
+    async fn a_request_from_before_the_start_of_the_only_process_is_dead() {
+        let backend = memory(&ManualClock::new());
+        let repeat = || row(&backend, b"a", "second", NOON + 1);
+        assert_eq!(take(&mut row(&backend, b"a", "first", NOON), 0).await, Ok(None));
+        assert_eq!(take(&mut repeat(), NOON).await, Err(ErrorCode::IdempotencyInProgress));
+        assert_eq!(take(&mut repeat(), NOON + 1).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_response_is_kept_for_a_day() {
+        const DAY_MS: i64 = 86_400_000;
+        let backend = memory(&ManualClock::new());
+        let repeat = |later: i64| row(&backend, b"a", "second", NOON + later);
+        let mut first = TakenKey(row(&backend, b"a", "first", NOON));
+        assert_eq!(take(&mut first.0, 0).await, Ok(None));
+        first.keep_answer(vec![7]).await;
+        assert_eq!(first.0.version, 0, "it is not given back");
+        for later in [0, DAY_MS - 1] {
+            assert_eq!(take(&mut repeat(later), 0).await, Ok(Some(vec![7])));
+        }
+        let mut next = repeat(DAY_MS);
+        assert_eq!(take(&mut next, 0).await, Ok(None));
+        assert_eq!(next.kept.seed, "second");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_its_holder_gives_back_is_free_at_once() {
+        let backend = memory(&ManualClock::new());
+        // The clock of the next core is behind.
+        let repeat = || row(&backend, b"a", "second", NOON - 20_000);
+        let mut first = TakenKey(row(&backend, b"a", "first", NOON));
+        assert_eq!(take(&mut first.0, 0).await, Ok(None));
+        repeat().give_back().await.unwrap();
+        assert_eq!(take(&mut repeat(), 0).await, Err(ErrorCode::IdempotencyInProgress), "it was not the holder");
+        first.give_back().await;
+        assert_eq!(first.0.version, 0);
+        let mut next = repeat();
+        assert_eq!(take(&mut next, 0).await, Ok(None));
+        assert_eq!(next.kept.seed, "first");
+    }
+
+    #[test]
+    fn a_refusal_is_final_unless_it_may_pass() {
+        let error = |code| ApiError::new(code, "");
+        for code in [ErrorCode::ValidationFailed, ErrorCode::HistoryLimit, ErrorCode::WebhookNotFound] {
+            assert!(is_final(&error(code)), "{code:?}");
+        }
+        for code in [
+            ErrorCode::WebhookLimitReached,
+            ErrorCode::ChangedMeanwhile,
+            ErrorCode::RateLimited,
+            ErrorCode::InternalError,
+            ErrorCode::ServiceUnavailable,
+        ] {
+            assert!(!is_final(&error(code)), "{code:?}");
+        }
+        let refused = |reason: Refusal| {
+            let details = serde_json::json!({ "reason": reason.as_str() });
+            error(ErrorCode::WebhookUrlForbidden).with_details(details)
+        };
+        assert!(is_final(&refused(Refusal::Private)) && !is_final(&refused(Refusal::Unresolvable)));
+    }
+}

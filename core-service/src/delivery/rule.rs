@@ -84,3 +84,64 @@ impl DeliveryRule {
         if is_cancelled { delivery.cancelled() } else { delivery }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::delivery::Status;
+
+    fn rule(cancelled_until: i64, waited_until: i64, is_enabled: bool) -> DeliveryRule {
+        DeliveryRule { cancelled_until, waited_until, is_enabled }
+    }
+
+    #[test]
+    fn a_delivery_is_cancelled_waits_or_is_sent() {
+        let (enabled, disabled) = (rule(10, 20, true), rule(10, 20, false));
+        for (rule, created_at, is_test, verdict) in [
+            (enabled, 10, false, Verdict::Cancel),
+            (enabled, 20, false, Verdict::Cancel),
+            (enabled, 21, false, Verdict::Send),
+            (disabled, 20, false, Verdict::Cancel),
+            (disabled, 21, false, Verdict::Wait),
+            (enabled, 10, true, Verdict::Cancel),
+            (disabled, 10, true, Verdict::Cancel),
+            (disabled, 11, true, Verdict::Send),
+        ] {
+            let delivery = Delivery { created_at, is_test, ..Delivery::default() };
+            assert_eq!(rule.verdict(&delivery), verdict, "{rule:?} for one of {created_at}");
+        }
+    }
+
+    #[test]
+    fn a_rule_says_whether_anything_is_sent_or_waits() {
+        for (rule, sends_any, waits, ends_all) in [
+            (rule(10, 20, true), true, false, false),
+            (rule(10, 20, false), true, true, false),
+            (rule(i64::MAX, 20, false), false, false, true),
+            (rule(10, i64::MAX, false), true, false, true),
+            (rule(i64::MAX, i64::MAX, true), false, false, true),
+        ] {
+            assert_eq!((rule.sends_any(), rule.waits(), rule.ends_all()), (sends_any, waits, ends_all), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_delivery_that_is_not_over_is_cancelled() {
+        let created =
+            |created_at, status: Status| Delivery { created_at, status: status.into(), ..Delivery::default() };
+        let counted = |delivery: Delivery| rule(10, 10, true).counted(delivery).status();
+        assert_eq!(counted(created(10, Status::Pending)), Status::Failed);
+        assert_eq!(counted(created(11, Status::Pending)), Status::Pending);
+        assert_eq!(counted(created(10, Status::Delivered)), Status::Delivered);
+    }
+
+    #[test]
+    fn deliveries_wait_a_day_for_a_disabled_webhook() {
+        const DAY_MS: i64 = 86_400_000;
+        let state = ControlState::default();
+        let disabled = Webhook { disabled_at: Some(5), cancelled_until: 7, ..Webhook::default() };
+        let waited_until = |now_ms| DeliveryRule::of(&state, &disabled, now_ms).waited_until;
+        assert_eq!([4 + DAY_MS, 5 + DAY_MS].map(waited_until), [7, i64::MAX]);
+        assert!(!DeliveryRule::of(&state, &disabled, 6).sends_any(), "it has no project");
+    }
+}

@@ -147,6 +147,8 @@ mod tests {
         assert_eq!(around("::ffff:192.0.2.1"), "192.0.2.0/24");
         assert_eq!(around("2001:db8:0:7:1:2:3:4"), "2001:db8:0::/48");
         assert_eq!(wide_network(""), "");
+        let texts = ["2001:db8:0:7:1:2:3:4", "192.0.2.1", "unknown"].map(network_of_text);
+        assert_eq!(texts, ["2001:db8:0:7::/64", "192.0.2.1", "unknown"]);
     }
 
     #[test]
@@ -158,11 +160,14 @@ mod tests {
         assert_eq!((more.total(), more.first_at, more.last_at), (55, 500, 701));
         // A minute that is reported late.
         assert_eq!(more.with(&bad(6, 21, 0)).total(), 76);
+        // A part of it is stored already.
+        assert_eq!(more.with(&bad(6, 24, 20)).total(), 59);
     }
 
     #[test]
     fn it_is_kept_for_thirty_days_after_the_last_failure() {
+        const THIRTY_DAYS: i64 = 2_592_000_000;
         let abuse = Abuse::default().with(&bad(5, 20, 0));
-        assert!(!abuse.is_over(500 + KEPT_MS) && abuse.is_over(501 + KEPT_MS));
+        assert!(!abuse.is_over(500 + THIRTY_DAYS) && abuse.is_over(501 + THIRTY_DAYS));
     }
 }

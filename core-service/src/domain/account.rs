@@ -255,3 +255,72 @@ pub struct KeyUsageRow {
 pub fn folded_email(email: &str) -> String {
     default_fold(email.trim())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invitation_is_open_for_seven_days() {
+        assert_eq!(INVITATION_MS, 604_800_000);
+        let invitation = |expires_at| Invitation { expires_at, ..Invitation::default() };
+        assert!(invitation(Some(10)).is_open(9) && !invitation(Some(10)).is_open(10));
+        assert!(invitation(None).is_open(i64::MAX), "the set-up link");
+    }
+
+    #[test]
+    fn an_invitation_proves_the_email_unless_an_owner_may_hand_its_link_to_anybody() {
+        let proves = |email: Option<&str>, organization: Option<&str>, mailed: bool| {
+            let (email, organization_id) = (email.map(str::to_owned), organization.map(str::to_owned));
+            Invitation { email, organization_id, mailed, ..Invitation::default() }.proves_email()
+        };
+        assert!(!proves(Some("ann@example.com"), Some("org_1"), false));
+        assert!(proves(Some("ann@example.com"), Some("org_1"), true));
+        assert!(proves(None, Some("org_1"), false));
+        assert!(proves(Some("ann@example.com"), None, false));
+    }
+
+    #[test]
+    fn the_first_confirmation_of_an_email_counts() {
+        let user = User { id: "usr_1".to_owned(), ..User::default() };
+        let confirmed = user.confirmed(5);
+        assert_eq!((user.is_confirmed(), confirmed.is_confirmed()), (false, true));
+        assert_eq!(confirmed.confirmed(9), confirmed);
+        assert_eq!((confirmed.email_confirmed_at, confirmed.id), (Some(5), user.id));
+    }
+
+    #[test]
+    fn only_a_person_who_acts_as_no_member_acts_for_the_installation() {
+        let acts = |id: &str, is_member: bool| {
+            let actor = Actor { id: id.to_owned(), address: Some("192.0.2.1".to_owned()), is_member };
+            actor.does("key.created").to("key_1")
+        };
+        let act = acts("usr_1", false);
+        assert!(
+            act.by_administrator && !acts("usr_1", true).by_administrator && !acts("key_1", false).by_administrator
+        );
+        let expected = Act {
+            action: "key.created".to_owned(),
+            actor: "usr_1".to_owned(),
+            address: Some("192.0.2.1".to_owned()),
+            organization_id: None,
+            subject: "key_1".to_owned(),
+            by_administrator: true,
+        };
+        assert_eq!(act, expected);
+        for (actor, id) in [(Actor::service(), "service"), (Actor::operator(None), "operator")] {
+            assert_eq!((actor.id.as_str(), actor.is_member), (id, false));
+        }
+    }
+
+    #[test]
+    fn an_unknown_role_is_the_lowest() {
+        let roles = [0, 1, 2, 3, 4].map(|role| Member { role, ..Member::default() }.role());
+        assert_eq!(roles, [Role::Viewer, Role::Viewer, Role::Developer, Role::Owner, Role::Viewer]);
+    }
+
+    #[test]
+    fn emails_are_compared_without_case_and_space() {
+        assert_eq!(folded_email(" Ann@Example.COM "), "ann@example.com");
+    }
+}

@@ -269,3 +269,34 @@ pub enum ControlChange {
     #[prost(message, tag = "13")]
     Several(ChangeList),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waited_for_a_day_is_cancelled_when_a_webhook_is_enabled() {
+        const DISABLED: i32 = 2;
+        let at = 10 * DAY_MS;
+        for (disabled_for, cancelled_until) in [(DAY_MS - 1, 0), (DAY_MS, at + DAY_MS - HOUR_MS)] {
+            let mut webhook = Webhook { status: Webhook::ENABLED, ..Webhook::default() };
+            webhook.set_status(DISABLED, at);
+            webhook.set_status(DISABLED, at + 5);
+            assert_eq!((webhook.is_enabled(), webhook.disabled_at), (false, Some(at)));
+            let now_ms = at + disabled_for;
+            webhook.set_status(Webhook::ENABLED, now_ms);
+            assert_eq!((webhook.is_enabled(), webhook.disabled_at), (true, None));
+            assert_eq!((webhook.last_disabled_from, webhook.last_disabled_until), (at, now_ms));
+            assert_eq!(webhook.cancelled_until, cancelled_until);
+            let before = webhook.clone();
+            webhook.set_status(Webhook::ENABLED, now_ms + 1);
+            assert_eq!(webhook, before, "it was enabled already");
+        }
+    }
+
+    #[test]
+    fn each_change_of_a_webhook_has_a_later_time() {
+        let webhook = Webhook { updated_at: 10, ..Webhook::default() };
+        assert_eq!([9, 10, 11, 12].map(|now_ms| webhook.next_update(now_ms)), [11, 11, 11, 12]);
+    }
+}

@@ -126,4 +126,14 @@ mod tests {
         assert_eq!(Dataset::parse("project/"), None);
         assert_eq!(Dataset::parse("Live"), None);
     }
+
+    #[test]
+    fn a_project_counts_and_sees_the_sandbox_too() {
+        let project = Dataset::of_project("prj_1");
+        let views = [&Dataset::Live, &Dataset::Sandbox, &project].map(Dataset::counted_with);
+        assert_eq!(views, [View::live(), View(vec![Dataset::Sandbox]), View::test("prj_1")]);
+        assert_eq!(views.map(|view| view.livemode()), [true, false, false]);
+        assert_eq!([&Dataset::Live, &Dataset::Sandbox, &project].map(Dataset::livemode), [true, false, false]);
+        assert_eq!(View::test("prj_1").datasets(), [Dataset::Sandbox, project]);
+    }
 }

@@ -303,4 +303,50 @@ mod tests {
         assert!(!soon.is_hopeless(DAY_MS) && soon.is_hopeless(1 + DAY_MS));
         assert!(!of(49, DAY_MS).is_hopeless(50 * DAY_MS) && of(50, DAY_MS).is_hopeless(50 * DAY_MS));
     }
+
+    #[test]
+    fn only_2xx_delivers() {
+        for status in [199, 300, 409, 411] {
+            let after = Delivery::default().after(attempt(1, Some(status)), 9);
+            assert_eq!((after.status(), after.delivered_at), (Status::Retrying, None), "{status}");
+            assert_eq!(after.next_attempt_at, Some(9 + 60_000));
+        }
+    }
+
+    #[test]
+    fn a_pending_delivery_has_all_of_its_event() {
+        let (event_id, dataset, trace) = ("evt_1".to_owned(), "live".to_owned(), vec![1]);
+        let event = EventRef { event_id, event_type: 3, dataset, seq: 7, trace };
+        let delivery = Delivery::pending("del_1".to_owned(), "wh_1".to_owned(), 5, event.clone());
+        assert_eq!(delivery.event_ref(), event);
+        assert_eq!((delivery.id.as_str(), delivery.webhook_id.as_str()), ("del_1", "wh_1"));
+        let state = (delivery.status(), delivery.next_attempt_at, delivery.created_at, delivery.attempt_count());
+        assert_eq!(state, (Status::Pending, Some(5), 5, 0));
+    }
+
+    #[test]
+    fn a_delivery_is_over_once_no_attempt_follows() {
+        let is_over = |status: Status| Delivery { status: status.into(), ..Delivery::default() }.is_over();
+        let states = [Status::Pending, Status::Retrying, Status::Delivered, Status::Failed];
+        assert_eq!(states.map(is_over), [false, false, true, true]);
+    }
+
+    #[test]
+    fn a_test_and_a_replay_are_requested() {
+        let is_requested = |is_test: bool, replay_of: Option<&str>| {
+            Delivery { is_test, replay_of: replay_of.map(str::to_owned), ..Delivery::default() }.is_requested()
+        };
+        let requested = [is_requested(false, None), is_requested(true, None), is_requested(false, Some("del_1"))];
+        assert_eq!(requested, [false, true, true]);
+    }
+
+    #[test]
+    fn a_cancelled_delivery_has_failed_whatever_its_last_attempt_was() {
+        for status in [200, 500] {
+            let cancelled = Delivery::default().after(attempt(1, Some(status)), 9).cancelled();
+            let state = (cancelled.status(), cancelled.next_attempt_at, cancelled.delivered_at);
+            assert_eq!(state, (Status::Failed, None, None));
+            assert_eq!(cancelled.attempt_count(), 1);
+        }
+    }
 }

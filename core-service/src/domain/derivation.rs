@@ -221,6 +221,20 @@ mod tests {
         assert_eq!(counts.timeline.iter().map(|hour| hour.theses).collect::<Vec<_>>()[20..], [0, 1, 1, 2]);
     }
 
+    #[test]
+    fn theses_before_a_time_are_dropped_and_those_of_another_list_left_out() {
+        let list = |times: &[i64]| -> TokenTheses {
+            times.iter().map(|time| (*time, format!("th_{time}"), "a".to_owned())).collect()
+        };
+        let mut theses = list(&[4, 5, 6]);
+        let rest = theses.without(&list(&[4, 5]));
+        assert_eq!((rest.len(), rest.oldest()), (1, Some(6)));
+        for (from, len, oldest) in [(4, 3, Some(4)), (5, 2, Some(5)), (7, 0, None)] {
+            theses.forget_before(from);
+            assert_eq!((theses.len(), theses.oldest()), (len, oldest), "{from}");
+        }
+    }
+
     type Row = (i64, String, String);
 
     fn authors<'a>(rows: impl Iterator<Item = &'a &'a Row>) -> i64 {

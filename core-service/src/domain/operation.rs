@@ -192,3 +192,58 @@ impl Operation {
         Self::ALL.iter().copied().find(|operation| operation.name() == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(is_chosen: fn(Operation) -> bool) -> Vec<&'static str> {
+        Operation::ALL.iter().filter(|operation| is_chosen(**operation)).map(|operation| operation.name()).collect()
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::parse(operation.name()), Some(*operation));
+        }
+        assert_eq!(Operation::parse("MetaService/GetYou"), None);
+    }
+
+    #[test]
+    fn operations_that_change_something_are_known() {
+        let changes = [
+            "TestDataService/CreateTestThesis",
+            "WebhookService/CreateWebhook",
+            "WebhookService/UpdateWebhook",
+            "WebhookService/DeleteWebhook",
+            "WebhookService/RotateWebhookSecret",
+            "WebhookService/TestWebhook",
+            "WebhookService/ReplayDelivery",
+        ];
+        assert_eq!(names(Operation::is_change), changes);
+        let mut repeatable = names(Operation::is_repeatable);
+        assert_eq!(repeatable.remove(0), "EventService/CreateStreamTicket");
+        assert_eq!(
+            repeatable,
+            changes.into_iter().filter(|name| !name.ends_with("/DeleteWebhook")).collect::<Vec<_>>()
+        );
+        assert_eq!(names(Operation::test_only), ["TestDataService/CreateTestThesis"]);
+    }
+
+    #[test]
+    fn a_feature_has_its_own_flag() {
+        let off = Features { profiles: false, theses: false, streams: false, wallets: false };
+        let flags = [
+            (Feature::Profiles, Features { profiles: true, ..off }),
+            (Feature::Theses, Features { theses: true, ..off }),
+            (Feature::Streams, Features { streams: true, ..off }),
+            (Feature::Wallets, Features { wallets: true, ..off }),
+        ];
+        for (feature, features) in &flags {
+            for (other, _) in &flags {
+                assert_eq!(features.has(*other), other == feature, "{other:?} with {features:?}");
+            }
+            assert!(!features.has(Feature::SemanticSearch));
+        }
+    }
+}

@@ -45,3 +45,30 @@ impl Plan {
 
 /// Plans by name.
 pub type Plans = BTreeMap<String, Plan>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: Plan = Plan {
+        history_days: 7,
+        concurrent_streams: 1,
+        webhook_endpoints: 2,
+        test_theses: 3,
+        requests_per_month: 4,
+        standard_per_minute: 5,
+        heavy_per_minute: 6,
+        verify_per_minute: 8,
+    };
+
+    #[test]
+    fn the_window_begins_some_days_ago() {
+        assert_eq!(PLAN.window_start(10 * DAY_MS), 3 * DAY_MS);
+    }
+
+    #[test]
+    fn each_class_has_its_own_rate() {
+        let rates = [RateClass::Standard, RateClass::Heavy, RateClass::Verify].map(|class| PLAN.per_minute(class));
+        assert_eq!(rates, [5, 6, 8]);
+    }
+}

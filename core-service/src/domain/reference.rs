@@ -63,3 +63,34 @@ impl TokenReference {
         self.text.split_once(':')
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lookup_tries_only_the_readings_that_the_caller_named() {
+        let (text, read) = (|| "x".to_owned(), Some("x"));
+        for (reference, readings) in [
+            (ProfileReference::Any(text()), [read, read, read]),
+            (ProfileReference::AnyId(text()), [read, read, None]),
+            (ProfileReference::Id(text()), [read, None, None]),
+            (ProfileReference::Upstream(text()), [None, read, None]),
+            (ProfileReference::Handle(text()), [None, None, read]),
+        ] {
+            assert_eq!(reference.readings(), readings, "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn a_chain_narrows_a_reference_and_an_address_may_have_one() {
+        let reference =
+            |text: &str, chain: Option<&str>| TokenReference::new(text.to_owned(), chain.map(str::to_owned));
+        assert!(reference("$RUN", None).allows("base") && reference("$RUN", Some("base")).allows("base"));
+        assert!(!reference("$RUN", Some("sol")).allows("base"));
+        assert_eq!(reference("base:0xAB", None).chain_and_address(), Some(("base", "0xAB")));
+        for other in ["$RUN", "0xAB", "base:", ""] {
+            assert_eq!(reference(other, None).chain_and_address(), None, "{other}");
+        }
+    }
+}

@@ -317,3 +317,35 @@ pub struct NewThesis {
     #[prost(int64, optional, tag = "7")]
     pub max_theses: Option<i64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_newer_than_any_time_and_a_separate_observation_than_one_beside_a_thesis() {
+        let oldest_first =
+            [Age::beside(5), Age::own(None, 5), Age::beside(6), Age::own(Some(1), 9), Age::own(Some(2), 0)];
+        for (place, age) in oldest_first.iter().enumerate() {
+            assert!(age.is_newer_than(None));
+            for (other_place, other) in oldest_first.iter().enumerate() {
+                assert_eq!(age.is_newer_than(Some(other)), place > other_place, "{age:?} and {other:?}");
+            }
+        }
+        assert!(!Age::own(Some(2), 9).is_newer_than(Some(&Age::own(Some(2), 0))), "one revision, observed twice");
+        assert_eq!(oldest_first.map(|age| age.name()), ["t5", "o5", "t6", "v1", "v2"]);
+    }
+
+    #[test]
+    fn a_claim_has_the_times_of_its_profile() {
+        let profile = Profile { source_updated_at: Some(3), age: Some(Age::beside(5)), ..Profile::default() };
+        let (source_updated_at, observed_at) = (Some(3), Some(5));
+        assert_eq!(HandleClaim::of(&profile), HandleClaim { source_updated_at, observed_at });
+    }
+
+    #[test]
+    fn a_thesis_without_an_author_is_awaited() {
+        assert!(Thesis::default().is_awaited());
+        assert!(!Thesis { profile_id: "fp_1".to_owned(), ..Thesis::default() }.is_awaited());
+    }
+}

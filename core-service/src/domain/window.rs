@@ -91,6 +91,7 @@ mod tests {
         assert_eq!(parse_span("30m"), Some(1_800_000));
         assert_eq!(parse_span("1h"), Some(3_600_000));
         assert_eq!(parse_span("7d"), Some(604_800_000));
+        assert_eq!(parse_span("999999999s"), Some(999_999_999_000));
         for wrong in ["", "s", "1", "1w", "-1h", "1.5h", "+1h", "1 h", "9999999999d", "١h"] {
             assert_eq!(parse_span(wrong), None, "{wrong}");
         }
@@ -113,6 +114,8 @@ mod tests {
             [&Dataset::Sandbox, &Dataset::Live, &project].map(|it| floor.bound_for(it)),
             [EVER, 1_000_000, 1_000_000]
         );
+        let long_ago = i64::from(i32::MIN) * DAY_MS;
+        assert!([&Dataset::Sandbox, &Dataset::Live].iter().all(|dataset| Floor::NONE.bound_for(dataset) < long_ago));
         let floor = Floor::first(Some(1_500_000), 1_000_000).unwrap();
         assert_eq!([&Dataset::Sandbox, &project].map(|dataset| floor.bound_for(dataset)), [1_500_000; 2]);
     }

@@ -39,3 +39,32 @@ pub fn entries(
     };
     [entry(activity_id, Kind::TokenActivity(activity)), entry(velocity_id, Kind::ThesisVelocity(velocity))]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_events_of_a_token_have_its_counts() {
+        let token = Token { id: "tk_1".to_owned(), ..Token::default() };
+        let counts =
+            Counts { last_5m: 1, last_1h: 6, previous_1h: 4, last_24h: 20, authors_24h: 9, ..Counts::default() };
+        let latest = Some((5, "th_1".to_owned()));
+        let [activity, velocity] = entries(["evt_1", "evt_2"].map(str::to_owned), &token, 7, &counts, latest);
+        let places = [&activity, &velocity].map(|entry| (entry.id.as_str(), entry.created_at));
+        assert_eq!(places, [("evt_1", 7), ("evt_2", 7)]);
+        let expected = TokenActivity {
+            token: token.clone(),
+            thesis_count_1h: 6,
+            thesis_count_24h: 20,
+            unique_authors_24h: 9,
+            latest_thesis_id: Some("th_1".to_owned()),
+            last_activity_at: Some(5),
+        };
+        assert_eq!(activity.kind, Some(Kind::TokenActivity(expected)));
+        let expected = ThesisVelocity { token, last_5m: 1, last_1h: 6, previous_1h: 4 };
+        assert_eq!(expected.change_pct(), Some(50.0));
+        assert_eq!(velocity.kind, Some(Kind::ThesisVelocity(expected)));
+        assert_eq!(ThesisVelocity { last_1h: 3, ..ThesisVelocity::default() }.change_pct(), None);
+    }
+}

@@ -75,7 +75,7 @@ impl UnfinishedMark {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::harness::{ManualClock, core, memory};
+    use crate::tests::harness::{ManualClock, NOON, core, memory};
 
     #[tokio::test]
     async fn a_writer_on_the_embedded_store_leaves_the_mark_of_another() {
@@ -95,5 +95,38 @@ mod tests {
         idle.set().await.unwrap();
         idle.clear(true).await.unwrap();
         assert_eq!(marked().await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_mark_is_written_again_once_it_is_thirty_seconds_old() {
+        let clock = ManualClock::new();
+        let core = core(memory(&clock), &clock, 1).await;
+        let dataset = Dataset::of_project("two");
+        let mut mark = UnfinishedMark::new(Arc::clone(&core.shared), dataset.clone());
+        let written_at = async || unfinished::list_of(&core.shared.backend, &dataset).await.unwrap()[0].at;
+        mark.set().await.unwrap();
+        for (later, at) in [(29_999, NOON), (1, NOON + 30_000)] {
+            clock.advance(later);
+            mark.set().await.unwrap();
+            assert_eq!(written_at().await, at);
+        }
+        clock.advance(1);
+        mark.renew().await.unwrap();
+        assert_eq!(written_at().await, NOON + 30_001);
+    }
+
+    #[tokio::test]
+    async fn only_a_writer_whose_whole_log_is_done_removes_the_mark_of_another_after_a_minute() {
+        let clock = ManualClock::new();
+        let core = core(memory(&clock), &clock, 1).await;
+        let dataset = Dataset::of_project("two");
+        let mark = || UnfinishedMark::new(Arc::clone(&core.shared), dataset.clone());
+        let (mut ended, mut next) = (mark(), mark());
+        ended.set().await.unwrap();
+        for (later, all, left) in [(60_000, true, 1), (1, false, 1), (0, true, 0)] {
+            clock.advance(later);
+            next.clear(all).await.unwrap();
+            assert_eq!(unfinished::list_of(&core.shared.backend, &dataset).await.unwrap().len(), left);
+        }
     }
 }

@@ -361,3 +361,24 @@ async fn a_replica_keeps_little_of_the_rest_to_itself() {
     let known = other.rates.fresh(&project, false, RateClass::Standard, 1_600, NOON + 120).await;
     assert_eq!(known.remaining, 1_600 - 152);
 }
+
+#[tokio::test]
+async fn a_window_is_used_up_at_its_limit() {
+    let limits = Limits::new(&memory(&ManualClock::new()), "embedded");
+    let (rates, project): (_, Arc<str>) = (&limits.rates, "prj_1".into());
+    assert!((0..2).all(|_| rates.take(&project, false, RateClass::Heavy, 2, NOON).allowed));
+    for (limit, remaining, allowed) in [(1, 0, false), (2, 0, false), (3, 1, true)] {
+        let known = rates.peek(&project, false, RateClass::Heavy, limit, NOON);
+        assert_eq!((known.limit, known.remaining, known.allowed), (limit, remaining, allowed));
+        assert_eq!(rates.fresh(&project, false, RateClass::Heavy, limit, NOON).await, known);
+    }
+}
+
+#[tokio::test]
+async fn a_project_has_ten_sends_a_minute() {
+    let limits = Limits::new(&memory(&ManualClock::new()), "embedded");
+    let sends = &limits.sends;
+    assert!((0..10).all(|_| !sends.is_used_up("prj_1", NOON) && sends.take("prj_1", NOON)));
+    assert!(sends.is_used_up("prj_1", NOON) && !sends.take("prj_1", NOON));
+    assert!(sends.take("prj_2", NOON) && sends.take("prj_1", NOON + MINUTE_MS));
+}

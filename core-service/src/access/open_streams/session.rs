@@ -88,3 +88,16 @@ impl Session {
         self.streams
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_keeps_its_last_early_closings() {
+        let mut session = Session::new("s".into(), mpsc::unbounded_channel().0);
+        assert!((0..=1_024).all(|stream| session.remove_or_note(stream).is_none()));
+        assert_eq!((session.closed_early.len(), session.closed_early.front()), (1_024, Some(&1)));
+        assert!(!session.has_tickets());
+    }
+}

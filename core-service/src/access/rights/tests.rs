@@ -4,7 +4,14 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use thesis_proto::v1;
 
-use crate::domain::account::Role;
+use super::{demand_confirmed, demand_in_use, demand_revision, demand_role, organization, project};
+use crate::{
+    control::ControlState,
+    domain::{
+        account::{Actor, Role},
+        control::Project,
+    },
+};
 
 /// The requirement of a call of `AccountService`, beside the service credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,4 +70,35 @@ fn the_table_names_every_method_once() {
     let service = services.find(|service| service.name() == "AccountService").unwrap();
     let methods: Vec<&str> = service.method.iter().map(|method| method.name()).collect();
     assert_eq!(TABLE.iter().map(|(method, _)| *method).collect::<Vec<_>>(), methods);
+}
+
+#[test]
+fn a_role_includes_those_before_it() {
+    let roles = [Role::Viewer, Role::Developer, Role::Owner];
+    for (place, role) in roles.into_iter().enumerate() {
+        let permitted = roles.map(|required| demand_role(role, required).is_ok());
+        assert_eq!(permitted, [0, 1, 2].map(|required| required <= place), "{role:?}");
+    }
+}
+
+#[test]
+fn a_change_needs_the_present_revision_and_a_project_in_use() {
+    assert!(demand_revision(None, 5).is_ok() && demand_revision(Some(5), 5).is_ok());
+    assert!(demand_revision(Some(4), 5).is_err() && demand_revision(Some(6), 5).is_err());
+    let archived = |archived| demand_in_use(&Project { archived, ..Project::default() });
+    assert!(archived(false).is_ok() && archived(true).is_err());
+}
+
+#[test]
+fn an_operator_learns_more_of_what_does_not_exist_than_a_member() {
+    let state = ControlState::default();
+    let member = Actor { id: "usr_1".to_owned(), address: None, is_member: true };
+    let operator = Actor::operator(None);
+    let errors = |actor: &Actor| {
+        let organization = organization(&state, actor, "org_1", Role::Viewer).unwrap_err();
+        [organization, project(&state, actor, "prj_1", Role::Viewer).unwrap_err()].map(|error| error.to_string())
+    };
+    assert!(errors(&member).iter().all(|error| error.contains("you are no member of it")));
+    assert!(errors(&operator).iter().all(|error| error.contains("`trade-thesis admin ")));
+    assert!(demand_confirmed(&state, &operator).is_ok() && demand_confirmed(&state, &member).is_err());
 }

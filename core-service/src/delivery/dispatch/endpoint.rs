@@ -100,7 +100,10 @@ impl Endpoint {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::domain::delivery::Delivery;
 
     #[test]
     fn parts_are_read_once_and_in_order() {
@@ -115,5 +118,67 @@ mod tests {
         unread.add((at(20), 29));
         unread.add((at(10), i64::MAX));
         assert_eq!((unread.pop_first(), unread.first()), (Some((at(10), i64::MAX)), None));
+    }
+
+    fn due(due_at: i64) -> PendingDelivery {
+        let delivery = Delivery { next_attempt_at: Some(due_at), ..Delivery::default() };
+        PendingDelivery { delivery, body: Bytes::new(), epoch: 1 }
+    }
+
+    #[test]
+    fn places_are_earned_by_successes_that_leave_others_waiting() {
+        let mut endpoint = Endpoint::default();
+        endpoint.note_outcome(true);
+        assert_eq!(endpoint.places(), 4, "nothing waits");
+        endpoint.ready.push_back(due(1));
+        endpoint.note_outcome(true);
+        assert_eq!(endpoint.places(), 5);
+        (0..100).for_each(|_| endpoint.note_outcome(true));
+        assert_eq!((endpoint.places(), endpoint.is_good()), (64, true));
+        endpoint.note_outcome(false);
+        assert_eq!((endpoint.places(), endpoint.is_good()), (34, false));
+    }
+
+    #[test]
+    fn an_endpoint_is_slow_after_a_second_without_an_answer() {
+        let mut endpoint = Endpoint::default();
+        assert!(!endpoint.is_slow(i64::MAX));
+        endpoint.out.insert((5, "del_1".to_owned()));
+        endpoint.out.insert((900, "del_2".to_owned()));
+        assert!(!endpoint.is_slow(1_005) && endpoint.is_slow(1_006));
+        endpoint.out.clear();
+        (0..3).for_each(|_| endpoint.note_outcome(false));
+        assert!(endpoint.is_slow(0), "it fails");
+    }
+
+    #[test]
+    fn the_first_due_time_is_that_of_any_row() {
+        let mut endpoint = Endpoint::default();
+        let known = |endpoint: &Endpoint| (endpoint.first_due(), endpoint.first(), endpoint.is_idle());
+        assert_eq!(known(&endpoint), (None, None, true));
+        endpoint.waiting = Some(50);
+        assert_eq!(known(&endpoint), (None, Some(50), false));
+        endpoint.unread.add(((60, String::new()), 70));
+        assert_eq!(known(&endpoint), (Some(60), Some(50), false));
+        endpoint.reading = Some(40);
+        assert_eq!(known(&endpoint), (Some(40), Some(40), false));
+        endpoint.ready.extend([due(30), due(20)]);
+        assert_eq!(known(&endpoint), (Some(20), Some(20), false));
+    }
+
+    #[test]
+    fn an_endpoint_with_anything_to_do_is_not_idle() {
+        let changes: [fn(&mut Endpoint); 5] = [
+            |endpoint| endpoint.ready.push_back(due(1)),
+            |endpoint| endpoint.unread.add(((1, String::new()), 2)),
+            |endpoint| endpoint.is_read = true,
+            |endpoint| endpoint.waiting = Some(1),
+            |endpoint| endpoint.out.extend([(1, "del_1".to_owned())]),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut endpoint = Endpoint::default();
+            change(&mut endpoint);
+            assert!(!endpoint.is_idle(), "change {number}");
+        }
     }
 }

@@ -62,4 +62,25 @@ mod tests {
         assert!(after(&mixed(20)) && !after(&mixed(18)));
         assert!(!after(&[mixed(20), vec![true]].concat()));
     }
+
+    #[test]
+    fn what_lies_more_than_twenty_attempts_back_is_forgotten() {
+        let mut health = Health::default();
+        let mut note = |succeeded: bool, times: usize| {
+            (0..times).for_each(|_| health.note_outcome(succeeded));
+            (health.is_slow(), health.is_good())
+        };
+        assert_eq!(note(false, 12), (true, false));
+        assert_eq!(note(true, 19), (false, false));
+        assert_eq!(note(true, 1), (false, true));
+        assert_eq!(note(false, 1), (false, false), "one in twenty");
+    }
+
+    #[test]
+    fn less_than_half_of_the_last_twenty_is_not_slow() {
+        // Nine failures, no three of them in a row, and the last attempt fails.
+        let nine = (0..20).map(|n| n % 2 == 0 || n == 1).collect::<Vec<_>>();
+        assert_eq!(nine.iter().filter(|succeeded| !**succeeded).count(), 9);
+        assert!(!after(&nine));
+    }
 }

@@ -383,3 +383,6 @@ impl State {
         self.out.is_empty() && self.ready.is_empty() && self.endpoints.values().all(Endpoint::is_idle)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,3 +55,54 @@ impl Entry {
         Ok(entry)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{entry::ThesisCreated, row::Thesis};
+
+    fn creation(sequence: Option<u64>) -> Entry {
+        let thesis = Thesis {
+            id: "th_1".to_owned(),
+            sequence,
+            created_at: 5,
+            updated_at: 8,
+            recorded_at: 12,
+            ..Thesis::default()
+        };
+        let created = ThesisCreated { thesis, ..ThesisCreated::default() };
+        Entry { id: "evt_1".to_owned(), created_at: 10, kind: Some(Kind::ThesisCreated(created)), ..Entry::default() }
+    }
+
+    #[test]
+    fn a_creation_is_stored_without_what_follows_from_its_place() {
+        let entry = creation(Some(7));
+        let stored = entry.stored(7);
+        let short = Entry::decode(stored.as_slice()).unwrap();
+        let Some(Kind::ThesisCreated(ThesisCreated { thesis, .. })) = short.kind else { panic!("another kind") };
+        assert_eq!((short.id.as_str(), thesis.sequence, thesis.recorded_at, thesis.updated_at), ("", None, 2, 3));
+        assert_eq!(Entry::read_whole(7, &stored), Ok(entry));
+    }
+
+    #[test]
+    fn other_entries_are_stored_as_they_are() {
+        let other_id = Entry { id: "evt_2".to_owned(), ..creation(Some(7)) };
+        for entry in [creation(Some(8)), creation(None), other_id, Entry::filler(7, 10)] {
+            let stored = entry.stored(7);
+            assert_eq!(stored, entry.encode_to_vec());
+            assert_eq!(Entry::read_whole(7, &stored), Ok(entry));
+        }
+    }
+
+    #[test]
+    fn an_entry_with_something_unknown_is_not_read_whole() {
+        let without_kind = Entry { id: "evt_1".to_owned(), ..Entry::filler(7, 10) };
+        // The field with tag 100.
+        let mut with_field = Entry::filler(7, 10).encode_to_vec();
+        with_field.extend([0xa0, 0x06, 0x01]);
+        for stored in [without_kind.encode_to_vec(), with_field] {
+            assert!(Entry::from_stored(7, stored.as_slice()).is_ok());
+            assert!(Entry::read_whole(7, &stored).is_err());
+        }
+    }
+}

@@ -348,3 +348,18 @@ async fn a_crash_after_an_edit_undoes_no_delivery_from_before_it() {
     drop(held);
     change.await;
 }
+
+#[tokio::test]
+async fn an_event_is_excluded_if_it_is_older_than_its_webhook_by_more_than_the_clock_skew() {
+    let (created_at, last_disabled_from, last_disabled_until) = (50_000, 60_000, 70_000);
+    let webhook = Webhook { created_at, last_disabled_from, last_disabled_until, ..Webhook::default() };
+    let are_excluded = |fan_out: &FanOut, times: [i64; 3]| {
+        times.map(|created_at| fan_out.is_excluded(&Entry { created_at, ..Entry::default() }, &webhook))
+    };
+    let beside_others = Bench::new().await.fan_out();
+    assert_eq!(are_excluded(&beside_others, [47_999, 62_001, 67_999]), [true; 3]);
+    assert_eq!(are_excluded(&beside_others, [48_000, 62_000, 68_000]), [false; 3]);
+    let alone = Bench::on(Arc::new(MemoryStore::new(true)), &ManualClock::new()).await.fan_out();
+    assert_eq!(are_excluded(&alone, [49_999, 60_001, 69_999]), [true; 3]);
+    assert_eq!(are_excluded(&alone, [50_000, 60_000, 70_000]), [false; 3]);
+}

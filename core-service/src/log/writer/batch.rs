@@ -46,3 +46,23 @@ impl Writer {
         Space { entries: MAX_ENTRIES.min(room(self.head).saturating_sub(derived)), bytes }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_append_has_space_for_a_number_of_entries_and_of_bytes() {
+        let space = |entries, bytes| Space { entries, bytes };
+        let whole = 10 + 2 * ROW_BYTES;
+        for (entries, bytes, is_enough) in [(2, 10, true), (2, 11, false), (1, 10 + ROW_BYTES, true), (0, 0, true)] {
+            assert_eq!(space(2, whole).take(entries, bytes), is_enough, "{entries} entries of {bytes} bytes");
+        }
+        assert!(!space(2, 10 * whole).take(3, 0), "a third entry");
+        let mut rest = space(3, whole);
+        assert!(rest.take(1, 4) && rest.take(1, 6) && rest.take(0, 0) && !rest.take(0, 1));
+        assert!(!rest.take(1, 0), "an entry without bytes has a row");
+        let mut rest = space(1, whole);
+        assert!(rest.take(1, 0) && !rest.take(1, 0));
+    }
+}

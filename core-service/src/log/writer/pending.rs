@@ -296,3 +296,6 @@ impl PendingDerivations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,3 +153,78 @@ impl RowsPosition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{mem::replace, time::Duration};
+
+    use tokio::{sync::oneshot, time::timeout};
+
+    use super::*;
+
+    /// Adds a batch, whose rows are written once the sender is used.
+    fn add(under_way: &mut BatchesUnderWay) -> oneshot::Sender<()> {
+        let (written, rows) = oneshot::channel();
+        under_way.add(Arc::default(), async move {
+            rows.await.map_err(|_| StoreError::Unavailable("the rows are not written".to_owned()))
+        });
+        written
+    }
+
+    /// Returns whether another batch may be added before any rows are written.
+    async fn has_room(under_way: &mut BatchesUnderWay) -> bool {
+        timeout(Duration::from_secs(1), under_way.make_room()).await.is_ok_and(|room| room.is_ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_third_batch_waits_for_the_rows_of_the_first() {
+        let mut under_way = BatchesUnderWay::default();
+        assert!(has_room(&mut under_way).await);
+        let first = add(&mut under_way);
+        assert!(has_room(&mut under_way).await);
+        let second = add(&mut under_way);
+        assert!(!has_room(&mut under_way).await);
+        first.send(()).unwrap();
+        assert!(has_room(&mut under_way).await);
+        assert_eq!((under_way.in_a_row, under_way.batches.len()), (2, 1));
+        second.send(()).unwrap();
+        under_way.newest().unwrap().await.unwrap();
+        assert!(has_room(&mut under_way).await);
+        assert_eq!((under_way.in_a_row, under_way.batches.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_eight_batches_in_a_row_all_rows_are_awaited() {
+        let mut under_way = BatchesUnderWay::default();
+        let mut last = add(&mut under_way);
+        for _ in 1..8 {
+            assert!(has_room(&mut under_way).await);
+            let next = add(&mut under_way);
+            replace(&mut last, next).send(()).unwrap();
+        }
+        assert!(!has_room(&mut under_way).await);
+        last.send(()).unwrap();
+        assert!(has_room(&mut under_way).await);
+        assert_eq!((under_way.in_a_row, under_way.batches.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rows_that_are_not_written_stop_all_later_batches() {
+        let mut under_way = BatchesUnderWay::default();
+        drop(add(&mut under_way));
+        let later = add(&mut under_way);
+        assert!(under_way.newest().unwrap().await.is_err());
+        assert!(later.send(()).is_err(), "its rows were begun");
+        assert!(under_way.make_room().await.is_err() && under_way.finish().await.is_err());
+        assert_eq!(under_way.batches.len(), 2);
+    }
+
+    #[test]
+    fn a_position_never_goes_back() {
+        let mut position = 5;
+        assert_eq!(
+            [4, 5, 6, 5].map(|to| (advance(&mut position, to), position)),
+            [(false, 5), (false, 5), (true, 6), (false, 6)]
+        );
+    }
+}
