@@ -2,6 +2,7 @@
 
 mod counts;
 mod gate;
+mod waits;
 
 use tokio::task::JoinHandle;
 
