@@ -108,12 +108,12 @@ impl Writer {
                 }
                 drafted.push(result);
             }
-            if draft.entries.len() > room(self.head) {
+            let mut entries = draft.into_entries();
+            if entries.len() > room(self.head) {
                 // One command's entries do not fit into the rest of the bucket, and a batch never spans two.
                 self.fill().await?;
                 continue;
             }
-            let mut entries = draft.entries;
             if !self.joins_derived() {
                 self.add_derived(&mut entries, &mut space);
             }
