@@ -120,6 +120,7 @@ impl Writer {
             if entries.is_empty() {
                 // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
+                self.under_way.note_empty();
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());

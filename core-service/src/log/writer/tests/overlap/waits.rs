@@ -22,3 +22,22 @@ async fn a_count_in_memory_does_not_wait_for_rows_under_way() {
     created.await.unwrap().unwrap();
     assert_eq!(count().await, 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn repeats_of_a_thesis_under_way_wait_in_bounded_number() {
+    for exclusive in [false, true] {
+        let bench = Bench::new(exclusive).await;
+        let mut created = bench.create_held(1).await;
+        // Each is a batch without entries.
+        for _ in 0..8 {
+            created.push(bench.create(1));
+            pass_time().await;
+        }
+        created.push(bench.create(2));
+        pass_time().await;
+        assert_eq!(bench.gate.appends(), 1);
+        bench.gate.set(RowWrites::Pass);
+        let seqs = join_all(created).await.into_iter().map(|created| created.unwrap().unwrap().seq);
+        assert_eq!(seqs.collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
+    }
+}
