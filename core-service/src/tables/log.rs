@@ -106,8 +106,8 @@ impl LogStore {
         &self.backend
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out of
-    /// none of them.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
+    /// of none of them.
     pub fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.recent.has_appended(log, after, upto)
     }

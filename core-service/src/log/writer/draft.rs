@@ -80,8 +80,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds the state after entries under way, in order. No deletion is among them: the writer drafts nothing before its
-    /// rows are written.
+    /// Adds the state after entries under way, in order. No deletion is among them: the writer drafts nothing before
+    /// its rows are written.
     pub(super) fn after(mut self, under_way: impl Iterator<Item = &'a Entry>) -> Self {
         for entry in under_way {
             match &entry.kind {

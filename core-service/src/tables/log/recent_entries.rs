@@ -109,8 +109,8 @@ impl RecentEntries {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out of
-    /// none of them.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
+    /// of none of them.
     pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let recent = recent.lock();

@@ -68,7 +68,8 @@ impl Bench {
         })
     }
 
-    /// Observes a thesis of one author and waits for its derived events. The next ones are not due before the clock moves.
+    /// Observes a thesis of one author and waits for its derived events. The next ones are not due before the clock
+    /// moves.
     async fn observe_first(&self) {
         drop(self.observe(vec![thesis(1, post("one", "u", "0xa", "text"))]).await.unwrap());
         until_derived(&self.core, &self.dataset, 1).await;
