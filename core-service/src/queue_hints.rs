@@ -1,4 +1,6 @@
-//! Hints to the dispatcher of this core about new deliveries, from fan-out, tests, replays and other cores.
+//! Hints to the dispatcher of this core about new deliveries. A delivery that surely nobody has sent comes with its
+//! body, so the dispatcher reads nothing. Where another core wrote rows, or an earlier try may have, a hint names only
+//! the queue, and the dispatcher reads it. A lost hint delays attempts until their marks are read (`tables/queue.rs`).
 
 use std::{
     collections::HashMap,
@@ -58,7 +60,7 @@ impl QueueHints {
         self.notify.notify_one();
     }
 
-    /// Hands over queues in which another core wrote rows, each from a due time on.
+    /// Hands over queues in which there are new rows to read, each from a due time on.
     pub fn add_queues(&self, queues: impl IntoIterator<Item = (String, i64)>) {
         let mut hints = self.hints.lock();
         for (webhook, due_at) in queues {

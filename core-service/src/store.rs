@@ -304,9 +304,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Writes rows of one partition if every condition holds. Returns whether it did. The write is durable on return.
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool>;
 
-    /// Writes as [`Backend::transact`] does and then, if every condition held, applies changes as [`Backend::apply`]
-    /// does. The embedded store does both in one durable transaction, except beside an append to a log: the changes
-    /// follow it there, and a crash may undo them alone. After an error the changes may be missing.
+    /// Writes as [`Backend::transact`] does, but not to a log, and then, if every condition held, applies changes as
+    /// [`Backend::apply`] does. The embedded store does both in one durable transaction. After an error the changes may
+    /// be missing.
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
         let holds = self.transact(transaction).await?;
         if holds && !beside.is_empty() {

@@ -190,7 +190,7 @@ impl Dispatcher {
         }
     }
 
-    /// Applies the hints about new deliveries of this core, and about queues in which other cores wrote rows.
+    /// Applies the hints about new deliveries of this core, and about queues with rows to read.
     fn apply_hints(&self, now_ms: i64) {
         let hints = self.shared.hints.take_pending();
         if hints.deliveries.is_empty() && hints.queues.is_empty() {

@@ -85,9 +85,6 @@ struct FanOut {
     name: String,
     /// The deliveries of all events up to this sequence number exist.
     done: u64,
-    /// Some deliveries of events up to this sequence number may exist: this fan-out has begun to create them, or
-    /// another core that appended the entries may have.
-    begun: u64,
     /// The stored checkpoint as last known.
     stored: u64,
     /// The checkpoint must be stored by this time; none when it has not moved.
@@ -108,7 +105,6 @@ impl FanOut {
             name: dataset.to_string(),
             dataset,
             done: 0,
-            begun: 0,
             stored: 0,
             store_by: None,
             current: false,
@@ -124,9 +120,6 @@ impl FanOut {
                 self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
                 self.done = self.done.max(self.stored);
                 self.current = true;
-                if !self.has_own_entries(upto) {
-                    self.begun = self.begun.max(upto);
-                }
             }
             if !self.knows_import && upto > 0 {
                 // Webhooks received the imported events at the log's origin. The checkpoint moves past them, so a
@@ -165,7 +158,8 @@ impl FanOut {
         }
     }
 
-    /// Returns whether this process has appended all entries that are not done, up to `upto`.
+    /// Returns whether no other process can have moved the checkpoint, since this one has appended all entries that are
+    /// not done, up to `upto`.
     fn has_own_entries(&self, upto: u64) -> bool {
         self.shared.backend.is_exclusive() || self.shared.log.has_appended(&self.name, self.done, upto)
     }
@@ -247,10 +241,12 @@ impl FanOut {
         outcome
     }
 
-    async fn create(&mut self, matched: Vec<MatchedEvent>) -> Result<()> {
-        let may_be_repeated = self.done < self.begun;
-        self.begun = matched.last().map_or(self.begun, |last| self.begun.max(last.event.seq));
-        create_at_cores(&self.shared, &self.peers, &self.dataset, matched, may_be_repeated).await
+    /// Creates the deliveries of events. Some of them may exist already: another core that appended an entry may have
+    /// created them, or this one, before an error or in a fan-out that has ended.
+    async fn create(&self, matched: Vec<MatchedEvent>) -> Result<()> {
+        let Some(last) = matched.last() else { return Ok(()) };
+        let are_new = self.shared.log.begin_fan_out(&self.name, self.done, last.event.seq);
+        create_at_cores(&self.shared, &self.peers, &self.dataset, matched, !are_new).await
     }
 
     /// The ids of the webhooks that get an entry's event.

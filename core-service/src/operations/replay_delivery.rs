@@ -57,10 +57,38 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
     create_delivery(core, replay).await
 }
 
-/// Creates a requested delivery, and queues it.
+/// Creates a requested delivery, and queues it. An earlier try of the request may have done so.
 pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
     let new_delivery = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into(), epoch: 0 };
     // The present time: marks in the minute of an earlier try may have been read already.
-    core.shared.create_deliveries(vec![new_delivery], false, core.shared.clock.now_ms()).await?;
+    core.shared.create_deliveries(vec![new_delivery], true, core.shared.clock.now_ms()).await?;
     Ok(delivery)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::harness::{ManualClock, NOON, core, shared_memory};
+
+    #[tokio::test]
+    async fn a_replay_is_read_before_it_is_sent() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        // No dispatcher takes the hints.
+        core.close().await;
+        drop(core.shared.hints.take_pending());
+        let original = Delivery {
+            id: delivery_id("wh_1", NOON, &["original"]),
+            webhook_id: "wh_1".to_owned(),
+            body: b"{}".to_vec(),
+            ..Delivery::default()
+        };
+        // The second is the repeat of a request whose first try was cut off.
+        for _ in 0..2 {
+            replay(&core, &original, NOON, "seed").await.unwrap();
+            let hints = core.shared.hints.take_pending();
+            assert_eq!(hints.queues.into_iter().collect::<Vec<_>>(), [("wh_1".to_owned(), NOON)]);
+            assert!(hints.deliveries.is_empty());
+        }
+    }
 }

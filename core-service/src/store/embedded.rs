@@ -157,6 +157,8 @@ impl Backend for EmbeddedStore {
     }
 
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        let is_of_log = store_files::is_in_log_file(transaction.table.name);
+        debug_assert!(beside.is_empty() || !is_of_log, "a durable write is in one file");
         Ok(self.write(Write::Transact(transaction, beside)).await? == WriteOutcome::Transacted(true))
     }
 

@@ -106,9 +106,15 @@ impl LogStore {
         &self.backend
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
+    /// of none of them.
     pub fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.recent.has_appended(log, after, upto)
+    }
+
+    /// Begins the fan-out of the entries up to `upto`. Returns what [`Self::has_appended`] was before.
+    pub fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
+        self.recent.begin_fan_out(log, after, upto)
     }
 
     async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {

@@ -1,19 +1,20 @@
-//! The queues of due attempts: one for each webhook, in the partitions of its deliveries. The removed rows of a
-//! partition go with its time, and one endpoint's million rows never come before another's.
+//! The queues of due attempts. Each webhook has its own, in the partitions of its deliveries. So removed rows expire
+//! with their partition, and a million rows of one endpoint delay no other.
 //!
-//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due in a minute, from a
-//! time on. A core reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it
-//! postpones itself are for the next core. A mark lives for hours: a core that comes later reads every queue of the
-//! shard (`delivery/dispatch/read.rs`).
+//! A queue row is a hint: the row of the delivery decides whether an attempt is due. A mark names a webhook and a
+//! minute in which rows of its queue are due, and the first of their due times. A core reads all marks of a shard when
+//! it takes the shard over, and later the new ones. It postpones the marks of pending deliveries, which are in its
+//! memory, for the shard's next core. Marks expire after hours. A core that takes over later than that reads the queues
+//! of all webhooks of the shard (`delivery/dispatch/read.rs`).
 //!
-//! A store remembers removed rows for hours, and refuses a read that passes too many. So a busy minute has a mark every
-//! [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts and the retries after each
-//! failure come in the order of their times, so between two marks are at most that many rows of each of the six, and at
-//! one time at most those of one append. That is below 1,000, however many deliveries a webhook gets. If n cores write
-//! rows of one minute, it is n times as many. The core that reads a queue reads the marks of a minute once, and again
-//! after it was notified of other cores' rows (`tables/queue_parts.rs`). Where marks have expired, a read passes all
-//! removed rows of a minute that the store still remembers. It also passes more where other cores have written rows
-//! more than a minute after they were due: their marks are in later minutes.
+//! A cluster remembers removed rows for hours, and refuses a read that passes too many. So a busy minute has a mark
+//! every [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts come in the order of
+//! their times, and so do the retries after each failure. Therefore each of a delivery's six attempts has at most that
+//! many rows between two marks, and at one time at most those of one append. That is below 1,000, however many
+//! deliveries a webhook gets. It is n times as many if n cores write rows of one minute. The core that reads a queue
+//! reads the marks of a minute once, and again after a notification of other cores' rows (`tables/queue_parts.rs`). A
+//! read passes more removed rows in two cases: the marks have expired, or other cores have written rows more than a
+//! minute after they were due, with marks in later minutes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

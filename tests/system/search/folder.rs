@@ -3,12 +3,17 @@
 
 use std::{fs, time::Duration};
 
-use crate::harness::{Client, SOON, Service, Setup, Sse, Store, eventually};
+use crate::harness::{
+    Client, SOON, Service, Setup, Sse, Store, eventually, ids,
+    ingest::{author, thesis, token},
+    now_ms,
+};
 
 on_stores_of_their_own![
     a_deleted_folder_is_filled_again,
     a_folder_that_cannot_be_read_refuses_searches_alone,
     damaged_files_are_replaced_at_a_start,
+    a_damaged_month_alone_is_built_again,
 ];
 
 /// Maximum wait for a folder that works again: a core tries every 30 seconds at least, and then reads its logs.
@@ -119,6 +124,52 @@ async fn damaged_files_are_replaced_at_a_start(store: Store) {
     searched.service.is_ready().await;
     searched.client = searched.client.anew();
     searched.until_whole().await;
+}
+
+/// The ids of the live theses that a search finds; none if it is refused.
+async fn live_theses(client: &Client) -> Option<Vec<String>> {
+    let answer = client.get("/v1/search?q=monthword&types=theses&limit=50").await;
+    if answer.status == 503 {
+        answer.error(503, "SERVICE_UNAVAILABLE");
+        return None;
+    }
+    let found = answer.ok(200);
+    let mut found: Vec<String> = ids(found["theses"].as_array().unwrap()).into_iter().map(str::to_owned).collect();
+    found.sort_unstable();
+    Some(found)
+}
+
+/// All files of a month of live theses are damaged while the core is down. The other month and the common shard stay,
+/// and until the month is whole again, searches in it are refused.
+async fn a_damaged_month_alone_is_built_again(store: Store) {
+    let mut service = Service::on(&store, |setup| setup).await;
+    let client = service.project_on("huge").await.live().await;
+    let (by, on) = (author("u-month", "monthly"), token("base", "0xmonth", "MONTH"));
+    let mut posted = Vec::new();
+    for (id, age_days) in [("month-old", 60), ("month-new", 0)] {
+        let created_at = now_ms() - age_days * 24 * 3_600_000;
+        posted.push(service.post("live", thesis(id, &by, &on, "monthword", created_at)).await);
+    }
+    posted.sort_unstable();
+    let is_whole = async || (live_theses(&client).await? == posted).then_some(());
+    eventually("a search finds both months", SOON, is_whole).await;
+    service.end(0, "KILL").await;
+    let folders = fs::read_dir(service.search_folder()).unwrap().map(|folder| folder.unwrap().path());
+    let mut months: Vec<_> =
+        folders.filter(|folder| folder.file_name().unwrap().to_str().unwrap().starts_with("live-")).collect();
+    months.sort_unstable();
+    assert_eq!(months.len(), 2, "{months:?}");
+    for file in fs::read_dir(&months[0]).unwrap() {
+        fs::write(file.unwrap().path(), "damaged").unwrap();
+    }
+    service.start_again(0).await;
+    service.is_ready().await;
+    let client = client.anew();
+    let found = eventually("a search is answered", TRIED_AGAIN, async || live_theses(&client).await).await;
+    assert_eq!(found, posted, "a part");
+    let log = service.processes[0].log();
+    let lines = ["building a month of the search index again", "building the search index again"];
+    assert_eq!(lines.map(|line| log.matches(line).count()), [1, 0], "{log}");
 }
 
 /// A limit of the size of files stands for a full disk: no byte can be written, to the index or to the core's log. The

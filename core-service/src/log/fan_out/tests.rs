@@ -171,6 +171,17 @@ async fn deliveries_that_may_have_been_sent_are_read_first() {
     let upto = append_own(upto, 4).await;
     fan_out.advance(upto).await.unwrap();
     assert_eq!(hints(), (1, 0));
+    // So may one that was made for a fan-out which has ended since then.
+    let upto = append_own(upto, 5).await;
+    bench.store.refuse_changes(Some(&key!["wh_1"]));
+    fan_out.advance(upto).await.unwrap_err();
+    bench.store.refuse_changes(None);
+    let mut fan_out = bench.fan_out();
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (0, 1));
+    let upto = append_own(upto, 6).await;
+    fan_out.advance(upto).await.unwrap();
+    assert_eq!(hints(), (1, 0));
 }
 
 #[tokio::test]

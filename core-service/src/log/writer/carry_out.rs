@@ -63,8 +63,8 @@ impl Writer {
         }
     }
 
-    /// Responds to callers once the rows of all batches so far are written. A command that added no entry may have found
-    /// one in a batch under way.
+    /// Responds to callers once the rows of all batches so far are written. A command that added no entry may have
+    /// found one in a batch under way.
     fn respond(&self, outcomes: Vec<(oneshot::Sender<Result<CommandOutcome>>, CommandOutcome)>) {
         let rows = self.under_way.newest();
         tokio::spawn(async move {
@@ -108,18 +108,19 @@ impl Writer {
                 }
                 drafted.push(result);
             }
-            if draft.entries.len() > room(self.head) {
+            let mut entries = draft.into_entries();
+            if entries.len() > room(self.head) {
                 // One command's entries do not fit into the rest of the bucket, and a batch never spans two.
                 self.fill().await?;
                 continue;
             }
-            let mut entries = draft.entries;
             if !self.joins_derived() {
                 self.add_derived(&mut entries, &mut space);
             }
             if entries.is_empty() {
                 // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
+                self.under_way.note_empty();
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
@@ -148,8 +149,8 @@ impl Writer {
         self.append(places.map(|seq| Entry::filler(seq, created_at)).collect()).await.map(|_| ())
     }
 
-    /// Appends entries computed from the state at the head, and begins to write their rows. None when another writer was
-    /// faster: the state has changed then, and the entries must be computed again.
+    /// Appends entries computed from the state at the head, and begins to write their rows. None when another writer
+    /// was faster: the state has changed then, and the entries must be computed again.
     pub(super) async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Arc<Vec<SequencedEntry>>>> {
         self.append_marked(entries, None).await
     }

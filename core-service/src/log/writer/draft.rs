@@ -2,7 +2,7 @@
 
 mod lookup;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use super::known_rows::KnownRows;
 use crate::{
@@ -40,9 +40,10 @@ pub(super) struct Draft<'a> {
     pub(super) entries: Vec<Entry>,
     /// By thesis: the index of the entry that creates it.
     created: HashMap<String, usize>,
-    profiles: HashMap<String, Option<Profile>>,
-    tokens: HashMap<String, Option<Token>>,
-    theses: HashMap<String, Option<Thesis>>,
+    /// Rows by id; none where there is no row. Those of entries under way are borrowed.
+    profiles: HashMap<String, Option<Cow<'a, Profile>>>,
+    tokens: HashMap<String, Option<Cow<'a, Token>>>,
+    theses: HashMap<String, Option<Cow<'a, Thesis>>>,
     totals: HashMap<String, (i64, i64)>,
     of_author: HashMap<(String, String), i64>,
     by_author: HashMap<String, i64>,
@@ -79,38 +80,43 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds the state after entries of the log whose rows may not be written yet, in order.
-    pub(super) fn after<'e>(mut self, under_way: impl Iterator<Item = &'e Entry>) -> Self {
+    /// Adds the state after entries under way, in order. No deletion is among them: the writer drafts nothing before
+    /// its rows are written.
+    pub(super) fn after(mut self, under_way: impl Iterator<Item = &'a Entry>) -> Self {
         for entry in under_way {
             match &entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
+                    let ThesisCreated { thesis, profile, token, totals, .. } = created;
                     if created.introduces_profile {
-                        self.put_profile(&created.profile);
+                        self.profiles.insert(profile.id.clone(), Some(Cow::Borrowed(profile)));
                     }
                     if created.introduces_token {
-                        self.put_token(&created.token);
+                        self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                     }
-                    self.put_thesis(&created.thesis);
-                    self.put_totals(&created.thesis, &created.totals);
-                }
-                Some(Kind::ThesisDeleted(ThesisDeleted { thesis, totals, .. })) => {
-                    self.put_thesis(thesis);
+                    self.theses.insert(thesis.id.clone(), Some(Cow::Borrowed(thesis)));
                     self.put_totals(thesis, totals);
                 }
                 Some(
                     Kind::ThesisEdited(ThesisEdited { thesis, .. })
                     | Kind::Engagement(ThesisChanged { thesis })
                     | Kind::ThesisAwaited(ThesisChanged { thesis }),
-                ) => self.put_thesis(thesis),
+                ) => drop(self.theses.insert(thesis.id.clone(), Some(Cow::Borrowed(thesis)))),
                 Some(
                     Kind::ProfileUpdated(ProfileUpdated { profile, .. })
                     | Kind::ProfileObserved(ProfileObserved { profile }),
-                ) => self.put_profile(profile),
-                Some(Kind::TokenObserved(TokenObserved { token, .. })) => self.put_token(token),
-                Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
+                ) => drop(self.profiles.insert(profile.id.clone(), Some(Cow::Borrowed(profile)))),
+                Some(Kind::TokenObserved(TokenObserved { token, .. })) => {
+                    self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
+                }
+                Some(Kind::ThesisDeleted(_) | Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
             }
         }
         self
+    }
+
+    /// The entries of the batch.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
     }
 
     pub(super) fn name(&self) -> &'a str {
@@ -146,14 +152,14 @@ impl<'a> Draft<'a> {
 
     async fn profile_in(&mut self, dataset: String, id: &str) -> StoreResult<Option<Profile>> {
         if let Some(profile) = self.profiles.get(id) {
-            return Ok(profile.clone());
+            return Ok(profile.as_deref().cloned());
         }
         if let Some(profile) = self.known.profiles.get(id) {
             return Ok(Some(Profile::clone(&profile)));
         }
         let mut rows = self.shared.theses.profiles(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
-        self.profiles.insert(id.to_owned(), found.clone());
+        self.profiles.insert(id.to_owned(), found.clone().map(Cow::Owned));
         Ok(found)
     }
 
@@ -163,24 +169,24 @@ impl<'a> Draft<'a> {
 
     async fn token_in(&mut self, dataset: String, id: &str) -> StoreResult<Option<Token>> {
         if let Some(token) = self.tokens.get(id) {
-            return Ok(token.clone());
+            return Ok(token.as_deref().cloned());
         }
         if let Some(token) = self.known.tokens.get(id) {
             return Ok(Some(Token::clone(&token)));
         }
         let mut rows = self.shared.theses.tokens(&[(dataset, id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
-        self.tokens.insert(id.to_owned(), found.clone());
+        self.tokens.insert(id.to_owned(), found.clone().map(Cow::Owned));
         Ok(found)
     }
 
     pub(super) async fn thesis(&mut self, id: &str) -> StoreResult<Option<Thesis>> {
         if let Some(thesis) = self.theses.get(id) {
-            return Ok(thesis.clone());
+            return Ok(thesis.as_deref().cloned());
         }
         let mut rows = self.shared.theses.theses(&[(self.name.to_owned(), id)]).await?;
         let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
-        self.theses.insert(id.to_owned(), found.clone());
+        self.theses.insert(id.to_owned(), found.clone().map(Cow::Owned));
         Ok(found)
     }
 
@@ -193,15 +199,15 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn put_profile(&mut self, profile: &Profile) {
-        self.profiles.insert(profile.id.clone(), Some(profile.clone()));
+        self.profiles.insert(profile.id.clone(), Some(Cow::Owned(profile.clone())));
     }
 
     pub(super) fn put_token(&mut self, token: &Token) {
-        self.tokens.insert(token.id.clone(), Some(token.clone()));
+        self.tokens.insert(token.id.clone(), Some(Cow::Owned(token.clone())));
     }
 
-    pub(super) fn put_thesis(&mut self, thesis: &Thesis) {
-        self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
+    fn put_thesis(&mut self, thesis: &Thesis) {
+        self.theses.insert(thesis.id.clone(), Some(Cow::Owned(thesis.clone())));
     }
 
     fn put_totals(&mut self, thesis: &Thesis, totals: &Totals) {

@@ -48,13 +48,10 @@ impl Write {
         }
     }
 
-    /// The changes that are lost if the rows' file is opened again before it is durable.
-    pub(super) fn into_rows(self, outcome: WriteOutcome) -> impl Iterator<Item = Change> {
-        let changes = match self {
-            Self::Apply(changes) => changes,
-            Self::Transact(_, beside) if outcome == WriteOutcome::Transacted(true) => beside,
-            Self::Transact(..) | Self::Sync | Self::Sweep { .. } => Vec::new(),
-        };
+    /// The changes that are lost if the rows' file is opened again before it is durable. Changes beside a conditional
+    /// write are durable with it.
+    pub(super) fn into_rows(self) -> impl Iterator<Item = Change> {
+        let changes = if let Self::Apply(changes) = self { changes } else { Vec::new() };
         changes.into_iter().filter(|change| !is_in_log_file(change.table.name))
     }
 }

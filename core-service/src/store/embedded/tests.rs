@@ -62,8 +62,8 @@ pub(super) async fn inserted(store: &EmbeddedStore, id: &str) -> bool {
     store.get(&IDEMPOTENCY, &key, Consistency::Quorum).await.unwrap().is_some()
 }
 
-/// Appends an entry after `head` to a log, and a profile of the entry's number beside it.
-pub(super) async fn append(store: &EmbeddedStore, head: i64) -> crate::store::StoreResult<bool> {
+/// Appends an entry after `head` to a log.
+pub(super) async fn append_entry(store: &EmbeddedStore, head: i64) -> crate::store::StoreResult<bool> {
     let write = |seq: i64, expect, body| ConditionalWrite {
         clustering: key![seq],
         expect,
@@ -73,10 +73,21 @@ pub(super) async fn append(store: &EmbeddedStore, head: i64) -> crate::store::St
     let expect = if head == 0 { Expect::Absent } else { Expect::Version(head) };
     let entry = Bytes::from(vec![9; 5_000]);
     let writes = vec![write(-1, expect, Bytes::new()), write(head + 1, Expect::Any, entry)];
-    let transaction = Transaction { table: &EVENT_LOG, partition: key!["d", 0], writes, ttl: None };
-    let (key, version) = (key!["d", (head + 1).to_string()], head + 1);
-    let beside = Change { table: &PROFILE, key, version, body: Some(Bytes::new()), ttl: None };
-    store.transact_with(transaction, vec![beside]).await
+    store.transact(Transaction { table: &EVENT_LOG, partition: key!["d", 0], writes, ttl: None }).await
+}
+
+/// Writes the row of an entry, a profile of the entry's number.
+pub(super) async fn write_row(store: &EmbeddedStore, seq: i64) -> crate::store::StoreResult<()> {
+    apply(store, &seq.to_string(), seq).await
+}
+
+/// Appends an entry after `head` to a log and then, as a writer does, writes its row.
+pub(super) async fn append(store: &EmbeddedStore, head: i64) -> crate::store::StoreResult<bool> {
+    let is_appended = append_entry(store, head).await?;
+    if is_appended {
+        write_row(store, head + 1).await?;
+    }
+    Ok(is_appended)
 }
 
 /// The head of that log, whose entries are all there; 0 when it is empty.

@@ -162,7 +162,7 @@ impl Writer {
             Ok((outcomes, is_unsynced)) => {
                 for (Job { write, caller }, outcome) in jobs.into_iter().zip(outcomes) {
                     if is_unsynced {
-                        self.unsynced.extend(write.into_rows(outcome));
+                        self.unsynced.extend(write.into_rows());
                     }
                     caller.answer(Ok(outcome));
                 }

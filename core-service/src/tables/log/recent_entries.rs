@@ -24,7 +24,7 @@ struct RecentLog {
     before: u64,
     entries: VecDeque<Bytes>,
     bytes: usize,
-    /// This process has appended all entries after this sequence number.
+    /// This process has appended all entries after this sequence number, and begun the fan-out of none of them.
     own_after: u64,
 }
 
@@ -109,11 +109,22 @@ impl RecentEntries {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
+    /// of none of them.
     pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let recent = recent.lock();
             recent.own_after <= after && upto <= recent.end()
+        })
+    }
+
+    /// Begins the fan-out of the entries up to `upto`. Returns what [`Self::has_appended`] was before.
+    pub(super) fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
+        self.0.get(log).is_some_and(|recent| {
+            let mut recent = recent.lock();
+            let are_new = recent.own_after <= after && upto <= recent.end();
+            recent.own_after = recent.own_after.max(upto);
+            are_new
         })
     }
 }
@@ -161,6 +172,19 @@ mod tests {
         assert!(recent.has_appended("live", 7, 8) && !recent.has_appended("live", 6, 8));
         recent.add_read("live", 6, &numbered(7..=8));
         assert!(recent.has_appended("live", 7, 8), "a read of known entries changes nothing");
+    }
+
+    #[test]
+    fn own_entries_are_new_until_their_fan_out_begins() {
+        let recent = RecentEntries::default();
+        assert!(!recent.begin_fan_out("live", 0, 1));
+        recent.add_appended("live", 4, &bodies(5..=8));
+        assert!(recent.begin_fan_out("live", 4, 6));
+        assert!(!recent.has_appended("live", 4, 8) && !recent.begin_fan_out("live", 5, 6));
+        assert!(recent.has_appended("live", 6, 8));
+        assert!(!recent.begin_fan_out("live", 6, 9), "the last one is not known here");
+        recent.add_appended("live", 8, &bodies(9..=10));
+        assert!(!recent.begin_fan_out("live", 8, 9) && recent.begin_fan_out("live", 9, 10));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use super::{entry_changes, thesis_change};
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        entry::{Kind, SequencedEntry},
+        entry::SequencedEntry,
     },
     store::{Change, Scan, StoreError, StoreResult},
     tables::{
@@ -214,18 +214,28 @@ impl FollowedLogs {
 
     /// Caches the partition of a scan, which was read after its log's position was learned.
     pub(super) fn put_partition(&self, at: &FollowedPosition, scan: &Scan, mut partition: CachedPartition) {
-        let mut cached = at.log.cached.lock();
-        if cached.epoch != at.epoch {
-            return;
-        }
-        let Some(missed) = at.log.changes_in_memory(at.position, cached.position) else { return };
         let is_here =
             |change: &&Change| change.table.name == scan.table.name && change.key.starts_with(&scan.partition);
-        for change in missed.iter().filter(is_here) {
-            partition = partition.changed(change).unwrap_or(partition);
+        let mut position = at.position;
+        loop {
+            let upto = {
+                let mut cached = at.log.cached.lock();
+                if cached.epoch != at.epoch || cached.position - at.position > MAX_APPLIED {
+                    return;
+                }
+                if cached.position == position {
+                    cached.has_rows = true;
+                    return self.rows.partitions.put(scan, partition);
+                }
+                cached.position
+            };
+            // Each request of the dataset takes the lock, so the entries are decoded without it.
+            let Some(missed) = at.log.changes_in_memory(position, upto) else { return };
+            for change in missed.iter().filter(is_here) {
+                partition = partition.changed(change).unwrap_or(partition);
+            }
+            position = upto;
         }
-        cached.has_rows = true;
-        self.rows.partitions.put(scan, partition);
     }
 }
 
@@ -305,17 +315,17 @@ impl FollowedLog {
         Ok(self.changes_of(self.store.read(&self.dataset, after, upto, wanted).await?, wanted))
     }
 
-    /// The changes of rows after a position, if its entries are few and in memory.
+    /// The changes of rows after a position, if its entries are in memory.
     fn changes_in_memory(&self, after: u64, upto: u64) -> Option<Vec<Change>> {
-        if upto - after > MAX_APPLIED {
-            return None;
-        }
         let wanted = usize::try_from(upto - after).ok()?;
         self.changes_of(self.store.in_memory(&self.dataset, after, upto), wanted)
     }
 
-    /// The changes of rows that entries cause. None if entries are missing, if this version does not know one, or if
-    /// one makes an author prolific: that one also writes rows of older theses, which it does not name.
+    /// The changes of rows that entries cause. None if entries are missing, or if this version does not know one.
+    ///
+    /// An entry that makes an author prolific also writes index rows of older theses, which are not among these
+    /// changes. No cached partition lacks them: they are written before the row that makes the author prolific, and
+    /// such an index is read only after that row.
     fn changes_of(&self, entries: Vec<(u64, Bytes)>, wanted: usize) -> Option<Vec<Change>> {
         if entries.len() < wanted {
             return None;
@@ -323,11 +333,6 @@ impl FollowedLog {
         let mut changes = Vec::with_capacity(8 * wanted);
         for (seq, body) in entries {
             let sequenced = SequencedEntry { seq, entry: decode(seq, body).ok()? };
-            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
-                && created.makes_prolific()
-            {
-                return None;
-            }
             entry_changes(&self.dataset, &sequenced, thesis_change, &|_: &str, _| true, &mut changes);
         }
         Some(changes)

@@ -2,6 +2,7 @@
 //! once for the rows that the commands name, and once for what these rows lead to.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -107,8 +108,8 @@ fn keys_in(ids: &BTreeMap<String, String>) -> Vec<(String, &str)> {
     ids.iter().map(|(id, dataset)| (dataset.clone(), id.as_str())).collect()
 }
 
-fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>> {
-    rows.into_iter().map(|row| row.map(Arc::unwrap_or_clone))
+fn owned<'a, M: Clone + 'a>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<Cow<'a, M>>> {
+    rows.into_iter().map(|row| row.map(|row| Cow::Owned(Arc::unwrap_or_clone(row))))
 }
 
 impl Draft<'_> {
@@ -160,7 +161,7 @@ impl Draft<'_> {
             },
             Command::DeleteSurplus { .. } | Command::Import(_) => return None,
         };
-        let found = self.theses.get(&thesis).and_then(Option::as_ref);
+        let found = self.theses.get(&thesis).and_then(Option::as_deref);
         found.is_none_or(Thesis::is_awaited).then_some(pair)
     }
 
@@ -174,7 +175,7 @@ impl Draft<'_> {
             },
             Command::Create(_) | Command::Import(_) => return None,
         };
-        self.theses.get(&id)?.as_ref().filter(|thesis| thesis.deleted_at.is_none() && !thesis.is_awaited())
+        self.theses.get(&id)?.as_deref().filter(|thesis| thesis.deleted_at.is_none() && !thesis.is_awaited())
     }
 
     /// Finds the unknown rows that creations and deletions need, once their theses are read. Authors and tokens without

@@ -2,6 +2,7 @@
 
 mod counts;
 mod gate;
+mod waits;
 
 use tokio::task::JoinHandle;
 
@@ -65,6 +66,14 @@ impl Bench {
             let observed = observations.into_iter().map(|seen| core.datasets.observe_here(&dataset, seen));
             tokio::task::unconstrained(join_all(observed)).await
         })
+    }
+
+    /// Observes a thesis of one author and waits for its derived events. The next ones are not due before the clock
+    /// moves.
+    async fn observe_first(&self) {
+        drop(self.observe(vec![thesis(1, post("one", "u", "0xa", "text"))]).await.unwrap());
+        until_derived(&self.core, &self.dataset, 1).await;
+        until(|| self.gate.checkpoints().last() == Some(&3)).await;
     }
 
     async fn has_row(&self, number: u32) -> bool {
@@ -205,10 +214,7 @@ fn thesis(revision: i64, seen: ObservedThesis) -> Observation {
 async fn a_batch_is_drafted_on_the_entries_under_way() {
     for exclusive in [false, true] {
         let bench = Bench::new(exclusive).await;
-        // The next derived events of the token wait for five seconds.
-        drop(bench.observe(vec![thesis(1, post("one", "u", "0xa", "text"))]).await.unwrap());
-        until_derived(&bench.core, &bench.dataset, 1).await;
-        until(|| bench.gate.checkpoints().last() == Some(&3)).await;
+        bench.observe_first().await;
         bench.gate.set(RowWrites::Wait);
         let appends = bench.gate.appends();
         let first = bench.observe(vec![thesis(2, post("two", "u", "0xa", "text"))]);

@@ -1,4 +1,4 @@
-//! An append to a log is durable at once, and the rows beside it follow.
+//! An append to a log is durable at once, and the rows of its entries follow.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -6,9 +6,9 @@ use thesis_net::clock::SystemIdSource;
 
 use super::{
     super::{batch::Batch, database::begin_write, *},
-    Fixed, append, applied, apply,
+    Fixed, append, append_entry, applied, apply,
     disk::Disk,
-    head, insert, rows_follow,
+    head, insert, rows_follow, write_row,
 };
 use crate::{
     key,
@@ -26,7 +26,7 @@ fn open(disk: &Disk) -> EmbeddedStore {
 }
 
 #[tokio::test]
-async fn an_append_is_durable_and_the_rows_beside_it_follow() {
+async fn an_append_is_durable_and_its_rows_follow() {
     let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
     let store = open_at(&disk, &clock);
     for seq in 0..3 {
@@ -41,11 +41,11 @@ async fn an_append_is_durable_and_the_rows_beside_it_follow() {
     assert!(append(&store, 3).await.unwrap());
     let lost = open(&disk.after_power_loss());
     assert_eq!((rows_follow(&lost, 3).await, applied(&lost, "4").await), (4, None));
-    // So do a second and a sync. The flush of a second comes after the answer, and before the next one.
+    // So do a second and a sync. The flush of a second comes after the answer to an append, and before its row.
     clock.0.store(1_000, Ordering::SeqCst);
     assert!(append(&store, 4).await.unwrap());
-    store.apply(Vec::new()).await.unwrap();
-    assert_eq!(rows_follow(&open(&disk.after_power_loss()), 5).await, 5);
+    let lost = open(&disk.after_power_loss());
+    assert_eq!((rows_follow(&lost, 4).await, applied(&lost, "5").await), (5, None));
     assert!(append(&store, 5).await.unwrap());
     store.sync().await.unwrap();
     assert_eq!(rows_follow(&open(&disk.after_power_loss()), 6).await, 6);
@@ -72,25 +72,27 @@ async fn an_append_whose_condition_fails_writes_nothing() {
     assert!(!written.log && !written.rows);
 }
 
-/// The disk fails after each possible number of writes of an append. An acknowledged entry is there, before and after a
-/// loss of power; one neither acknowledged nor in doubt is not. No row is ever there without its entry.
+/// The disk fails after each possible number of writes of an append and its row. An acknowledged entry is there, before
+/// and after a loss of power; one neither acknowledged nor in doubt is not. No row is ever there without its entry.
 #[tokio::test]
 async fn every_failing_write_of_an_append_is_reported_and_survived() {
-    let mut in_doubt = 0;
+    let (mut in_doubt, mut without_row) = (0, 0);
     for room in 0.. {
         let (disk, clock) = (Disk::empty(), Arc::<Fixed>::default());
         let store = open_at(&disk, &clock);
         assert!(append(&store, 0).await.unwrap());
         apply(&store, "early", 5).await.unwrap();
         disk.room(room);
-        let answer = append(&store, 1).await;
-        let found = rows_follow(&store, if answer.is_ok() { 2 } else { 1 }).await;
+        let answer = append_entry(&store, 1).await;
+        let has_row = answer.is_ok() && write_row(&store, 2).await.is_ok();
+        let found = rows_follow(&store, if has_row { 2 } else { 1 }).await;
         match &answer {
             Ok(done) => assert!(*done && found == 2),
             Err(StoreError::Unavailable(_)) => assert_eq!(found, 1, "{room}"),
             Err(StoreError::InDoubt(_)) => in_doubt += 1,
             Err(StoreError::Damaged(reason) | StoreError::Unknown(reason)) => panic!("{room}: {reason}"),
         }
+        without_row += i32::from(answer.is_ok() && !has_row);
         assert_eq!(applied(&store, "early").await, Some(5), "{room}");
         let left = rows_follow(&open(&disk.after_power_loss()), 0).await;
         assert!(left == 2 || answer.is_err() && left == 1, "{room}: {left}");
@@ -102,9 +104,9 @@ async fn every_failing_write_of_an_append_is_reported_and_survived() {
         assert_eq!(applied(&store, "early").await, Some(5));
         drop(store);
         assert_eq!(rows_follow(&open(&disk.after_power_loss()), 1).await, 2);
-        if answer.is_ok() {
+        if has_row {
             assert!(room > 3, "{room}");
-            println!("{in_doubt} of {room} were in doubt");
+            println!("of {room}, {in_doubt} were in doubt and {without_row} had no row");
             return;
         }
     }
@@ -117,15 +119,16 @@ async fn append_with_room(room: i64, is_due: bool) -> StoreResult<bool> {
     assert!(append(&store, 0).await.unwrap());
     clock.0.store(if is_due { 1_000 } else { 0 }, Ordering::SeqCst);
     disk.room(room);
-    let answer = append(&store, 1).await;
+    let answer = append_entry(&store, 1).await;
     // The flush comes after the answer, and before this one.
     drop(store.apply(Vec::new()).await);
     if answer.is_ok() {
-        assert_eq!(rows_follow(&store, 2).await, 2, "{room}");
+        assert_eq!(rows_follow(&store, 1).await, 2, "{room}");
         let lost = open(&disk.after_power_loss());
         assert_eq!(rows_follow(&lost, 0).await, 2, "{room}");
         disk.room(i64::MAX);
         clock.0.store(2_000, Ordering::SeqCst);
+        write_row(&store, 2).await.unwrap();
         store.sync().await.unwrap();
         assert_eq!(rows_follow(&open(&disk.after_power_loss()), 2).await, 2, "{room}");
     }
@@ -143,7 +146,7 @@ async fn a_flush_that_fails_leaves_no_append_in_doubt() {
     }
 }
 
-/// Both files are of one moment in a backup, whatever is written meanwhile.
+/// Both files are of one moment in a backup, whatever is written meanwhile. The row of the last entry may be missing.
 #[tokio::test]
 async fn a_backup_has_no_row_without_its_entry() {
     let store = Arc::new(open(&Disk::empty()));
@@ -168,7 +171,8 @@ async fn a_backup_has_no_row_without_its_entry() {
         let tables = backup::verify(bytes.as_slice()).unwrap().contents.tables;
         let rows = |name: &str| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows);
         // The log has a row for its head, too.
-        assert_eq!(rows("event_log").saturating_sub(1), rows("profile"));
+        let (entries, profiles) = (rows("event_log").saturating_sub(1), rows("profile"));
+        assert!((profiles..=profiles + 1).contains(&entries), "{entries} entries, {profiles} rows");
     }
     writing.await.unwrap();
 }

@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 use super::*;
 use crate::{
     domain::{
-        entry::{Entry, ProfileObserved, ThesisChanged, TokenObserved},
+        entry::{Entry, Kind, ProfileObserved, ThesisChanged, TokenObserved},
         row::{Profile, Thesis, Token},
     },
     log::projection::Projector,

@@ -199,3 +199,45 @@ async fn a_partition_that_was_read_while_entries_came_is_cached_with_their_chang
     assert_eq!(read(&theses.reader(&view).await.unwrap(), token()).await, found);
     assert_eq!(scans(), before);
 }
+
+#[tokio::test]
+async fn an_author_who_becomes_prolific_leaves_all_lists_in_the_cache() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let backend: SharedBackend = store.clone();
+    let (theses, mut writer) = (ThesisStore::new(Arc::clone(&backend)), OtherWriter::new(&backend));
+    let created = |seq: u64| {
+        let number = i64::try_from(seq).unwrap();
+        let thesis = Thesis {
+            id: format!("th_{seq}"),
+            profile_id: "fp_1".to_owned(),
+            token_id: "tk_one".to_owned(),
+            chain: "base".to_owned(),
+            created_at: NOON + number,
+            ..Thesis::default()
+        };
+        let totals = Totals { by_author: number, ..Totals::default() };
+        let kind = Some(Kind::ThesisCreated(ThesisCreated { thesis, totals, ..ThesisCreated::default() }));
+        SequencedEntry { seq, entry: Entry { id: format!("ent_{seq}"), kind, ..Entry::default() } }
+    };
+    let list = async |scope: IndexScope| {
+        let reader = theses.reader(&View::live()).await.unwrap();
+        let rows = reader.slices(&Dataset::Live, &[scope], &NEWEST, 10).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    let of_author = || IndexScope::ProfileToken("fp_1".to_owned(), "tk_one".to_owned());
+    let scans = || store.scans(&schema::THESIS_INDEX) + store.scans(&schema::INDEX_BUCKET);
+    writer.write_entries(&[created(1), created(2)]).await;
+    assert_eq!(list(IndexScope::All).await, ["th_2", "th_1"]);
+    assert_eq!(list(of_author()).await, ["th_2", "th_1"]);
+    // With this thesis the author becomes prolific.
+    writer.write_entries(&[created(3)]).await;
+    let before = scans();
+    assert_eq!(list(IndexScope::All).await, ["th_3", "th_2", "th_1"]);
+    assert_eq!(scans(), before);
+    // The index of the author and the token is read now, with the older theses.
+    assert_eq!(list(of_author()).await, ["th_3", "th_2", "th_1"]);
+    writer.write_entries(&[created(4)]).await;
+    let before = scans();
+    assert_eq!(list(of_author()).await, ["th_4", "th_3", "th_2", "th_1"]);
+    assert_eq!(scans(), before);
+}
