@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::{
     bare::{Post, post},
+    others::create_unwanted,
     receiver::{Receive, receive},
 };
 use crate::{Failure, Options, StoreKind, process::Service};
