@@ -1,5 +1,6 @@
 //! `cargo bench --bench service -- cores --store cql --nodes HOST:PORT`: what a core asks of its cluster for datasets
-//! that were written once, when it starts, while nobody uses them, and while clients listen to some of them.
+//! that were written once, when it starts, while nobody uses them, and while clients listen to some of them. Webhooks that
+//! want nothing are there all the time. `--datasets 100000 --webhooks 100000 --streams 10000` is the load of the aims.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,9 +13,10 @@ use crate::{
     Failure, Options, StoreKind,
     calls::{self, thesis},
     connection::{Connection, find, get},
-    process::{PLAN_NAME, Service},
+    process::{PLAN_NAME, Service, allow_files},
     report::{aim_below, number, row},
     store::Setup,
+    webhooks::create_unwanted,
 };
 
 /// Calls under way at once while datasets are written.
@@ -30,15 +32,14 @@ const AT_REST: Duration = Duration::from_secs(40);
 /// How long streams that were just opened are left alone.
 const AFTER_OPENING: Duration = Duration::from_secs(10);
 /// How long requests are counted.
-const COUNTED: Duration = Duration::from_secs(20);
+const COUNTED: Duration = Duration::from_mins(1);
 /// Longest start that we aim at, in seconds.
 const START: f64 = 2.0;
 /// Most requests that a start makes for an unused dataset: none, but for what a beat more or less and the projects of
 /// the used ones make.
 const FOR_UNUSED: f64 = 0.01;
-/// Most requests a second that we aim at, of an idle core and of one whose clients listen to 100 datasets.
+/// Most requests a second that we aim at, of an idle core, without streams and with idle ones.
 const IDLE: f64 = 10.0;
-const LISTENING: f64 = 100.0;
 
 /// What to measure.
 #[derive(Args)]
@@ -46,9 +47,15 @@ pub(crate) struct Cores {
     /// Datasets that were ever written
     #[arg(long, default_value_t = 10_000)]
     datasets: usize,
-    /// Datasets among them to whose events a client listens
-    #[arg(long, default_value_t = 100)]
-    used: usize,
+    /// Datasets among them to whose events clients listen
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    used: u16,
+    /// Streams of these clients
+    #[arg(long, default_value_t = 1_000)]
+    streams: usize,
+    /// Webhooks of other projects that match nothing
+    #[arg(long, default_value_t = 10_000)]
+    webhooks: usize,
 }
 
 /// A project with a key, to whose events a client listens.
@@ -69,9 +76,10 @@ pub(crate) async fn run(options: &Options, task: &Cores) -> Result<(), Failure> 
     if options.store != StoreKind::Cql {
         return Err("cores counts the requests to a cluster: it needs --store cql --nodes HOST:PORT".into());
     }
-    if task.used > task.datasets {
+    if usize::from(task.used) > task.datasets {
         return Err("--used is more than --datasets".into());
     }
+    allow_files()?;
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;
     let setup = Setup::new(options, StoreKind::Cql, task.datasets as u64, temporary.path())?;
@@ -83,8 +91,9 @@ pub(crate) async fn run(options: &Options, task: &Cores) -> Result<(), Failure> 
 async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     // The first start makes the tables and the first project.
     Service::start(setup).await?.stop().await?;
+    create_unwanted(setup, task.webhooks).await?;
     let (service, before) = start(setup).await?;
-    let customers = customers(&service, task.used).await?;
+    let customers = customers(&service, task.used.into()).await?;
     let laid_out_s = lay_out(&service, &customers, task.datasets).await?;
     let (rest_s, at_rest) = rest(&service).await?;
     service.stop().await?;
@@ -93,8 +102,8 @@ async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     sleep(AT_REST).await;
     let idle = rate(&service, COUNTED).await?;
     let address = service.address("http")?;
-    let mut streams = Vec::with_capacity(customers.len());
-    for customer in &customers {
+    let mut streams = Vec::with_capacity(task.streams);
+    for customer in customers.iter().cycle().take(task.streams) {
         streams.push(listen(address, &customer.key).await?);
     }
     sleep(AFTER_OPENING).await;
@@ -103,7 +112,11 @@ async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     service.stop().await?;
 
     let (datasets, used) = (number(task.datasets as f64), task.used);
-    println!("\n{datasets} datasets ever written, one thesis each, {used} of them in use; {}", setup.kind());
+    println!(
+        "\n{datasets} datasets ever written, one thesis each, {used} of them in use; {} webhooks; {}",
+        number(task.webhooks as f64),
+        setup.kind()
+    );
     row(&["", "measured", "aim"]);
     let seconds = |seconds: f64| format!("{seconds:.2} s");
     row(&["laid out in", &seconds(laid_out_s)]);
@@ -115,8 +128,8 @@ async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     let each = (after.requests - before.requests).max(0.0) / task.datasets.max(1) as f64;
     row(&["  more, a dataset", &format!("{each:.4}"), &aim_below(each, FOR_UNUSED, "")]);
     row(&["store requests/s, idle", &number(idle), &aim_below(idle, IDLE, "")]);
-    let name = format!("store requests/s, {used} in use");
-    row(&[&name, &number(listening), &aim_below(listening, LISTENING, "")]);
+    let name = format!("store requests/s, {} streams", number(task.streams as f64));
+    row(&[&name, &number(listening), &aim_below(listening, IDLE, "")]);
     Ok(())
 }
 

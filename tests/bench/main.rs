@@ -127,6 +127,8 @@ enum Child {
     Post(webhooks::Post),
     /// Measures deliveries to webhooks, beside bare POSTs
     Webhooks(webhooks::Webhooks),
+    /// Measures appends to one log through one core and through two at once; with --store cql
+    Appends,
     /// Measures what a core asks of its cluster for datasets that were written once; with --store cql
     Cores(cores::Cores),
     /// Measures sign-ins, and reads beside them
@@ -170,6 +172,10 @@ fn main() -> Result<(), Failure> {
         Some(Child::Post(task)) => Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::post(task)),
         Some(Child::Webhooks(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::run(&options, &task))
+        }
+        Some(Child::Appends) => {
+            let temporary = tempfile::tempdir()?;
+            Builder::new_multi_thread().enable_all().build()?.block_on(appends::run(&options, temporary.path()))
         }
         Some(Child::Cores(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))

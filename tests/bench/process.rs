@@ -148,11 +148,22 @@ impl Service {
 
     /// The requests that it has sent to its cluster.
     pub(crate) async fn store_requests(&self) -> Result<f64, Failure> {
+        self.metric("store_requests_total").await
+    }
+
+    /// A metric of its first process with this name, the sum of all its labels; 0 before it is set.
+    pub(crate) async fn metric(&self, name: &str) -> Result<f64, Failure> {
         let mut connection = Connection::open(self.address("ops")?).await?;
         let metrics = connection.ask_ok(&get("/metrics", "")).await?;
-        let metrics = std::str::from_utf8(metrics.body)?;
-        let counted = metrics.lines().find_map(|line| line.strip_prefix("store_requests_total "));
-        Ok(counted.map_or(Ok(0.0), str::parse)?)
+        let named = std::str::from_utf8(metrics.body)?.lines().filter_map(|line| line.strip_prefix(name));
+        let mut sum = 0.0;
+        for (labels, value) in named.filter_map(|rest| rest.rsplit_once(' ')) {
+            // A longer name begins with this one.
+            if labels.is_empty() || labels.starts_with('{') {
+                sum += value.parse::<f64>()?;
+            }
+        }
+        Ok(sum)
     }
 
     /// Its processes.

@@ -4,6 +4,7 @@
 //! count, but all share the machine's processors.
 
 mod bare;
+mod cores;
 mod customer;
 mod delays;
 mod others;
@@ -12,11 +13,12 @@ mod receiver;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::{
     bare::{Post, post},
+    others::create_unwanted,
     receiver::{Receive, receive},
 };
 use crate::{Failure, Options, StoreKind, process::Service};
@@ -28,9 +30,25 @@ const WATCHED: Duration = Duration::from_millis(500);
 /// Most processor seconds that a resting service uses meanwhile.
 const RESTING: f64 = 0.03;
 
+/// A part of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Deliveries a second, and their requests to a cluster
+    Rates,
+    /// From an event to its arrival, beside endpoints in trouble
+    Delays,
+    /// The cost of an event beside webhooks that do not want it
+    Others,
+    /// Three cores on one cluster beside one
+    Cores,
+}
+
 /// What to measure.
 #[derive(Args)]
 pub(crate) struct Webhooks {
+    /// Parts to measure [default: all that the store allows]
+    #[arg(value_enum, value_name = "PART")]
+    parts: Vec<Part>,
     /// Seconds of each run at a fixed rate
     #[arg(long, default_value_t = 15)]
     seconds: u32,
@@ -51,9 +69,24 @@ pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failur
         StoreKind::Embedded => (1_000_000, 100_000),
         StoreKind::Cql => (100_000, 10_000),
     };
-    rates::run(options, base).await?;
-    delays::run(options, task.seconds, task.backlog.unwrap_or(backlog), base).await?;
-    others::run(options, task.others.unwrap_or(others), base).await
+    let is_cluster = options.store == StoreKind::Cql;
+    if task.parts.contains(&Part::Cores) && !is_cluster {
+        return Err("several cores share a cluster: they need --store cql --nodes HOST:PORT".into());
+    }
+    let is_wanted = |part: Part| task.parts.is_empty() || task.parts.contains(&part);
+    if is_wanted(Part::Rates) {
+        rates::run(options, base).await?;
+    }
+    if is_wanted(Part::Delays) {
+        delays::run(options, task.seconds, task.backlog.unwrap_or(backlog), base).await?;
+    }
+    if is_wanted(Part::Others) {
+        others::run(options, task.others.unwrap_or(others), base).await?;
+    }
+    if is_wanted(Part::Cores) && is_cluster {
+        cores::run(options, base).await?;
+    }
+    Ok(())
 }
 
 /// Waits until a service rests; gives the processor seconds that it has used.

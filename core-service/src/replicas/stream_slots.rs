@@ -281,8 +281,11 @@ impl StreamSlots {
             return Err(open);
         }
         let left = limit - open;
-        // If each replica takes such a block in turn, a third of the places is left.
-        let block = if share == 0 { 0 } else { share.max(left / replicas.saturating_add(1)) };
+        // If each replica takes such a block in turn, a third of the places is left. One that has used up a lease takes
+        // more, so that fewer leases fill a plan.
+        let part = left / replicas.saturating_add(1);
+        let part = if held.open == 0 { part } else { part + part / 2 };
+        let block = if share == 0 { 0 } else { share.max(part) };
         let places = held.open + left.min(1 + held.waiting + block);
         // Places leave the lease before they leave the row, and enter it afterwards.
         held.lease.places = held.lease.places.min(places - 1);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::{Equivalent, Weighter, sync::Cache};
 use thesis_proto::json::{self, RenderedRow, render};
 
 use super::log::{decode, outline};
@@ -59,6 +59,17 @@ pub struct RenderedEvent {
     pub created_at: i64,
     /// None for an entry that is no event.
     pub json: Option<RenderedRow>,
+}
+
+/// The key of an event in the cache. It borrows the dataset: threads that list the same events contend for the count of
+/// its references.
+#[derive(Hash)]
+struct EventPlace<'d>(&'d Dataset, u64);
+
+impl Equivalent<(Dataset, u64)> for EventPlace<'_> {
+    fn equivalent(&self, (dataset, seq): &(Dataset, u64)) -> bool {
+        self.0 == dataset && self.1 == *seq
+    }
 }
 
 #[derive(Clone)]
@@ -122,7 +133,7 @@ impl RenderedLists {
     /// entry and have no gap, so the newer entries, whose events are not known, can be read as one slice.
     pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Vec<(u64, RenderedEvent)> {
         let oldest_first = before.saturating_sub(entries as u64).max(1)..before;
-        let known = oldest_first.map_while(|seq| Some((seq, self.events.get(&(dataset.clone(), seq))?)));
+        let known = oldest_first.map_while(|seq| Some((seq, self.events.get(&EventPlace(dataset, seq))?)));
         let mut known: Vec<_> = known.collect();
         known.reverse();
         known
@@ -130,8 +141,7 @@ impl RenderedLists {
 
     /// The event of an entry that the projection of its log has reached.
     pub fn event(&self, dataset: &Dataset, seq: u64, body: &Bytes) -> StoreResult<RenderedEvent> {
-        let place = (dataset.clone(), seq);
-        if let Some(known) = self.events.get(&place) {
+        if let Some(known) = self.events.get(&EventPlace(dataset, seq)) {
             return Ok(known);
         }
         let outline = outline(body)?;
@@ -142,7 +152,7 @@ impl RenderedLists {
         };
         let json = event.map(|event| render(&json::Event::from(&event)));
         let rendered = RenderedEvent { created_at: outline.created_at, json };
-        self.events.insert(place, rendered.clone());
+        self.events.insert((dataset.clone(), seq), rendered.clone());
         Ok(rendered)
     }
 }

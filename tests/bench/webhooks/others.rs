@@ -85,7 +85,7 @@ pub(super) async fn run(options: &Options, webhooks: usize, base: &Path) -> Resu
 async fn measure(options: &Options, webhooks: usize, [none, many]: [&Setup; 2]) -> Result<(), Failure> {
     let began = Instant::now();
     let projects = webhooks.div_ceil(PER_PROJECT);
-    create(many, projects).await?;
+    create_unwanted(many, webhooks).await?;
     let seconds = began.elapsed().as_secs_f64();
     let mut sides = [Side::start(none).await?, Side::start(many).await?];
     // The first turn does not count.
@@ -117,14 +117,14 @@ async fn measure(options: &Options, webhooks: usize, [none, many]: [&Setup; 2]) 
     Ok(())
 }
 
-/// Creates approved projects whose live webhooks want tokens that nobody writes about: by a core in this process, since
-/// no request may create more than one.
-async fn create(setup: &Setup, projects: usize) -> Result<(), Failure> {
+/// Creates approved projects with webhooks for live tokens that nobody writes about: by a core in this process, since no
+/// request may create more than one.
+pub(crate) async fn create_unwanted(setup: &Setup, webhooks: usize) -> Result<(), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let control = &core.shared.control;
     let first = control.state().projects().next().map(|project| project.organization_id.clone());
     let (organization_id, now_ms) = (first.unwrap_or_default(), SystemClock.now_ms());
-    for number in 0..projects {
+    for number in 0..webhooks.div_ceil(PER_PROJECT) {
         let project = Project {
             id: format!("prj_benchmark{number}"),
             organization_id: organization_id.clone(),

@@ -352,6 +352,27 @@ async fn ten_thousand_streams_of_ten_projects_come_back_with_few_requests() {
 }
 
 #[tokio::test]
+async fn ten_replicas_fill_the_plans_of_ten_projects_with_few_requests() {
+    const LIMIT: u32 = 1_000;
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let replicas: Vec<_> = (0..10).map(|number| slots(store.clone(), &clock, &format!("rep_{number}"))).collect();
+    for slots in &replicas {
+        slots.members.send_heartbeat().await.unwrap();
+    }
+    for slots in &replicas {
+        read_beats(slots).await;
+    }
+    let mut taken = Vec::new();
+    for number in 0..10_000 {
+        let slots = &replicas[number / 10 % 10];
+        taken.push(slots.take_slot(&format!("prj_{}", number % 10), LIMIT).await.unwrap());
+    }
+    let requests = store.partition_requests(&schema::STREAM_SLOTS);
+    assert!(requests <= 500, "{requests} requests to the store for 10,000 openings");
+}
+
+#[tokio::test]
 async fn leased_places_end_with_the_heartbeat() {
     let Two { clock, store, one, other } = two_acquainted().await;
     let held = one.take_slot("prj_1", 160).await.unwrap();

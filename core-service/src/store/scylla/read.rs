@@ -1,12 +1,17 @@
 //! Reads.
 
-use std::{collections::HashMap, ops::ControlFlow, time::Duration};
+use std::{
+    collections::HashMap,
+    ops::{Bound, ControlFlow},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::{TryFutureExt, future::try_join_all};
 use scylla::{
     errors::ExecutionError,
     response::{PagingState, query_result::QueryResult},
+    statement::prepared::PreparedStatement,
     value::{CqlValue, Row as CqlRow},
 };
 
@@ -80,22 +85,33 @@ async fn get_group<'a>(
     Ok(found)
 }
 
-pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {
-    let limit = i32::try_from(scan.limit).unwrap_or(i32::MAX);
-    if limit == 0 {
-        return Ok(Vec::new());
+/// The first columns of the rows at a bound.
+fn prefix(bound: &Bound<Vec<Value>>) -> &[Value] {
+    match bound {
+        Bound::Included(columns) | Bound::Excluded(columns) => columns,
+        Bound::Unbounded => &[],
     }
+}
+
+/// The statement of a scan, and the values that it binds.
+pub(super) async fn bind_scan<'a>(
+    store: &ScyllaStore,
+    scan: &'a Scan,
+) -> StoreResult<(PreparedStatement, Vec<Bind<'a>>)> {
     let serial = scan.consistency == Consistency::Serial;
     let shape = Shape::Scan { from: edge(&scan.from), to: edge(&scan.to), reverse: scan.reverse, serial };
     let statement = store.statement(scan.table, shape).await?;
-    let prefix = |bound| match bound {
-        std::ops::Bound::Included(prefix) | std::ops::Bound::Excluded(prefix) => prefix,
-        std::ops::Bound::Unbounded => Vec::new(),
-    };
-    let (from, to) = (prefix(scan.from.clone()), prefix(scan.to.clone()));
-    let mut values: Vec<Bind<'_>> = scan.partition.iter().chain(&from).chain(&to).map(Bind::from).collect();
-    values.push(Bind::Int(limit));
+    let columns = scan.partition.iter().chain(prefix(&scan.from)).chain(prefix(&scan.to));
+    let mut values: Vec<Bind<'_>> = columns.map(Bind::from).collect();
+    values.push(Bind::Int(i32::try_from(scan.limit).unwrap_or(i32::MAX)));
+    Ok((statement, values))
+}
 
+pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {
+    if scan.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let (statement, values) = bind_scan(store, scan).await?;
     let mut found = Vec::new();
     let mut page = PagingState::start();
     loop {

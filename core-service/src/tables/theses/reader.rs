@@ -150,7 +150,7 @@ impl RowReader<'_> {
         for places in sorted.chunk_by(|a, b| key_at(*a) == key_at(*b)) {
             let (dataset, id) = key_at(places[0]);
             match self.cached(dataset, id) {
-                Some(row) => places.iter().for_each(|index| found[*index] = Some(Arc::clone(&row))),
+                Some(row) => put_in_places(&mut found, places, row),
                 None => missing.push(places),
             }
         }
@@ -173,7 +173,7 @@ impl RowReader<'_> {
                     }
                 }
             }
-            places.iter().for_each(|index| found[*index] = Some(Arc::clone(&row)));
+            put_in_places(&mut found, places, row);
         }
         Ok(found)
     }
@@ -232,6 +232,14 @@ impl RowReader<'_> {
     pub async fn tokens(&self, keys: &[(impl AsRef<str> + Sync, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.read_many(keys).await
     }
+}
+
+/// Puts a row into its places. The last one takes the reference itself: threads that read the same rows contend for the
+/// counts of their references, and most rows have one place.
+fn put_in_places<M>(found: &mut [Option<Arc<M>>], places: &[usize], row: Arc<M>) {
+    let Some((last, others)) = places.split_last() else { return };
+    others.iter().for_each(|index| found[*index] = Some(Arc::clone(&row)));
+    found[*last] = Some(row);
 }
 
 #[cfg(test)]

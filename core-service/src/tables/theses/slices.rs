@@ -223,6 +223,10 @@ impl RowReader<'_> {
                 }
             }
         }
+        // Most lists have one scope, whose read needs no queue of its own.
+        if let [scope] = scopes {
+            return self.rows(dataset, scope, slice, limit, RowFilter::All).await;
+        }
         let reads = scopes.iter().map(|scope| self.rows(dataset, scope, slice, limit, RowFilter::All));
         let found: Vec<Vec<IndexedRow>> =
             stream::iter(reads.collect::<Vec<_>>()).buffered(CONCURRENT_READS).try_collect().await?;
