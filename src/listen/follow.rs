@@ -1,6 +1,6 @@
 //! Follows the stream, whatever happens to its connections.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Response;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) struct Follower {
     pub(super) backoff: Backoff,
     pub(super) ids: SharedIdSource,
     /// Cursor after the last handled event, for the next stream. `None` until the service has sent one.
-    pub(super) cursor: Option<String>,
+    pub(super) cursor: Option<Arc<str>>,
 }
 
 impl Follower {

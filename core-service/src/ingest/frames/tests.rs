@@ -7,7 +7,7 @@ const NOW: i64 = 1_709_208_000_000;
 const AT: &str = "2024-02-29T11:59:00.000Z";
 
 fn event(id: Option<&str>, kind: &str, data: &str) -> StreamItem {
-    StreamItem::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
+    StreamItem::Event(Event { id: id.map(Into::into), kind: kind.to_owned(), data: data.into() })
 }
 
 fn frame(kind: &str, data: &Value) -> Frame {
@@ -103,7 +103,7 @@ fn garbage_is_refused_and_moves_the_position() {
 
 #[test]
 fn a_frame_that_is_too_large_is_refused() {
-    let item = StreamItem::TooLong { id: Some("p2".to_owned()) };
+    let item = StreamItem::TooLong { id: Some("p2".into()) };
     let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", content: refused(Refusal::TooLarge) };
     assert_eq!(read(item, NOW), Some(expected));
     let mut data = json!({"now": AT}).to_string();
