@@ -33,6 +33,17 @@ fn a_wrong_cursor_spoils_no_thesis() {
 }
 
 #[test]
+fn a_page_has_a_limit_of_theses_and_each_thesis_one_of_bytes() {
+    let zeros = |count| page(format!("{{\"data\":[{}]}}", vec!["0"; count].join(",")).as_bytes(), NOW);
+    assert_eq!(zeros(2_000).unwrap().theses.len(), 2_000);
+    assert_eq!(zeros(2_001), Err(Refusal::Field("data")));
+    let large = with(&["email"], json!("x".repeat(256 * 1024)));
+    let read = page_of(&json!({"data": [large, whole()]})).unwrap();
+    assert_eq!(read.theses[0], Err(Refusal::TooLarge));
+    assert!(read.theses[1].is_ok());
+}
+
+#[test]
 fn what_is_no_list_is_refused() {
     for (value, refusal) in [
         (json!([whole()]), Refusal::Malformed),
