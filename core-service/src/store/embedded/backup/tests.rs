@@ -148,6 +148,26 @@ fn pieces_that_are_whole_but_wrong_are_recognised() {
 }
 
 #[test]
+fn a_piece_has_as_many_rows_as_the_smallest_fill_it_with_and_not_many_more() {
+    let piece_of = |rows: u32| {
+        let value = row::encode(0, 0, &Bytes::new());
+        let keys = (0..rows).map(|number| number.to_be_bytes().to_vec()).collect();
+        let rows = Rows { table: 0, keys, values: vec![value; rows as usize] };
+        let tables = vec![TableContents { name: "table_0".to_owned(), rows: rows.keys.len() as u64 }];
+        let (mut writer, mut bytes) = Writer::begin(Contents { tables, ..contents(&Tables::new()) }).unwrap();
+        bytes.extend(writer.rows(rows).unwrap());
+        bytes.extend(writer.end().unwrap());
+        verify(bytes.as_slice())
+    };
+    // A key of one byte and a value of two.
+    piece_of((128 << 10) / 3).unwrap();
+    assert!(matches!(piece_of(65 << 10), Err(BackupError::Damaged("a piece cannot be read"))));
+    let named = TableContents { name: String::new(), rows: 0 };
+    let many = Contents { tables: vec![named; 130 << 10], ..contents(&Tables::new()) };
+    assert!(matches!(verify(written(many, &Tables::new(), 1).as_slice()), Err(BackupError::Damaged(_))));
+}
+
+#[test]
 fn backups_of_another_version_or_program_are_refused_by_name() {
     let (tables, whole) = small();
     assert!(matches!(verify(&b"PK\x03\x04 something else"[..]), Err(BackupError::Foreign)));
