@@ -26,7 +26,9 @@ async fn mix(service: &Service, dataset: &str) {
     let one = |number: usize, edit: bool| {
         let by = author(&format!("user_{}", number % 3), &format!("mover{}", number % 3));
         let on = token("base", &format!("0x{:040x}", number % 3), &format!("MOVE{}", number % 3));
-        let said = if edit { format!("edited {number}") } else { format!("moving thesis {number}") };
+        // Together the long ones do not fit into one part of an import.
+        let rest = if number < 90 { String::new() } else { format!(" {}far", "and ".repeat(400)) };
+        let said = if edit { format!("edited {number}") } else { format!("moving thesis {number}{rest}") };
         Observed::Thesis(thesis(&format!("post_{number}"), &by, &on, &said, posted - number as i64 * 1_000))
     };
     let created = (0..THESES).map(|number| revision(1, one(number, false))).collect::<Vec<_>>();
