@@ -272,6 +272,11 @@ async fn a_broken_off_import_goes_on(to: Store) {
     };
     let late = target.admin().import_dataset(part(50, &entries[50..])).await.unwrap_err();
     assert!(late.message().contains("lacks the entries before these"), "{late:?}");
+    for after in [u64::MAX - 1, u64::MAX] {
+        let beyond = ImportDatasetRequest { head: u64::MAX, ..part(after, &entries[..1]) };
+        let refused = target.admin().import_dataset(beyond).await.unwrap_err();
+        assert!(refused.message().contains("the number of entries of the whole import"), "{refused:?}");
+    }
     for _ in 0..2 {
         let told = target.admin().import_dataset(part(0, &entries)).await.unwrap().into_inner();
         assert_eq!(told.head, 100);
