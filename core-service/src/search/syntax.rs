@@ -154,6 +154,8 @@ mod tests {
             "a OR -b",
             "*",
             "-",
+            "\u{fe0f}",
+            "\u{fe0f}*",
             &prefixes,
             &phrase,
         ] {
@@ -166,7 +168,9 @@ mod tests {
         fn nothing_panics(text in "\\PC{0,80}", near in "[ab\"*\\- OR$@🚀比👍🏽\u{fe0f}]{0,40}") {
             for text in [text, near] {
                 if let Ok(parsed) = parse(&text) {
-                    prop_assert!(parsed.alternatives.iter().flatten().all(|item| !item.words.is_empty()));
+                    for item in parsed.alternatives.iter().flatten() {
+                        prop_assert!(!item.words.is_empty() && item.words.iter().all(|word| !word.text.is_empty()));
+                    }
                 }
             }
         }
