@@ -68,6 +68,7 @@ fn wrong_requests_name_every_bad_field() {
     assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
     assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
     assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
+    assert_eq!(refused(&format!(r#"{{"op":"nothing","rid":"{}"}}"#, "9".repeat(65))).0, None);
     assert_eq!(refused(r#"{"op":"ping","rid":9}"#), (None, vec!["rid".to_owned()]));
 }
 
