@@ -105,6 +105,22 @@ mod tests {
 
     use super::*;
 
+    thesis_fuzz::fuzz_tests!(searches);
+
+    /// A search that is read keeps its limits, and has words that it demands.
+    fn searches(input: &[u8]) {
+        let Ok(parsed) = parse(&String::from_utf8_lossy(input)) else { return };
+        assert!(!parsed.alternatives.is_empty());
+        for items in &parsed.alternatives {
+            assert!(items.iter().any(|item| !item.excluded));
+            for item in items {
+                assert!(!item.words.is_empty() && item.words.iter().all(|word| !word.text.is_empty()));
+                assert!(!item.prefix || item.words.len() <= MAX_PREFIX_PHRASE_WORDS);
+            }
+        }
+        assert!(parsed.alternatives.iter().flatten().filter(|item| item.prefix).count() <= MAX_PREFIXES);
+    }
+
     fn shape(text: &str) -> Result<String, Malformed> {
         let parsed = parse(text)?;
         let item = |item: &Item| {

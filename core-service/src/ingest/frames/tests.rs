@@ -1,6 +1,23 @@
 use serde_json::json;
+use thesis_net::sse::Parser;
 
 use super::*;
+
+thesis_fuzz::fuzz_tests!(upstream_frames);
+
+/// A feed is read to its end, with positions of few bytes and times up to five minutes ahead.
+fn upstream_frames(input: &[u8]) {
+    for frame in Parser::new(MAX_FRAME).read(input).into_iter().filter_map(|item| read(item, NOW)) {
+        assert!(frame.position.is_none_or(|position| position.len() <= MAX_POSITION));
+        let times: Vec<i64> = match frame.content {
+            FrameContent::Open { now_ms } => vec![now_ms],
+            FrameContent::Gap { since_ms } => vec![since_ms],
+            FrameContent::Observations(observations) => observations.iter().filter_map(|one| one.revision).collect(),
+            FrameContent::Refused(_) => Vec::new(),
+        };
+        assert!(times.iter().all(|time| (0..=NOW + 300_000).contains(time)), "{times:?}");
+    }
+}
 
 /// 2024-02-29T12:00:00Z.
 const NOW: i64 = 1_709_208_000_000;

@@ -1,6 +1,21 @@
 use super::{super::lists::ThesisPage, *};
 use crate::domain::row::Wallet;
 
+thesis_fuzz::fuzz_tests!(upstream_pages);
+
+/// A page is read in the form that its values have, and a profile, a token and wallets are read from any object.
+fn upstream_pages(input: &[u8]) {
+    let read = page(input, NOW);
+    // A page may be read although one of its values is too deep.
+    let Ok(value) = json(input) else { return };
+    if let Ok(read) = read {
+        assert_eq!(read.theses.len(), value["data"].as_array().map_or(0, Vec::len));
+        assert!(read.next_cursor.is_none_or(|cursor| value["next_cursor"] == cursor));
+    }
+    let _ = (profile(&value, NOW), token(&value, NOW), engagement(&value, NOW));
+    assert!(wallets(&value, NOW).map_or(0, |wallets| wallets.len()) <= 100);
+}
+
 fn page_of(value: &Value) -> Result<ThesisPage, Refusal> {
     page(value.to_string().as_bytes(), NOW)
 }

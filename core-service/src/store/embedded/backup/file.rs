@@ -374,3 +374,16 @@ impl<R> Reader<R> {
         Verified { contents: self.contents, bytes: self.bytes, sha256: hex::encode(self.hash.finalize()) }
     }
 }
+
+/// A file of these messages.
+#[cfg(test)]
+pub(super) fn sealed(messages: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_slice(), &FORM_VERSION.to_le_bytes()].concat();
+    let mut packing = Compressor::new(COMPRESSION_LEVEL).expect("memory is there");
+    for (number, message) in (0..).zip(messages) {
+        let packed = packing.compress(message).expect("every message can be packed");
+        let length = u32::try_from(packed.len()).expect("messages of tests are short").to_le_bytes();
+        bytes.extend([length.as_slice(), &sum(number, &packed), &packed].concat());
+    }
+    bytes
+}

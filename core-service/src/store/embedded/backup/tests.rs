@@ -10,10 +10,11 @@ use std::{
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use sha2::{Digest as _, Sha256};
 use thesis_net::clock::SystemIdSource;
 
 use super::{
-    file::{MAX_PIECE_BYTES, Reader, Rows, Writer},
+    file::{MAX_PIECE_BYTES, Reader, Rows, Writer, sealed},
     *,
 };
 use crate::{
@@ -30,6 +31,28 @@ use crate::{
         schema::{PROFILE, TOKEN},
     },
 };
+
+thesis_fuzz::fuzz_tests!(backups, backup_pieces);
+
+/// A file that is accepted is accepted again, with the length and the sum that it has.
+fn backups(input: &[u8]) {
+    let Ok(verified) = verify(input) else { return };
+    assert_eq!(verified.bytes, input.len() as u64);
+    assert_eq!(verified.sha256, hex::encode(Sha256::digest(input)));
+    assert_eq!(verify(input).unwrap(), verified);
+}
+
+/// Messages that no writer made are refused, also in pieces whose checksums are right. The input is a list of messages,
+/// each after its length.
+fn backup_pieces(input: &[u8]) {
+    let (mut messages, mut rest) = (Vec::new(), input);
+    while let Some((length, after)) = rest.split_first_chunk::<2>() {
+        let (message, after) = after.split_at(after.len().min(u16::from_le_bytes(*length).into()));
+        messages.push(message);
+        rest = after;
+    }
+    backups(&sealed(&messages));
+}
 
 type Tables = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
 
