@@ -117,6 +117,14 @@ mod tests {
 
     use super::*;
 
+    thesis_fuzz::fuzz_tests!(encrypted_backups);
+
+    /// Nobody has the key of a file that begins as an encrypted one, so none is read.
+    fn encrypted_backups(input: &[u8]) {
+        let identities: Vec<AnyIdentity> = vec![Box::new(x25519::Identity::generate())];
+        assert!(read(&[AGE_LINE, input].concat(), &identities).is_err());
+    }
+
     /// More than two of the pieces in which age encrypts.
     static TEXT: [u8; 150_000] = [7; 150_000];
 
