@@ -1,6 +1,6 @@
 //! Follows the stream, whatever happens to its connections.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use reqwest::Response;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub(super) struct Follower {
     pub(super) backoff: Backoff,
     pub(super) ids: SharedIdSource,
     /// Cursor after the last handled event, for the next stream. `None` until the service has sent one.
-    pub(super) cursor: Option<String>,
+    pub(super) cursor: Option<Arc<str>>,
     /// Ids of the newest handled events.
     pub(super) handled: VecDeque<String>,
 }
