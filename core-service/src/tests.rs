@@ -6,3 +6,4 @@ pub(crate) mod faulty;
 pub(crate) mod harness;
 mod recount;
 mod rows;
+mod simulation;
