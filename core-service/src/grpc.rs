@@ -33,13 +33,13 @@ use http::{
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
-    server::{Limits, RequestHandler, ServiceHandler},
+    server::{Limits, Listen, ServiceHandler},
     services::{Services, Streams},
     tls::Acceptor,
 };
 use thesis_proto::{descriptors, error::ApiError, v1};
 use thesis_streams::{Hub, Render};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -159,44 +159,32 @@ pub struct Serving {
     pub shutdown: CancellationToken,
 }
 
-/// The calls of a listener, with the checks around each of them, and the reporter of its health.
-///
-/// # Errors
-/// Fails if the description of the services cannot be read.
-pub(crate) fn handler(
-    core: &Arc<Core>,
-    exposure: Exposure,
-    trusted_proxies: Vec<IpNet>,
-) -> Result<(impl RequestHandler + use<>, HealthReporter), Box<dyn std::error::Error + Send + Sync>> {
-    let (health, health_service) = tonic_health::server::health_reporter();
-    let services = if exposure == Exposure::Public { public_services(core) } else { services(core) };
-    let routes = reflection::add(services.add_service(health_service), core)?;
-    // An edge in this process limits its calls itself.
-    let entrance = from_fn_with_state(Entrance::new(core, exposure.server()), entrance::enter);
-    let routes = Routes::from(routes.into_axum_router().layer(entrance));
-    let routes = guarded(routes, Guard::new(core, exposure, trusted_proxies));
-    let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
-    // A refusal bypasses the layers, but browsers must be able to read it.
-    let refusing = Arc::clone(core);
-    let refusal = move || {
-        let mut response = error_status(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        response
-    };
-    Ok((ServiceHandler { service, refusal, calls: MAX_CALLS_OF_CONNECTION as usize }, health))
-}
-
 /// Serves gRPC and gRPC-web with reflection and health at a listener until told to stop.
 ///
 /// # Errors
 /// Fails if the description of the services cannot be read.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Listen,
     core: Arc<Core>,
     serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let Serving { exposure, tls, connections, trusted_proxies, leaving, shutdown } = serving;
-    let (handler, health) = handler(&core, exposure, trusted_proxies)?;
+    let server = exposure.server();
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let services = if exposure == Exposure::Public { public_services(&core) } else { services(&core) };
+    let routes = reflection::add(services.add_service(health_service), &core)?;
+    // An edge in this process limits its calls itself.
+    let entrance = from_fn_with_state(Entrance::new(&core, server), entrance::enter);
+    let routes = Routes::from(routes.into_axum_router().layer(entrance));
+    let routes = guarded(routes, Guard::new(&core, exposure, trusted_proxies));
+    let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
+    // A refusal bypasses the layers, but browsers must be able to read it.
+    let refusing = Arc::clone(&core);
+    let refusal = move || {
+        let mut response = error_status(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        response
+    };
     measured::declare();
     // A client that needs more concurrent calls waits for one to end, or opens another connection.
     let (requests, given_up) = match exposure {
@@ -204,7 +192,7 @@ pub async fn serve(
         Exposure::All | Exposure::Internal => (MAX_CALLS, MAX_GIVEN_UP),
     };
     let limits = Limits {
-        server: exposure.server(),
+        server,
         connections,
         requests,
         head: MAX_HEADERS,
@@ -214,7 +202,13 @@ pub async fn serve(
         drain: DRAIN_TIMEOUT,
     };
     tokio::join!(
-        thesis_net::server::serve(listener, tls, Arc::new(handler), limits, shutdown.clone()),
+        thesis_net::server::serve(
+            listener,
+            tls,
+            Arc::new(ServiceHandler { service, refusal, calls: MAX_CALLS_OF_CONNECTION as usize }),
+            limits,
+            shutdown.clone()
+        ),
         report_health(&core, exposure, &health, &leaving, &shutdown)
     );
     Ok(())

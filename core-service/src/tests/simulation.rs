@@ -1,5 +1,5 @@
-//! The whole service in simulated time on a simulated network: cores on one store, workers, clients, followers of events
-//! and endpoints of webhooks. One seed decides the order of everything, and what goes wrong: messages, processes, clocks,
+//! The whole service in simulated time on a simulated network: cores on one store, edges, workers, clients, followers
+//! of events and endpoints of webhooks. One seed decides the order of everything, and what goes wrong: messages, processes, clocks,
 //! the store and endpoints. Afterwards the history of the run and the rows that it left are checked.
 //!
 //! `docs/simulation.md` says what is checked, and how to read a seed that fails. A run with the same seed has the same
@@ -29,6 +29,7 @@ use std::{
     thread,
 };
 
+use thesis_net::blocking;
 use tokio::runtime;
 
 use self::{
@@ -43,6 +44,7 @@ fn run_here(trace: PathBuf) {
     let planned = faults_of(seed);
     let kept: Vec<PlannedFault> =
         numbers(&env::var(FAULTS).unwrap()).into_iter().map(|number| planned[number]).collect();
+    blocking::run_inline();
     let panics = Arc::new(AtomicUsize::new(0));
     let (counted, usual) = (Arc::clone(&panics), panic::take_hook());
     panic::set_hook(Box::new(move |panicked| {

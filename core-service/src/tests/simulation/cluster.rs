@@ -12,21 +12,22 @@ use std::{
 use delivery_worker::WorkerConfig;
 use ipnet::IpNet;
 use parking_lot::Mutex;
+use rest_edge::EdgeConfig;
 use thesis_net::{
     clock::{Clock, SharedClock},
     services::Services,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     history::{Fact, History},
-    network::{self, Attempts, channel, core_url, dial},
+    network::{Attempts, CORE_PORT, EDGE_PORT, Listener, channel, core_url, dial},
     store::{StoreFaults, StoreView},
 };
 use crate::{
     error::Result,
-    grpc::{self, Exposure},
+    grpc::{self, Exposure, Serving},
     search::SearchIndex,
     service::Core,
     start::CoreSettings,
@@ -38,6 +39,7 @@ use crate::{
 
 pub(super) const CORES: usize = 3;
 pub(super) const WORKERS: usize = 2;
+pub(super) const EDGES: usize = 2;
 pub(super) const RECEIVERS: usize = 2;
 
 /// Open attempts of a worker, and the timeout of one.
@@ -46,7 +48,11 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pause until a supervisor starts a process again that did not start.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Time in which the memory of a stopped core becomes free.
-const FREE_TIMEOUT: Duration = Duration::from_secs(1);
+const FREE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time in which a core that stops still takes the reports of others.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+const MAX_CONNECTIONS: usize = 1_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// No node has this address: nothing is looked up by name.
 const NAME_SERVER: &str = "192.168.255.254:5300";
 /// The network of all nodes.
@@ -117,6 +123,7 @@ pub(super) struct Cluster {
     pub(super) history: History,
     pub(super) cores: Vec<Node>,
     pub(super) workers: Vec<Node>,
+    pub(super) edges: Vec<Node>,
     pub(super) receivers: Vec<Receiver>,
     /// The names of the clients.
     clients: Vec<String>,
@@ -129,8 +136,8 @@ pub(super) struct Cluster {
     pub(super) stop: CancellationToken,
     /// Not used here, and costly to create.
     search: Arc<SearchIndex>,
-    /// Numbers for the ids of the processes.
-    processes: AtomicU64,
+    /// Number of processes so far, which keeps their ids apart.
+    started: AtomicU64,
 }
 
 impl Cluster {
@@ -146,6 +153,7 @@ impl Cluster {
             history: History::default(),
             cores: nodes("core", CORES),
             workers: nodes("worker", WORKERS),
+            edges: nodes("edge", EDGES),
             receivers: (0..RECEIVERS).map(receiver).collect(),
             clients,
             webhooks: Mutex::default(),
@@ -153,15 +161,26 @@ impl Cluster {
             busy_clients: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             search: Arc::new(SearchIndex::open(None).unwrap()),
-            processes: AtomicU64::new(1),
+            started: AtomicU64::new(0),
         })
     }
 
     /// The names of all nodes.
     pub(super) fn names(&self) -> Vec<&str> {
-        let nodes = self.cores.iter().chain(&self.workers).map(|node| node.name.as_str());
+        let nodes = self.processes().map(|node| node.name.as_str());
         let receivers = self.receivers.iter().map(|receiver| receiver.name.as_str());
         nodes.chain(receivers).chain(self.clients.iter().map(String::as_str)).collect()
+    }
+
+    /// The nodes whose processes may end and start again.
+    pub(super) fn processes(&self) -> impl Iterator<Item = &Node> {
+        self.cores.iter().chain(&self.workers).chain(&self.edges)
+    }
+
+    /// The services of the cores, as other roles call them.
+    fn services(&self, node: &Node) -> Services {
+        let each = self.urls().into_iter().map(|url| channel(&[url], node.clock())).collect();
+        Services::remote(channel(&self.urls(), node.clock()), each, &SERVICE_TOKEN.into()).unwrap()
     }
 
     /// The URLs of the cores.
@@ -169,8 +188,13 @@ impl Cluster {
         self.cores.iter().map(|core| core_url(&core.name)).collect()
     }
 
+    /// The number of a new process.
+    fn next_process(&self) -> u64 {
+        self.started.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     async fn start_core(&self, node: &Node) -> Result<Arc<Core>> {
-        let process = self.processes.fetch_add(1, Ordering::Relaxed);
+        let process = self.next_process();
         let mut settings = settings();
         for plan in settings.plans.values_mut() {
             plan.concurrent_streams = 100;
@@ -206,24 +230,40 @@ pub(super) async fn run_core(cluster: Arc<Cluster>, number: usize) {
         }
     };
     history.note(&node.name, Fact::Started);
-    let (handler, _health) = grpc::handler(&core, Exposure::All, Vec::new()).unwrap();
-    if let Some(ended) = cluster.stop.run_until_cancelled(network::serve(Arc::new(handler))).await {
-        panic!("{} does not serve: {ended:?}", node.name);
-    }
+    let serving = Serving {
+        exposure: Exposure::All,
+        tls: None,
+        connections: MAX_CONNECTIONS,
+        trusted_proxies: Vec::new(),
+        leaving: CancellationToken::new(),
+        shutdown: cluster.stop.child_token(),
+    };
+    let serving = grpc::serve(Listener::bind(CORE_PORT).await, Arc::clone(&core), serving);
+    let stopping = async {
+        cluster.stop.cancelled().await;
+        // The others report what they have done.
+        sleep(LAST_CALLS).await;
+        core.stop.cancel();
+    };
+    tokio::join!(serving, stopping).0.unwrap();
     core.close().await;
     let (tasks, held) = (core.tasks.len(), Arc::downgrade(&core));
     drop(core);
-    sleep(FREE_TIMEOUT).await;
+    let is_free = async {
+        while held.strong_count() > 0 {
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    // The history has the number of holders that are left.
+    drop(timeout(FREE_TIMEOUT, is_free).await);
     history.note(&node.name, Fact::Stopped { tasks, holders: held.strong_count() });
 }
 
 /// One process of a worker, from its start to the end of the run.
 pub(super) async fn run_worker(cluster: Arc<Cluster>, number: usize) {
     let node = &cluster.workers[number];
-    let process = cluster.processes.fetch_add(1, Ordering::Relaxed);
+    let (process, services) = (cluster.next_process(), cluster.services(node));
     cluster.history.note(&node.name, Fact::Started);
-    let each = cluster.urls().into_iter().map(|url| channel(&[url], node.clock())).collect();
-    let services = Services::remote(channel(&cluster.urls(), node.clock()), each, &SERVICE_TOKEN.into()).unwrap();
     let config = WorkerConfig {
         capacity: ATTEMPTS,
         timeout: ATTEMPT_TIMEOUT,
@@ -234,4 +274,13 @@ pub(super) async fn run_worker(cluster: Arc<Cluster>, number: usize) {
     let (clock, stop) = (node.clock(), cluster.stop.child_token());
     let transport = Arc::new(Attempts);
     delivery_worker::run_over(transport, services.deliveries, config, clock, ids(process), stop).await.unwrap();
+}
+
+/// One process of an edge, from its start to the end of the run.
+pub(super) async fn run_edge(cluster: Arc<Cluster>, number: usize) {
+    let node = &cluster.edges[number];
+    let (process, services) = (cluster.next_process(), cluster.services(node));
+    cluster.history.note(&node.name, Fact::Started);
+    let (listener, config) = (Listener::bind(EDGE_PORT).await, EdgeConfig::new("http://edge"));
+    rest_edge::serve(listener, services, config, node.clock(), ids(process), cluster.stop.child_token()).await;
 }

@@ -1,15 +1,14 @@
-//! Connections between the nodes: gRPC to the cores, and the attempts of the workers.
+//! Connections between the nodes: calls of the cores, requests to the edges, and the attempts of the workers.
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use delivery_worker::{Failure, Transport, VettedTarget};
 use http::{HeaderMap, Method, Uri};
 use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Incoming, client::conn::http1, server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use thesis_net::{channel::CoreChannel, clock::SharedClock, server::RequestHandler, services, tls::Authorities};
-use tokio::task::JoinSet;
 use tonic::{
     async_trait,
     transport::{Channel, Endpoint},
@@ -18,8 +17,9 @@ use turmoil::net::{TcpListener, TcpStream};
 
 use crate::{replicas::peers::Dial, tests::harness::SERVICE_TOKEN};
 
-/// The port of every core.
-const CORE_PORT: u16 = 7_000;
+/// The ports of every core and of every edge.
+pub(super) const CORE_PORT: u16 = 7_000;
+pub(super) const EDGE_PORT: u16 = 8_081;
 
 /// The URL of a core by its name.
 pub(super) fn core_url(name: &str) -> String {
@@ -45,31 +45,20 @@ pub(super) fn dial(clock: SharedClock) -> Dial {
     })
 }
 
-/// Serves the calls of a core. It does not return, except with an error.
-pub(super) async fn serve<A: RequestHandler>(handler: Arc<A>) -> io::Result<()> {
-    let listener = TcpListener::bind(("0.0.0.0", CORE_PORT)).await?;
-    let mut connections = JoinSet::new();
-    loop {
-        let (stream, address) = listener.accept().await?;
-        while connections.try_join_next().is_some() {}
-        connections.spawn(serve_connection(Arc::clone(&handler), stream, address));
+/// Accepts the connections of a node, at its port.
+pub(super) struct Listener(TcpListener);
+
+impl Listener {
+    pub(super) async fn bind(port: u16) -> Self {
+        Self(TcpListener::bind(("0.0.0.0", port)).await.unwrap())
     }
 }
 
-async fn serve_connection<A: RequestHandler>(handler: Arc<A>, stream: TcpStream, address: SocketAddr) {
-    let peer = Arc::new(handler.peer(address));
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let (handler, peer) = (Arc::clone(&handler), Arc::clone(&peer));
-        async move { Ok::<_, Infallible>(handler.handle(&peer, request).await) }
-    });
-    let mut http2 = http2::Builder::new(TokioExecutor::new());
-    // As the server of every role does.
-    http2
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(10));
-    // A connection may break at any time.
-    let _ended = http2.serve_connection(TokioIo::new(stream), service).await;
+impl Listen for Listener {
+    async fn accept(&self) -> io::Result<(Accepted, SocketAddr)> {
+        let (stream, address) = self.0.accept().await?;
+        Ok((Accepted::Other(Box::new(stream)), address))
+    }
 }
 
 /// Sends attempts over connections of their own.

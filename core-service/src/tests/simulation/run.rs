@@ -30,7 +30,7 @@ const RESPONSES_TIMEOUT: Duration = Duration::from_secs(90);
 /// after ten seconds, a silent core after eleven, and events are derived up to five seconds later.
 const QUIET: Duration = Duration::from_secs(30);
 /// Time in which everything stops.
-const STOPPING: Duration = Duration::from_secs(12);
+const STOPPING: Duration = Duration::from_secs(20);
 /// Time after the run at which another core finishes what is left, in milliseconds: failed deliveries are repeated after
 /// six minutes at the latest.
 const AFTERWARDS_MS: i64 = 10 * 60_000;
@@ -91,6 +91,16 @@ fn add_nodes(sim: &mut Sim<'_>, cluster: &Arc<Cluster>) {
             let cluster = Arc::clone(&shared);
             async move {
                 tokio::spawn(cluster::run_worker(cluster, number)).await?;
+                Ok(())
+            }
+        });
+    }
+    for (number, node) in cluster.edges.iter().enumerate() {
+        let shared = Arc::clone(cluster);
+        sim.host(node.name.as_str(), move || {
+            let cluster = Arc::clone(&shared);
+            async move {
+                tokio::spawn(cluster::run_edge(cluster, number)).await?;
                 Ok(())
             }
         });

@@ -8,7 +8,7 @@ use std::{
 use turmoil::Sim;
 
 use super::{
-    cluster::{CORES, Cluster, RECEIVERS, Treatment, WORKERS},
+    cluster::{CORES, Cluster, EDGES, RECEIVERS, Treatment, WORKERS},
     history::Fact,
 };
 use crate::tests::faults::Dice;
@@ -33,6 +33,8 @@ pub(super) enum FaultKind {
     CoreEnds(usize),
     /// A worker is killed.
     WorkerEnds(usize),
+    /// An edge is killed.
+    EdgeEnds(usize),
     /// No message passes between two cores, one of which may be silent only.
     CoresApart {
         from: usize,
@@ -44,7 +46,7 @@ pub(super) enum FaultKind {
         core: usize,
         worker: usize,
     },
-    /// No message passes between a core and everybody else. It still reaches its store.
+    /// No message passes between a core and everybody else. It still reaches the store.
     CoreAlone(usize),
     /// The messages between two cores wait.
     MessagesWait {
@@ -87,7 +89,7 @@ pub(super) struct PlannedFault {
 fn kind(dice: &mut Dice) -> FaultKind {
     let core = dice.roll(CORES);
     let to = (core + 1 + dice.roll(CORES - 1)) % CORES;
-    match dice.roll(16) {
+    match dice.roll(17) {
         0..3 => FaultKind::CoreEnds(core),
         3 => FaultKind::WorkerEnds(dice.roll(WORKERS)),
         4 | 5 => FaultKind::CoresApart { from: core, to, one_way: dice.roll(2) == 0 },
@@ -98,7 +100,8 @@ fn kind(dice: &mut Dice) -> FaultKind {
         10 => FaultKind::StoreStands(core),
         11 => FaultKind::SlowStore { core, ms: 20 + dice.roll(400) },
         12 | 13 => FaultKind::FailingStore { core, of_1000: 10 + dice.roll(200) },
-        14 => {
+        14 => FaultKind::EdgeEnds(dice.roll(EDGES)),
+        15 => {
             let ahead = i64::try_from(dice.roll(2 * MAX_AHEAD_MS)).unwrap();
             FaultKind::WrongClock { core, ms: ahead - i64::try_from(MAX_AHEAD_MS).unwrap() }
         }
@@ -164,6 +167,7 @@ impl Change {
         match self.kind {
             FaultKind::CoreEnds(number) => set_running(sim, &core(number).name, !begins),
             FaultKind::WorkerEnds(number) => set_running(sim, worker(number), !begins),
+            FaultKind::EdgeEnds(number) => set_running(sim, &cluster.edges[number].name, !begins),
             FaultKind::CoresApart { from, to, one_way } => {
                 let (from, to) = (&*core(from).name, &*core(to).name);
                 match (one_way, begins) {
@@ -213,8 +217,7 @@ pub(super) fn calm(sim: &mut Sim<'_>, cluster: &Cluster) {
             sim.release(*name, *other);
         }
     }
-    let processes = cluster.cores.iter().chain(&cluster.workers);
-    for name in processes.map(|node| &*node.name) {
+    for name in cluster.processes().map(|node| &*node.name) {
         if !sim.is_host_running(name) {
             sim.bounce(name);
         }
@@ -234,7 +237,7 @@ mod tests {
             let kind = format!("{:?}", fault.kind);
             kind.split(['(', ' ']).next().unwrap().to_owned()
         };
-        assert_eq!(faults.iter().map(name).collect::<BTreeSet<_>>().len(), 12);
+        assert_eq!(faults.iter().map(name).collect::<BTreeSet<_>>().len(), 13);
         assert!(faults.iter().all(|fault| fault.begins_ms >= FIRST_MS && fault.ends_ms <= CALM_MS));
     }
 

@@ -1,10 +1,13 @@
 //! Clients that follow events, and come back with the last cursor whenever a stream ends.
 
-use std::{sync::Arc, time::Duration};
+mod web;
 
+use std::{mem::replace, sync::Arc, time::Duration};
+
+use thesis_net::channel::CoreChannel;
 use thesis_proto::v1::{self, event_service_client::EventServiceClient, subscribe_response::Message};
 use tokio::time::sleep;
-use tonic::{Code, Streaming};
+use tonic::Code;
 
 use super::{
     clients::with_key,
@@ -32,10 +35,14 @@ pub(super) enum Follower {
     Unsteady,
     /// Its key is revoked during the run.
     Revoked,
+    /// Follows Server-Sent Events of an edge.
+    EventSource,
+    WebSocket,
 }
 
 impl Follower {
-    pub(super) const ALL: [Self; 4] = [Self::Steady, Self::Slow, Self::Unsteady, Self::Revoked];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Steady, Self::Slow, Self::Unsteady, Self::Revoked, Self::EventSource, Self::WebSocket];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -43,7 +50,53 @@ impl Follower {
             Self::Slow => "slow",
             Self::Unsteady => "unsteady",
             Self::Revoked => "revoked",
+            Self::EventSource => "event-source",
+            Self::WebSocket => "web-socket",
         }
+    }
+}
+
+/// What a client has of its stream.
+struct Progress<'a> {
+    cluster: &'a Cluster,
+    follower: Follower,
+    dice: Dice,
+    cursor: Option<String>,
+    /// True once the present connection has sent a message.
+    is_open: bool,
+}
+
+impl Progress<'_> {
+    fn note(&self, fact: Fact) {
+        self.cluster.history.note(self.follower.name(), fact);
+    }
+
+    /// Notes a position of the stream, and before it that the connection is open.
+    fn reach(&mut self, cursor: Option<String>) {
+        if !replace(&mut self.is_open, true) {
+            self.note(Fact::Opened);
+        }
+        if cursor.is_some() {
+            self.cursor = cursor;
+        }
+    }
+
+    fn event(&mut self, id: &str, cursor: Option<String>) {
+        self.reach(cursor);
+        self.note(Fact::Event(id.to_owned()));
+    }
+
+    fn gap(&mut self, skipped: Option<i64>, cursor: Option<String>) {
+        self.reach(cursor);
+        self.note(Fact::Gap(skipped));
+    }
+
+    /// The key of the client, once there is one.
+    fn key(&self) -> Option<String> {
+        if self.follower != Follower::Revoked {
+            return Some(TEST_KEY.to_owned());
+        }
+        self.cluster.revocable.lock().as_ref().map(|(_, key)| key.clone())
     }
 }
 
@@ -54,64 +107,47 @@ pub(super) async fn follow(cluster: Arc<Cluster>, follower: Follower) {
 }
 
 async fn follow_on(cluster: &Cluster, follower: Follower) {
-    let events = EventServiceClient::new(channel(&cluster.urls(), Arc::new(NodeClock::default())));
-    let mut dice = Dice(cluster.seed.rotate_left(follower as u32 + 20));
-    let mut cursor = None;
+    let channel = channel(&cluster.urls(), Arc::new(NodeClock::default()));
+    let dice = Dice(cluster.seed.rotate_left(follower as u32 + 20));
+    let mut progress = Progress { cluster, follower, dice, cursor: None, is_open: false };
     loop {
-        let revocable = cluster.revocable.lock().clone();
-        let key = match (follower, revocable) {
-            (Follower::Revoked, Some((_, key))) => Some(key),
-            (Follower::Revoked, None) => None,
-            _ => Some(TEST_KEY.to_owned()),
-        };
-        if let Some(key) = key {
-            let request = v1::SubscribeRequest { cursor: cursor.clone(), ..v1::SubscribeRequest::default() };
-            let end = match events.clone().subscribe(with_key(request, &key)).await {
-                Ok(stream) => read(cluster, follower, stream.into_inner(), &mut cursor, &mut dice).await,
-                Err(status) => status.code().to_string(),
+        if let Some(key) = progress.key() {
+            progress.is_open = false;
+            let end = match follower {
+                Follower::EventSource => web::read_events(&mut progress, &key).await,
+                Follower::WebSocket => web::read_socket(&mut progress, &key).await,
+                _ => read_grpc(&mut progress, &key, channel.clone()).await,
             };
+            progress.note(Fact::Ended(end.clone()));
             if end == Code::Unauthenticated.to_string() {
                 sleep(REFUSED_PAUSE).await;
             }
-            cluster.history.note(follower.name(), Fact::Ended(end));
         }
         sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Reads a stream; returns the reason of its end.
-async fn read(
-    cluster: &Cluster,
-    follower: Follower,
-    mut stream: Streaming<v1::SubscribeResponse>,
-    cursor: &mut Option<String>,
-    dice: &mut Dice,
-) -> String {
-    let note = |fact| cluster.history.note(follower.name(), fact);
-    let mut is_open = false;
+/// Follows over gRPC until the stream ends; returns the reason.
+async fn read_grpc(progress: &mut Progress<'_>, key: &str, channel: CoreChannel) -> String {
+    let request = v1::SubscribeRequest { cursor: progress.cursor.clone(), ..v1::SubscribeRequest::default() };
+    let mut stream = match EventServiceClient::new(channel).subscribe(with_key(request, key)).await {
+        Ok(stream) => stream.into_inner(),
+        Err(status) => return status.code().to_string(),
+    };
     loop {
         let message = match stream.message().await {
             Ok(Some(v1::SubscribeResponse { message: Some(message) })) => message,
             Ok(_) => return "closed".to_owned(),
             Err(status) => return status.code().to_string(),
         };
-        if !std::mem::replace(&mut is_open, true) {
-            note(Fact::Opened);
-        }
         match message {
-            Message::Heartbeat(heartbeat) => *cursor = Some(heartbeat.cursor),
-            Message::Event(event) => {
-                *cursor = Some(event.cursor);
-                note(Fact::Event(event.event.unwrap_or_default().id));
-            }
-            Message::Gap(gap) => {
-                *cursor = Some(gap.last_cursor);
-                note(Fact::Gap(gap.skipped));
-            }
+            Message::Heartbeat(heartbeat) => progress.reach(Some(heartbeat.cursor)),
+            Message::Event(event) => progress.event(&event.event.unwrap_or_default().id, Some(event.cursor)),
+            Message::Gap(gap) => progress.gap(gap.skipped, Some(gap.last_cursor)),
         }
-        match follower {
-            Follower::Slow => sleep(Duration::from_millis(dice.roll(MAX_SLOW_MS) as u64)).await,
-            Follower::Unsteady if dice.roll(DISCONNECTS) == 0 => return "disconnected".to_owned(),
+        match progress.follower {
+            Follower::Slow => sleep(Duration::from_millis(progress.dice.roll(MAX_SLOW_MS) as u64)).await,
+            Follower::Unsteady if progress.dice.roll(DISCONNECTS) == 0 => return "disconnected".to_owned(),
             _ => {}
         }
     }
