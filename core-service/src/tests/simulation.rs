@@ -1,6 +1,6 @@
 //! The whole service in simulated time on a simulated network: cores on one store, edges, workers, clients, followers
-//! of events and endpoints of webhooks. One seed decides the order of everything, and what goes wrong: messages, processes, clocks,
-//! the store and endpoints. Afterwards the history of the run and the rows that it left are checked.
+//! of events and endpoints of webhooks. One seed decides the order of everything, and what goes wrong: messages,
+//! processes, clocks, the store and endpoints. Afterwards the history of the run and the rows that it left are checked.
 //!
 //! `docs/simulation.md` says what is checked, and how to read a seed that fails. A run with the same seed has the same
 //! trace. So nothing here may read the machine's clock or randomness, or depend on threads.

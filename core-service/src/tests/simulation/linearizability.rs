@@ -3,8 +3,8 @@
 //!
 //! In general the search for such moments is exponential. Here the log itself says in which order the appends took
 //! effect, so it takes one pass. An append lies between its request and its response, after the request of every list
-//! that misses it, and before the response of every list that has it. Each append takes the earliest moment that this and
-//! the appends before it allow. If that is too late for one of them, no choice is possible.
+//! that misses it, and before the response of every list that has it. Each append takes the earliest moment that this
+//! and the appends before it allow. If that is too late for one of them, no choice is possible.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Finds a shorter schedule that still fails.
 
-/// Drops faults one at a time while the run still fails. `fails` returns the failure of a run with these faults. Returns
+/// Drops faults one at a time while the run still fails. `fails` returns the failure of a run with some faults. Returns
 /// the faults that are left, and the failure of the last run that failed.
 pub(super) async fn shrink(
     count: usize,

@@ -1,5 +1,5 @@
 //! The store as one core sees it. Its rows are those of all cores, and behave as those of a quorum do. Its calls take
-//! time, wait while the core's nodes stand, and fail. A write that failed may have happened.
+//! time, wait while the core's nodes stand, and fail. A write that failed may have happened, or happens later.
 
 use std::{
     sync::{
@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use crate::{
-    store::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value},
+    store::{
+        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+    },
     tests::{
         faults::Dice,
         faulty::{Fault, MemoryStore, Process, StoreCall},
@@ -27,6 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const USUAL_MS: usize = 2;
 /// Maximum milliseconds until a call fails, beyond its ways.
 const MAX_TIMEOUT_MS: usize = 1_500;
+/// Maximum milliseconds until a versioned write happens whose call failed long before.
+const MAX_LATE_MS: usize = 4_000;
 
 /// What is wrong with the store for a core. It outlives the core's process.
 #[derive(Default)]
@@ -54,17 +58,18 @@ impl StoreFaults {
 /// The store of one process.
 pub(super) struct StoreView {
     process: Arc<Process>,
+    rows: Arc<MemoryStore>,
     faults: Arc<StoreFaults>,
     dice: Mutex<Dice>,
 }
 
 impl StoreView {
     pub(super) fn open(rows: Arc<MemoryStore>, faults: Arc<StoreFaults>, seed: u64) -> Arc<Self> {
-        let process = Process::new(rows);
+        let process = Process::new(Arc::clone(&rows) as SharedBackend);
         let (choosing, mut dice) = (Arc::clone(&faults), Dice(!seed));
         process.set_chooser(Box::new(move |_, called| choosing.choose(&mut dice, called)));
         process.count(true);
-        Arc::new(Self { process, faults, dice: Mutex::new(Dice(seed)) })
+        Arc::new(Self { process, rows, faults, dice: Mutex::new(Dice(seed)) })
     }
 
     async fn pause(&self, max_ms: usize) {
@@ -72,6 +77,14 @@ impl StoreView {
         if ms > 0 {
             sleep(Duration::from_millis(ms as u64)).await;
         }
+    }
+
+    /// Decides whether a node keeps a versioned write that failed, and does it later; returns the milliseconds until
+    /// then. Conditional writes are not kept.
+    fn lateness(&self) -> Option<usize> {
+        let mut dice = self.dice.lock();
+        // Most failing writes do not happen later.
+        (dice.roll(4_000) < self.faults.failing.load(Ordering::Relaxed)).then(|| dice.roll(MAX_LATE_MS))
     }
 
     async fn travel(&self) {
@@ -107,6 +120,15 @@ impl Backend for StoreView {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        if let Some(ms) = self.lateness() {
+            let rows = Arc::clone(&self.rows);
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(ms as u64)).await;
+                rows.apply(changes).await
+            });
+            self.pause(MAX_TIMEOUT_MS).await;
+            return Err(StoreError::InDoubt("a write timed out".to_owned()));
+        }
         self.call(self.process.apply(changes)).await
     }
 
