@@ -31,8 +31,8 @@ const RESPONSES_TIMEOUT: Duration = Duration::from_secs(90);
 const QUIET: Duration = Duration::from_secs(30);
 /// Time in which everything stops.
 const STOPPING: Duration = Duration::from_secs(20);
-/// Time after the run at which another core finishes what is left, in milliseconds. Deliveries that failed twice are due
-/// by then.
+/// Time after the run at which another core finishes what is left, in milliseconds. Deliveries that failed twice are
+/// due by then.
 const AFTERWARDS_MS: i64 = 10 * 60_000;
 
 /// Writes the trace of a run at its end, whether or not it fails.
