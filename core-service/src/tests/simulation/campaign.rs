@@ -66,7 +66,7 @@ impl Totals {
         let ended_ms = trace.lines().next_back().and_then(|line| line.split_whitespace().next()?.parse().ok());
         self.runs += 1;
         self.simulated_ms += ended_ms.unwrap_or(0);
-        self.faults += trace.lines().filter(|line| line.ends_with("begins\")")).count();
+        self.faults += trace.lines().filter(|line| line.ends_with(" begins")).count();
         self.facts += trace.lines().count();
     }
 }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn the_totals_of_runs() {
         let mut totals = Totals::default();
-        let trace = "      0 core-0 Started\n   4100 schedule Fault(\"CoreEnds(1) begins\")\n  90000 core-0 Started\n";
+        let trace = "      0 core-0 Started\n   4100 schedule fault: CoreEnds(1) begins\n  90000 core-0 Started\n";
         totals.add(trace);
         totals.add(trace);
         assert_eq!((totals.runs, totals.simulated_ms, totals.faults, totals.facts), (2, 180_000, 2, 6));

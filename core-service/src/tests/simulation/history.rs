@@ -128,6 +128,14 @@ impl History {
 
 /// The lines of a trace.
 pub(super) fn trace(records: &[Record]) -> String {
-    let line = |record: &Record| format!("{:>7} {} {:?}\n", record.at_ms, record.actor, record.fact);
+    let line = |record: &Record| {
+        let fact = match &record.fact {
+            Fact::Fault(fault) => format!("fault: {fault}"),
+            Fact::Ended(reason) => format!("stream ended: {reason}"),
+            Fact::Failed(reason) => format!("did not start: {reason}"),
+            fact => format!("{fact:?}"),
+        };
+        format!("{:>7} {} {fact}\n", record.at_ms, record.actor)
+    };
     records.iter().map(line).collect()
 }

@@ -8,7 +8,13 @@ use http::{HeaderMap, Method, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use thesis_net::{channel::CoreChannel, clock::SharedClock, server::RequestHandler, services, tls::Authorities};
+use thesis_net::{
+    channel::CoreChannel,
+    clock::SharedClock,
+    server::{Accepted, Listen},
+    services,
+    tls::Authorities,
+};
 use tonic::{
     async_trait,
     transport::{Channel, Endpoint},
