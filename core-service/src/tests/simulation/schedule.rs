@@ -99,7 +99,7 @@ fn kind(dice: &mut Dice) -> FaultKind {
         9 => FaultKind::SlowMessages(50 + dice.roll(600)),
         10 => FaultKind::StoreStands(core),
         11 => FaultKind::SlowStore { core, ms: 20 + dice.roll(400) },
-        12 | 13 => FaultKind::FailingStore { core, of_1000: 10 + dice.roll(200) },
+        12 | 13 => FaultKind::FailingStore { core, of_1000: 10 + dice.roll(100) },
         14 => FaultKind::EdgeEnds(dice.roll(EDGES)),
         15 => {
             let ahead = i64::try_from(dice.roll(2 * MAX_AHEAD_MS)).unwrap();
