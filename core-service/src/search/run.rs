@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use thesis_net::blocking;
 use thesis_proto::error::{ApiError, ErrorCode, FieldError};
 use tokio::time::timeout;
 
@@ -49,7 +50,7 @@ pub async fn with_index<T: Send + 'static>(
     work: impl FnOnce(&SearchIndex) -> std::result::Result<T, SearchError> + Send + 'static,
 ) -> Result<T> {
     let index = Arc::clone(index);
-    Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
+    Ok(blocking::run(move || work(&index)).await.map_err(Error::internal)??)
 }
 
 /// Runs a search of an organization on the search threads. The search ends soon after the caller gives up.
