@@ -40,9 +40,12 @@ pub enum Accepted {
     Other(Box<dyn OtherStream>),
 }
 
-/// The bytes of a connection: as they are, or by TLS, in a box, so that it takes no room in plain connections.
+/// In boxes, so that they take no room in plain connections.
+type TlsOrOther = Either<Box<TlsStream<TcpStream>>, Box<dyn OtherStream>>;
+
+/// The bytes of a connection: as they are, or by TLS.
 #[derive(Debug)]
-pub struct Wire(Either<TcpStream, Either<Box<TlsStream<TcpStream>>, Box<dyn OtherStream>>>);
+pub struct Wire(Either<TcpStream, TlsOrOther>);
 
 impl Wire {
     pub(super) const fn plain(stream: TcpStream) -> Self {

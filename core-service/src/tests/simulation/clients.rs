@@ -198,7 +198,8 @@ impl<'a> Client<'a> {
             let request = once(message, &key);
             async move { client.create_webhook(request).await }
         });
-        self.cluster.webhooks.lock().insert(created.await?.webhook.unwrap_or_default().id);
+        let id = created.await?.webhook.unwrap_or_default().id;
+        self.cluster.webhooks.lock().insert(id);
         Ok(())
     }
 

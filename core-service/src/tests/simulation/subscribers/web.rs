@@ -73,10 +73,11 @@ async fn try_read_events(progress: &mut Progress<'_>, key: &str) -> Result<(), F
         for item in parser.read(frame?.data_ref().map(|bytes| &bytes[..]).unwrap_or_default()) {
             if let StreamItem::Event(event) = item {
                 let data: Value = serde_json::from_slice(&event.data)?;
+                let cursor = event.id.map(|id| id.to_string());
                 match event.kind.as_str() {
-                    "stream.cursor" => progress.reach(event.id),
-                    "stream.gap" => progress.gap(data["skipped"].as_i64(), event.id),
-                    _ => progress.event(data["id"].as_str().ok_or("an event without an id")?, event.id),
+                    "stream.cursor" => progress.reach(cursor),
+                    "stream.gap" => progress.gap(data["skipped"].as_i64(), cursor),
+                    _ => progress.event(data["id"].as_str().ok_or("an event without an id")?, cursor),
                 }
             }
         }
