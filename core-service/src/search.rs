@@ -2,7 +2,8 @@
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry. It has shards (`shard.rs`), of
 //! which a search reads those of its window.
 //!
-//! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
+//! It lives in the core's data folder and goes on from its positions after a restart. A core with an empty folder copies
+//! it from another core (`copies.rs`). Without a folder it is in memory
 //! and built at each start: `live` and `sandbox` at once, a project's log with its first search.
 //!
 //! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
@@ -13,6 +14,7 @@ mod best;
 mod cancel;
 
 mod compile;
+mod copies;
 
 mod documents;
 
@@ -67,7 +69,7 @@ use tantivy::{
     directory::error::OpenReadError as ReadError,
     query::{BooleanQuery, EnableScoring, Query},
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use self::{
     best::{Best, Rank},
@@ -87,12 +89,17 @@ use crate::domain::{
 pub use self::{
     best::Order,
     cancel::Cancellation,
+    copies::send_shard,
     filter::{ListedThesis, SearchFilter},
     folder::SearchFolder,
     near::NearMatches,
     schema::Kind,
     syntax::{ParsedSearch, parse},
 };
+
+/// Maximum number of copies of shards that a core sends at the same time. Others wait, since more would take no less
+/// time each.
+const MAX_SENT_COPIES: usize = 2;
 
 /// Failures of the index. No data is lost: the index is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +131,9 @@ pub enum SearchError {
     Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
+    /// A core sends as many copies of shards as it may.
+    #[error("too many copies of the search index are under way")]
+    Busy,
 }
 
 impl SearchError {
@@ -177,6 +187,10 @@ pub struct SearchIndex {
     /// Requested datasets by name, with the time of the last request once the follower has noted it.
     requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
+    /// Notified while a month waits for a copy.
+    missing: Notify,
+    /// Permits to send copies of shards.
+    sent_copies: Arc<Semaphore>,
     turns: Turns,
 }
 
@@ -193,6 +207,8 @@ impl SearchIndex {
             incomplete: watch::Sender::default(),
             requests: Mutex::default(),
             wanted: Notify::new(),
+            missing: Notify::new(),
+            sent_copies: Arc::new(Semaphore::new(MAX_SENT_COPIES)),
             turns: Turns::new(),
         };
         if index.folder.is_none() {
@@ -212,23 +228,25 @@ impl SearchIndex {
     /// Makes searches see the applied entries. This blocks for some tens of milliseconds. An error closes the index,
     /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
-        self.write(|writer| {
-            let changed = writer.commit(&self.fields)?;
-            *self.readers.lock() = Some(writer.readers());
-            self.committed.send_modify(|marks| {
-                for (name, mark) in changed {
-                    match mark {
-                        Some(mark) => drop(marks.insert(name, mark)),
-                        None => drop(marks.remove(&name)),
-                    }
+        self.write(|writer| self.commit_changes(writer))
+    }
+
+    fn commit_changes(&self, writer: &mut Writer) -> Result<(), SearchError> {
+        let changed = writer.commit(&self.fields)?;
+        *self.readers.lock() = Some(writer.readers());
+        self.committed.send_modify(|marks| {
+            for (name, mark) in changed {
+                match mark {
+                    Some(mark) => drop(marks.insert(name, mark)),
+                    None => drop(marks.remove(&name)),
                 }
-            });
-            if self.failing.swap(false, Relaxed) {
-                tracing::info!("the search index works again");
             }
-            self.complete();
-            Ok(())
-        })
+        });
+        if self.failing.swap(false, Relaxed) {
+            tracing::info!("the search index works again");
+        }
+        self.complete();
+        Ok(())
     }
 
     /// Finds the ids of the rows of a kind that match a search. By relevance, profiles with exactly that handle and

@@ -2,10 +2,10 @@
 //!
 //! An index in memory is open from its creation. The follower opens an index in a folder: first the common shard, then
 //! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that. A
-//! search that needs a closed month gets 503. A month that is damaged is deleted and built again from the log of `live`
-//! while the others serve. One that cannot be read now stays closed, and is tried again. A common shard that is
-//! damaged, of another version or of another generation of the logs is deleted with all months, since it has their
-//! positions. Other failures delete nothing.
+//! search that needs a closed month gets 503. A month that is missing or damaged is copied from another core
+//! (`copies.rs`), or built again from the log of `live`, while the others serve. One that cannot be read now stays
+//! closed, and is tried again. A common shard that is damaged, of another version or of another generation of the logs
+//! is replaced by a copy too, or deleted with all months, since it has their positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
@@ -72,14 +72,43 @@ impl SearchIndex {
         Ok(Writer::new(Some(Arc::clone(folder)), common, note, marks))
     }
 
-    /// Opens the newest month that is closed, unless it could not be read a short time ago. Returns false if there is
-    /// none to open. This blocks.
-    pub fn open_month(&self, now_ms: i64) -> Result<bool, SearchError> {
+    /// True if the folder has no common shard that can be used for the logs of a generation. This blocks.
+    pub(super) fn lacks_common(&self, generation: &str) -> bool {
+        let opened = self.folder.as_ref().map(|folder| folder.open(Shard::Common, generation));
+        matches!(&opened, Some(Err(error)) if error.must_be_rebuilt())
+    }
+
+    /// Opens the newest month that is closed, unless it could not be read a short time ago. A month that cannot be used
+    /// waits for a copy if `can_copy`. Returns false if there is none to open. This blocks.
+    pub fn open_month(&self, now_ms: i64, can_copy: bool) -> Result<bool, SearchError> {
         self.write(|writer| {
-            let opened = writer.open_month(now_ms);
+            let opened = writer.open_month(now_ms, can_copy);
             *self.readers.lock() = Some(writer.readers());
+            if writer.month_to_copy().is_some() {
+                self.missing.notify_one();
+            }
             Ok(opened)
         })
+    }
+
+    /// Waits until a month waits for a copy.
+    pub async fn wait_for_missing_month(&self) {
+        self.missing.notified().await;
+    }
+
+    /// The newest month that waits for a copy.
+    pub(super) fn month_to_copy(&self) -> Result<Option<Shard>, SearchError> {
+        self.write(|writer| Ok(writer.month_to_copy()))
+    }
+
+    /// Lets a month that waits for a copy be rebuilt.
+    pub(super) fn give_up_copy(&self, month: Shard) -> Result<(), SearchError> {
+        self.write(|writer| {
+            writer.give_up_copy(month);
+            Ok(())
+        })?;
+        self.wanted.notify_one();
+        Ok(())
     }
 
     /// Closes the index after a failure and returns the failure, which is logged unless it follows another one.

@@ -1,4 +1,5 @@
 mod bounds;
+mod copies;
 mod files;
 mod near;
 mod shards;

@@ -9,10 +9,11 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     mem::take,
+    path::Path,
     sync::Arc,
 };
 
-use tantivy::Index;
+use tantivy::{Index, index::IndexMeta};
 
 use super::{
     LogMark, Marks, Readers, SearchError,
@@ -35,6 +36,18 @@ struct ClosedMonth {
     rebuilt_to: Option<u64>,
     /// The earliest time to open it, after a failure.
     retry_at_ms: i64,
+    copy: CopyState,
+}
+
+/// The copy of a month that cannot be used.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum CopyState {
+    #[default]
+    NotNeeded,
+    /// The month is not opened before the copy ends.
+    Pending,
+    /// A month that cannot be used now is rebuilt.
+    Ended,
 }
 
 pub(super) struct Writer {
@@ -131,13 +144,26 @@ impl Writer {
         }
     }
 
-    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. Returns false if there
-    /// is none to open at this time.
-    pub(super) fn open_month(&mut self, now_ms: i64) -> bool {
+    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. One that cannot be used
+    /// is copied, if that is possible, or else rebuilt. Returns false if there is none to open at this time.
+    pub(super) fn open_month(&mut self, now_ms: i64, can_copy: bool) -> bool {
         let Some(folder) = &self.folder else { return false };
-        let closed = self.closed.iter_mut().rev().find(|(_, closed)| closed.retry_at_ms <= now_ms);
+        let mut closed = self.closed.iter_mut().rev().filter(|(_, closed)| closed.copy != CopyState::Pending);
+        let closed = closed.find(|(_, closed)| closed.retry_at_ms <= now_ms);
         let Some((&shard, closed)) = closed else { return false };
-        match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+        let opened = match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+            Err(error) if error.must_be_rebuilt() && can_copy && closed.copy == CopyState::NotNeeded => {
+                tracing::info!(%error, %shard, "copying a month of the search index from another core");
+                closed.copy = CopyState::Pending;
+                return true;
+            }
+            Err(error) if error.must_be_rebuilt() => {
+                tracing::warn!(%error, %shard, "building a month of the search index again");
+                folder.replace_month(shard)
+            }
+            opened => opened,
+        };
+        match opened {
             Ok(open) => {
                 self.closed.remove(&shard);
                 self.shards.insert(shard, open);
@@ -148,6 +174,36 @@ impl Writer {
             }
         }
         true
+    }
+
+    /// The newest month that waits for a copy.
+    pub(super) fn month_to_copy(&self) -> Option<Shard> {
+        self.closed.iter().rev().find(|(_, closed)| closed.copy == CopyState::Pending).map(|(shard, _)| *shard)
+    }
+
+    /// Puts a copy in place of a closed month. Its note says which entries it lacks.
+    pub(super) fn install_month(&mut self, month: Shard, copy: &Path) -> Result<(), SearchError> {
+        let folder = self.folder.as_ref().ok_or(SearchError::Closed)?;
+        let closed = self.closed.get_mut(&month).ok_or(SearchError::Closed)?;
+        folder.install(month, copy)?;
+        *closed = ClosedMonth { copy: CopyState::Ended, ..ClosedMonth::default() };
+        Ok(())
+    }
+
+    /// Lets a month that waits for a copy be rebuilt.
+    pub(super) fn give_up_copy(&mut self, month: Shard) {
+        if let Some(closed) = self.closed.get_mut(&month) {
+            closed.copy = CopyState::Ended;
+        }
+    }
+
+    /// The metadata of a whole shard for a copy. All changes must be committed.
+    pub(super) fn meta_for_copy(&self, shard: Shard, generation: &str) -> Result<IndexMeta, SearchError> {
+        if self.generation != generation {
+            return Err(SearchError::Generation);
+        }
+        let open = self.shards.get(&shard).filter(|open| open.rebuilt_to.is_none()).ok_or(SearchError::Closed)?;
+        open.meta_for_copy(self.position(&Dataset::Live))
     }
 
     /// Commits all changes. Returns the changed marks.
