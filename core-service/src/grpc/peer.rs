@@ -21,7 +21,7 @@ use crate::{
     ingest::upstream::Upstream,
     log::fan_out::{MatchedEvent, create_deliveries},
     operations::ingest::ingest,
-    search::{SearchError, send_shard},
+    search::{SearchError, months::search_here, send_shard},
     service::Core,
 };
 
@@ -162,6 +162,18 @@ impl PeerService for Api {
         })?;
         let pieces = pieces.map(|piece| piece.map_err(|error| Status::unavailable(error.to_string())));
         Ok(Response::new(pieces.take_until(self.core.stop.clone().cancelled_owned()).boxed()))
+    }
+
+    async fn search_months(
+        &self,
+        request: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let request = request.into_inner();
+        self.check_core(&request.core)?;
+        // The caller has another core to search, and logs its own failure.
+        let found = search_here(&self.core.search, request).await;
+        found.map(Response::new).map_err(|error| Status::unavailable(error.to_string()))
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

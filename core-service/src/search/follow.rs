@@ -107,6 +107,7 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
     checked.extend(read_starts(follower).await);
     let pause = advance(follower, checked).await;
     drop_unused(follower).await;
+    follower.peers.publish_search(follower.index.searchable_part());
     match rebuild(follower).await {
         Ok(is_rebuilding) if (is_opening || is_rebuilding) && pause < RETRY_PAUSE => ROUND_PAUSE,
         Ok(_) => pause,

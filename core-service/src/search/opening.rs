@@ -1,11 +1,12 @@
 //! Opens the index, and closes it after a failure.
 //!
 //! An index in memory is open from its creation. The follower opens an index in a folder: first the common shard, then
-//! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that. A
-//! search that needs a closed month gets 503. A month that is missing or damaged is copied from another core
-//! (`copies.rs`), or built again from the log of `live`, while the others serve. One that cannot be read now stays
-//! closed, and is tried again. A common shard that is damaged, of another version or of another generation of the logs
-//! is replaced by a copy too, or deleted with all months, since it has their positions. Other failures delete nothing.
+//! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that.
+//! Another core searches a month that is closed (`months.rs`); when none has it, the search gets 503. A month that is
+//! missing or damaged is copied from another core (`copies.rs`), or built again from the log of `live`, while the others
+//! serve. One that cannot be read now stays closed, and is tried again. A common shard that is damaged, of another
+//! version or of another generation of the logs is replaced by a copy too, or deleted with all months, since it has
+//! their positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
@@ -21,11 +22,14 @@ use super::{
     folder::SearchFolder,
     marks::read_marks,
     open_shard::{CommitNote, OpenShard},
-    schema::{Fields, Kind},
+    schema::{Fields, Kind, VERSION},
     shard::Shard,
     writer::Writer,
 };
-use crate::domain::dataset::View;
+use crate::{
+    domain::dataset::{Dataset, View},
+    tables::members::SearchPart,
+};
 
 impl SearchIndex {
     /// Opens the index if it is closed, for the logs of a generation. This blocks.
@@ -146,6 +150,17 @@ impl SearchIndex {
         kind: Kind,
         narrow: &SearchFilter,
     ) -> Result<Vec<Vec<Searcher>>, SearchError> {
+        let (searchers, missing) = self.searchers_and_missing(view, kind, narrow)?;
+        if missing.is_empty() { Ok(searchers) } else { Err(SearchError::Closed) }
+    }
+
+    /// As [`Self::searchers`], with the months of the window that cannot be searched here.
+    pub(super) fn searchers_and_missing(
+        &self,
+        view: &View,
+        kind: Kind,
+        narrow: &SearchFilter,
+    ) -> Result<(Vec<Vec<Searcher>>, Vec<i64>), SearchError> {
         // The lock keeps the index from being closed between the check and the read.
         let readers = self.readers.lock();
         let incomplete = self.incomplete.borrow();
@@ -153,15 +168,52 @@ impl SearchIndex {
             return Err(SearchError::Closed);
         }
         let readers = readers.as_ref().ok_or(SearchError::Closed)?;
-        let searchers = view.datasets().iter().map(|dataset| {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for dataset in view.datasets() {
+            let mut searchers = Vec::new();
             let shards = Shard::range(dataset, kind, narrow.floor.bound_for(dataset), narrow.to);
-            if shards.is_empty() {
-                return Ok(Vec::new());
+            // A map refuses a range that ends before it starts.
+            let of_range = (!shards.is_empty()).then(|| readers.range(shards));
+            for (shard, reader) in of_range.into_iter().flatten() {
+                match (reader, shard) {
+                    (Some(reader), _) => searchers.push(reader.searcher()),
+                    (None, Shard::Month(month)) => missing.push(*month),
+                    (None, Shard::Common) => return Err(SearchError::Closed),
+                }
             }
-            let readers = readers.range(shards).map(|(_, reader)| reader.as_ref().map(IndexReader::searcher));
-            readers.map(|searcher| searcher.ok_or(SearchError::Closed)).collect()
+            found.push(searchers);
+        }
+        Ok((found, missing))
+    }
+
+    /// Some months of `live`, which must be complete.
+    pub(super) fn searchers_of(&self, months: &[i64]) -> Result<Vec<Searcher>, SearchError> {
+        let readers = self.readers.lock();
+        if self.incomplete.borrow().contains_key(Dataset::Live.name()) {
+            return Err(SearchError::Closed);
+        }
+        let readers = readers.as_ref().ok_or(SearchError::Closed)?;
+        let reader_of = |month: &i64| readers.get(&Shard::Month(*month)).and_then(Option::as_ref);
+        let searchers = months.iter().map(|month| reader_of(month).map(IndexReader::searcher));
+        searchers.map(|searcher| searcher.ok_or(SearchError::Closed)).collect()
+    }
+
+    pub(super) fn common_searcher(&self) -> Result<Searcher, SearchError> {
+        let readers = self.readers.lock();
+        let common = readers.as_ref().and_then(|readers| readers.get(&Shard::Common)).and_then(Option::as_ref);
+        common.map(IndexReader::searcher).ok_or(SearchError::Closed)
+    }
+
+    /// The part of the index that other cores may search: none before `live` is complete.
+    pub fn searchable_part(&self) -> SearchPart {
+        let readers = self.readers.lock();
+        let is_complete = !self.incomplete.borrow().contains_key(Dataset::Live.name());
+        let open = readers.as_ref().filter(|_| is_complete).into_iter().flatten();
+        let months = open.filter_map(|(shard, reader)| match (shard, reader) {
+            (Shard::Month(month), Some(_)) => Some(*month),
+            _ => None,
         });
-        searchers.collect()
+        SearchPart { version: VERSION, months: months.collect() }
     }
 
     pub fn is_open(&self) -> bool {

@@ -37,6 +37,11 @@ impl Shard {
         }
     }
 
+    /// The time at which a month ends.
+    pub(super) const fn end_of_month(month: i64) -> i64 {
+        (month + 1) * MONTH_MS
+    }
+
     /// Reads the name of a shard.
     pub(super) fn parse(name: &str) -> Option<Self> {
         match name {

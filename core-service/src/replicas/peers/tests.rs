@@ -2,6 +2,7 @@
 
 mod copies;
 mod deliveries;
+mod months;
 
 use std::{future::pending, net::SocketAddr, sync::atomic::AtomicUsize};
 
@@ -206,6 +207,13 @@ impl PeerService for Silent {
         request: Request<v1::CopyShardRequest>,
     ) -> Result<Response<Self::CopyShardStream>, Status> {
         Ok(self.core.copy_shard(request).await?.map(|pieces| pieces.take(2).boxed()))
+    }
+
+    async fn search_months(
+        &self,
+        _: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
+        pending().await
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

@@ -222,6 +222,13 @@ impl PeerService for Link {
         self.links.far_end(&self.address)?.api.copy_shard(service(request.into_inner())).await
     }
 
+    async fn search_months(
+        &self,
+        request: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
+        self.links.far_end(&self.address)?.api.search_months(service(request.into_inner())).await
+    }
+
     async fn news(&self, _: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
         let FarEnd { api, process } = self.links.far_end(&self.address)?;
         if self.links.roll(8) == Some(0) {

@@ -13,16 +13,17 @@ use crate::{
 };
 
 /// A core with a search index in a folder, which only the test brings up to date.
-async fn start_on(folder: &Path, backend: SharedBackend, number: u64, dial: Option<Dial>) -> Server {
+pub(super) async fn start_on(folder: &Path, backend: SharedBackend, number: u64, dial: Option<Dial>) -> Server {
     let search = SearchIndex::open(Some(SearchFolder::lock(folder).unwrap())).unwrap();
     start_with(search, backend, number, dial).await
 }
 
 /// Posts theses of `live` in three months of the index.
-async fn post(core: &Core, numbers: std::ops::Range<u32>) {
+pub(super) async fn post(core: &Core, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let mut new = new_thesis(&Dataset::Live, number);
-        new.thesis.created_at = i64::from(number % 3) * 40 * DAY_MS + i64::from(number);
+        new.thesis.created_at = i64::from(number % 3) * 35 * DAY_MS + i64::from(number);
+        new.thesis.likes = Some(i64::from(number % 5));
         core.datasets.create_here(&Dataset::Live, new).await.unwrap();
     }
 }
@@ -34,7 +35,7 @@ fn found(core: &Core) -> Option<usize> {
     found.ok().map(|found| found.len())
 }
 
-async fn finds(follower: &Follower, core: &Core, theses: usize) {
+pub(super) async fn finds(follower: &Follower, core: &Core, theses: usize) {
     let mut checked = HashSet::new();
     until("all theses are found", async || {
         round(follower, &mut checked).await;
