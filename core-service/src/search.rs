@@ -30,6 +30,7 @@ mod near;
 
 mod open_shard;
 mod opening;
+mod placement;
 mod progress;
 mod ranks;
 mod rebuild;
@@ -71,6 +72,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use self::{
     best::{Best, Rank},
+    placement::KnownCores,
     schema::{Fields, Terms},
     shard::Shard,
     turns::Turns,
@@ -186,6 +188,8 @@ pub struct SearchIndex {
     missing: Notify,
     /// Permits to send copies of shards.
     sent_copies: Arc<Semaphore>,
+    /// The cores that share the months.
+    known_cores: Mutex<KnownCores>,
     turns: Turns,
 }
 
@@ -204,6 +208,7 @@ impl SearchIndex {
             wanted: Notify::new(),
             missing: Notify::new(),
             sent_copies: Arc::new(Semaphore::new(MAX_SENT_COPIES)),
+            known_cores: Mutex::default(),
             turns: Turns::new(),
         };
         if index.folder.is_none() {

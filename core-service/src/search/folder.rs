@@ -137,6 +137,12 @@ impl SearchFolder {
         Ok(())
     }
 
+    /// Deletes a month.
+    pub(super) fn delete(&self, month: Shard) -> io::Result<()> {
+        self.verified.lock().remove(&month);
+        remove_folder(&self.path_of(month))
+    }
+
     /// Deletes the copies that an earlier process has not ended.
     fn delete_copies(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {

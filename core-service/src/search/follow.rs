@@ -107,6 +107,7 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
     checked.extend(read_starts(follower).await);
     let pause = advance(follower, checked).await;
     drop_unused(follower).await;
+    place(follower, now_ms).await;
     follower.peers.publish_search(follower.index.searchable_part());
     match rebuild(follower).await {
         Ok(is_rebuilding) if (is_opening || is_rebuilding) && pause < RETRY_PAUSE => ROUND_PAUSE,
@@ -119,6 +120,13 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
             RETRY_PAUSE
         }
     }
+}
+
+/// Gets and deletes months as the live cores share them at a time.
+pub(crate) async fn place(follower: &Follower, now_ms: i64) {
+    let (own, others) = (follower.peers.own_address(), follower.peers.reachable().await);
+    // An error closes the index, which has logged it.
+    drop(with_index(&follower.index, move |index| index.place(&index.placement(own, others, now_ms))).await);
 }
 
 /// Opens the index. A core without a common shard gets a copy of another core's first, if there is one.

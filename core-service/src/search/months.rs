@@ -79,12 +79,12 @@ impl ThesisSearch {
         self.words.as_ref().map(|(_, parsed)| parsed)
     }
 
-    fn needs_statistics(&self) -> bool {
+    pub(super) fn needs_statistics(&self) -> bool {
         let has_prefixes = self.parsed().is_some_and(|parsed| prefixes(parsed).next().is_some());
         self.order == Order::Relevance || has_prefixes
     }
 
-    fn ranks(
+    pub(super) fn ranks(
         &self,
         index: &SearchIndex,
         searchers: Vec<Vec<Searcher>>,
@@ -95,8 +95,35 @@ impl ThesisSearch {
         index.best_among((&self.view, searchers), Kind::Thesis, self.parsed(), &self.narrow, best, statistics)
     }
 
+    /// The lowest of the wanted ranks, if these are enough.
+    pub(super) fn lowest_of(&self, found: &[(Rank, Dataset)]) -> Option<Rank> {
+        self.limit.checked_sub(1).and_then(|last| found.get(last)).map(|(rank, _)| *rank)
+    }
+
+    /// False if every thesis of a month is below the lowest rank that is wanted.
+    pub(super) fn may_find(&self, month: i64, lowest: Option<Rank>) -> bool {
+        let is_older = |lowest: Rank| Shard::end_of_month(month) <= lowest.created_at;
+        self.order != Order::Newest || !lowest.is_some_and(is_older)
+    }
+
+    /// Adds the theses of other cores to those of this core, highest first.
+    pub(super) fn merge(
+        &self,
+        mut found: Vec<(Rank, Dataset)>,
+        responses: &[v1::SearchMonthsResponse],
+    ) -> IndexResult<Vec<(Rank, Dataset)>> {
+        for response in responses {
+            self.narrow.cancellation.count_documents(response.documents);
+            found.extend(response.ranks.iter().map(|rank| (rank_of(rank), Dataset::Live)));
+        }
+        if self.narrow.cancellation.is_exhausted() {
+            return Err(SearchError::Exhausted);
+        }
+        Ok(highest(found, self.limit))
+    }
+
     /// The request to another core, which has no months yet, for a number of theses.
-    fn request(&self, limit: usize) -> v1::SearchMonthsRequest {
+    pub(super) fn request(&self, limit: usize) -> v1::SearchMonthsRequest {
         let sort = match self.order {
             Order::Newest => v1::SearchSort::CreatedAtDesc,
             Order::Relevance | Order::Likes => v1::SearchSort::Relevance,
@@ -120,7 +147,7 @@ impl ThesisSearch {
         }
     }
 
-    fn from_request(request: &v1::SearchMonthsRequest) -> IndexResult<Self> {
+    pub(super) fn from_request(request: &v1::SearchMonthsRequest) -> IndexResult<Self> {
         let words = match &request.q {
             // The other core has parsed the same text.
             Some(text) => Some((text.clone(), parse(text).map_err(|_| SearchError::Version)?)),
@@ -147,7 +174,7 @@ impl ThesisSearch {
     }
 }
 
-fn message_of(rank: Rank) -> v1::ThesisRank {
+pub(super) fn message_of(rank: Rank) -> v1::ThesisRank {
     let Rank { first, created_at, id: (id_high, id_low) } = rank;
     v1::ThesisRank { first, created_at, id_high, id_low }
 }
@@ -169,7 +196,8 @@ pub async fn find_theses<T: Send + 'static>(
     Ok((ids(Kind::Thesis, found), beside))
 }
 
-/// Reads theses in the order of likes (unknown likes last), then time, then id, all descending. The result includes all writes acknowledged before.
+/// Reads theses in the order of likes (unknown likes last), then time, then id, all descending. The result includes all
+/// writes acknowledged before.
 pub async fn likes_page(
     cores: SearchCores<'_>,
     datasets: &Datasets,
@@ -254,27 +282,18 @@ impl OtherMonths<'_> {
     async fn add_theses(
         &self,
         search: &ThesisSearch,
-        mut found: Vec<(Rank, Dataset)>,
+        found: Vec<(Rank, Dataset)>,
         statistics: Option<&Statistics>,
     ) -> Result<Vec<(Rank, Dataset)>> {
-        let lowest = search.limit.checked_sub(1).and_then(|last| found.get(last)).map(|(rank, _)| *rank);
+        let lowest = search.lowest_of(&found);
         let mut months = self.missing.clone();
-        if let Some(lowest) = lowest.filter(|_| search.order == Order::Newest) {
-            months.retain(|month| Shard::end_of_month(*month) > lowest.created_at);
-        }
+        months.retain(|month| search.may_find(*month, lowest));
         let request = v1::SearchMonthsRequest {
             lowest: lowest.map(message_of),
             statistics: statistics.map(Statistics::to_message),
             ..search.request(search.limit)
         };
-        for response in self.request_all(&months, &request).await? {
-            search.narrow.cancellation.count_documents(response.documents);
-            found.extend(response.ranks.iter().map(|rank| (rank_of(rank), Dataset::Live)));
-        }
-        if search.narrow.cancellation.is_exhausted() {
-            return Err(SearchError::Exhausted.into());
-        }
-        Ok(highest(found, search.limit))
+        Ok(search.merge(found, &self.request_all(&months, &request).await?)?)
     }
 
     /// Sends a request to cores that together have all of some months.
@@ -337,7 +356,7 @@ pub async fn search_here(
     run_in_turn(index, &organization, &cancellation, in_turn).await
 }
 
-fn response(
+pub(super) fn response(
     index: &SearchIndex,
     searchers: Vec<Searcher>,
     search: &ThesisSearch,

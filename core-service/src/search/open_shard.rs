@@ -32,6 +32,9 @@ pub(super) struct CommitNote {
     /// In the common shard: all months. One that lacks entries of `live` has the sequence number up to which it holds
     /// the log.
     pub(super) months: Vec<(Shard, Option<u64>)>,
+    /// In the common shard: the months that other cores have. An older version builds them again.
+    #[serde(default)]
+    pub(super) away: Vec<Shard>,
     /// In a month that is being rebuilt, or was copied from another core: the sequence number up to which it holds the
     /// log of `live`.
     pub(super) rebuilt_to: Option<u64>,
@@ -40,7 +43,8 @@ pub(super) struct CommitNote {
 impl CommitNote {
     /// The note of a month that is not being rebuilt.
     pub(super) fn new(generation: &str) -> Self {
-        Self { version: VERSION, generation: generation.to_owned(), months: Vec::new(), rebuilt_to: None }
+        let (months, away) = (Vec::new(), Vec::new());
+        Self { version: VERSION, generation: generation.to_owned(), months, away, rebuilt_to: None }
     }
 }
 
@@ -137,6 +141,11 @@ impl OpenShard {
             meta.payload = Some(serde_json::to_string(&note)?);
         }
         Ok(meta)
+    }
+
+    /// True if a month has no changes to commit, and no merge runs.
+    pub(super) fn is_idle(&mut self) -> bool {
+        !self.has_changes && self.have_merges_ended()
     }
 
     #[cfg(test)]

@@ -71,8 +71,10 @@ impl SearchIndex {
         let (index, note) = folder.open(Shard::Common, generation)?;
         let common = OpenShard::new(Shard::Common, index, None)?;
         let marks = read_marks(&common.reader.searcher(), &self.fields)?;
-        // A month that the note does not have holds only entries after the note.
-        folder.retain_months(|shard| note.months.iter().any(|(month, _)| *month == shard))?;
+        // A month that the note does not have holds only entries after the note, and one that is away was to be deleted.
+        folder.retain_months(|shard| {
+            note.months.iter().any(|(month, _)| *month == shard) && !note.away.contains(&shard)
+        })?;
         Ok(Writer::new(Some(Arc::clone(folder)), common, note, marks))
     }
 

@@ -33,7 +33,7 @@ impl SearchIndex {
         let query = compile::query(&terms, Kind::Thesis, parsed, &Cancellation::default());
         let datasets = [(terms, shards)];
         let expansions = prefixes(parsed).map(|prefix| count_words(&datasets[0], Kind::Thesis, prefix, MAX_EXPANSIONS));
-        let expansions = expansions.collect::<tantivy::Result<_>>()?;
+        let expansions = expansions.collect::<tantivy::Result<Vec<u32>>>()?;
         let frequencies = Frequencies::new(&datasets, Kind::Thesis)?;
         // The weight of a query requests each frequency that its scores need. It reads nothing of the common shard,
         // which is here although all months may be elsewhere.

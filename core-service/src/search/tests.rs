@@ -1,7 +1,9 @@
 mod bounds;
 mod copies;
 mod files;
+mod months;
 mod near;
+mod placement;
 mod shards;
 mod unused;
 mod windows;

@@ -27,6 +27,11 @@ impl Peers {
         others
     }
 
+    /// The gRPC URL at which other cores reach this one; empty when they cannot.
+    pub fn own_address(&self) -> String {
+        self.members.address()
+    }
+
     /// A connection of its own to another core, for much data. Notifications of that core do not wait for the data.
     pub fn connect(&self, core: &OtherCore) -> Result<Arc<PeerCore>, StdError> {
         (self.dial)(&core.address)

@@ -39,7 +39,7 @@ fn a_window_reads_no_older_months() {
 }
 
 /// An index in a folder with a thesis in each of five months and in the sandbox, closed.
-fn five_months(folder: &Path) -> Vec<SequencedEntry> {
+pub(super) fn five_months(folder: &Path) -> Vec<SequencedEntry> {
     let mut log = Log::on(open(folder));
     for number in 0..5 {
         log.say(&Dataset::Live, &number.to_string(), "words", month(number));

@@ -9,11 +9,11 @@ use super::{
     *,
 };
 use crate::{
-    domain::dataset::View,
+    domain::{dataset::View, window::MINUTE_MS},
     error::Result,
     search::{
         Order, SearchFilter,
-        follow::round,
+        follow::{copy_missing, place, round},
         months::{SearchCores, ThesisSearch, find_theses, likes_page},
         parse,
     },
@@ -128,6 +128,76 @@ async fn the_second_copy_is_searched_when_the_first_core_is_silent() {
         find_at_two().await.is_err_and(|error| error.api.code == ErrorCode::ServiceUnavailable)
     })
     .await;
+    one.kill();
+    two.kill();
+}
+
+/// Gives months to some cores, as some minutes later.
+async fn share_months(servers: &[&Server], minutes: i64) {
+    for server in servers {
+        let follower = server.core.follower();
+        round(&follower, &mut HashSet::new()).await;
+        place(&follower, server.core.shared.clock.now_ms() + minutes * MINUTE_MS).await;
+        copy_missing(&follower).await;
+    }
+}
+
+/// The numbers of the months that a core has whole.
+fn months_of(server: &Server) -> Vec<i64> {
+    server.core.search.searchable_part().months
+}
+
+async fn finds_number(server: &Server, theses: usize) -> bool {
+    find(&server.core, "thesis", Order::Newest, 100).await.is_ok_and(|found| found.len() == theses)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_cores_share_months_and_two_have_all() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let backend = backend();
+    let one = start_on(folders[0].path(), backend.clone(), 1, None).await;
+    post(&one.core, 0..60).await;
+    finds(&one.core.follower(), &one.core, 60).await;
+    let two = start_on(folders[1].path(), backend.clone(), 2, None).await;
+    let three = start_on(folders[2].path(), backend.clone(), 3, None).await;
+    let all = [&one, &two, &three];
+    linked(&all).await;
+    let expected = all_of(&one).await;
+    let mut minutes = 0;
+    until("each month is at two cores", async || {
+        minutes += 11;
+        share_months(&all, minutes).await;
+        let mut months: Vec<i64> = all.into_iter().flat_map(months_of).collect();
+        months.sort_unstable();
+        months == [0, 0, 1, 1, 2, 2]
+    })
+    .await;
+    for server in all {
+        finds_again(server, &all, &expected).await;
+    }
+    // New theses of old months reach the cores that have these.
+    post(&one.core, 60..66).await;
+    for server in all {
+        until("new theses are found", async || {
+            follow(&all).await;
+            finds_number(server, 66).await
+        })
+        .await;
+    }
+    three.kill();
+    until("both cores have all months", async || {
+        minutes += 11;
+        share_months(&[&one, &two], minutes).await;
+        months_of(&one) == [0, 1, 2] && months_of(&two) == [0, 1, 2]
+    })
+    .await;
+    for server in [&one, &two] {
+        until("all theses are found", async || {
+            follow(&[&one, &two]).await;
+            finds_number(server, 66).await
+        })
+        .await;
+    }
     one.kill();
     two.kill();
 }
