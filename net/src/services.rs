@@ -32,7 +32,11 @@ pub const ATTEMPTS_A_PLACE: usize = 2;
 pub type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 /// `PeerService` of another core.
-pub type PeerCore = dyn PeerService<AppendStream = Stream<v1::AppendResponse>, NewsStream = Stream<v1::NewsResponse>>;
+pub type PeerCore = dyn PeerService<
+        AppendStream = Stream<v1::AppendResponse>,
+        CopyShardStream = Stream<v1::CopyShardResponse>,
+        NewsStream = Stream<v1::NewsResponse>,
+    >;
 
 /// Another core of the cluster, called over its channel with the service credential.
 ///

@@ -10,6 +10,7 @@
 //! While another core is not connected, this core polls instead: positions of followed logs each second, the control
 //! log ten times a second, marks of queues every two seconds.
 
+mod reach;
 mod silence;
 #[cfg(test)]
 mod tests;
