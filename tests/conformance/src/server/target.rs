@@ -19,8 +19,8 @@ use tokio::{
 use super::Options;
 use crate::{Miss, verdict::ensure};
 
-/// Maximum wait for anything that should happen soon. A heartbeat comes every 15 s.
-pub(super) const SOON: Duration = Duration::from_secs(20);
+/// Maximum wait for anything that should happen soon. A heartbeat comes every 15 s; the rest is for a busy machine.
+pub(super) const SOON: Duration = Duration::from_secs(30);
 /// The wait before a request is repeated that a limit refused.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Number of tries of such a request.
