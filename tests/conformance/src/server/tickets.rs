@@ -31,11 +31,11 @@ async fn refusal(
     ticket: &str,
     key: Option<&str>,
 ) -> Result<Option<Refusal>, Miss> {
-    let request = match transport {
+    let request = || match transport {
         Transport::WebSocket => upgrade(target, key, &format!("?ticket={ticket}"), "13"),
         _ => target.request(Method::GET, &format!("/v1/events/stream?ticket={ticket}"), key),
     };
-    Ok(target.send(request).await?.err())
+    Ok(target.send_retried(request).await?.err())
 }
 
 async fn open_sse(target: &Target, ticket: &str, query: &Query) -> Result<Sse, Miss> {
