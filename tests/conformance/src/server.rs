@@ -79,8 +79,8 @@ pub async fn judge(options: Options) -> Result<Vec<Judgement>, String> {
         Err(Miss::Failed(why)) => return Err(why),
         Err(Miss::NotApplicable(why)) => return Err(why.to_owned()),
     };
-    // The posts of a new backlog use up the rate limit, so they come before the rules. If they fail, the rules that need
-    // the backlog say why.
+    // The posts of a new backlog use up the rate limit, so they come before the rules. If they fail, the rules that
+    // need the backlog say why.
     let _posted = backlog(&target).await;
     let long: &[Rule] = if target.options.all { LONG_RULES } else { &[] };
     let checks =
