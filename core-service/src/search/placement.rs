@@ -99,6 +99,11 @@ impl SearchIndex {
         self.known_cores.lock().placement(own, others, now_ms)
     }
 
+    /// Forgets the cores that share the months, so that nothing moves until they were seen for some time again.
+    pub(super) fn forget_cores(&self) {
+        *self.known_cores.lock() = KnownCores::default();
+    }
+
     /// Gets and deletes months by a placement. This blocks.
     pub(super) fn place(&self, placement: &Placement) -> Result<(), SearchError> {
         self.write(|writer| {
