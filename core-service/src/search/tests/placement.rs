@@ -70,9 +70,9 @@ fn months_of_other_cores_are_deleted_and_come_back_whole() {
 
     // The other cores are gone, and have left no copy.
     place(&index, Vec::new(), NOW_MS);
-    place(&index, Vec::new(), NOW_MS + MINUTE_MS - 1);
+    place(&index, Vec::new(), NOW_MS + 10 * MINUTE_MS - 1);
     assert_eq!(index.month_to_copy().unwrap(), None);
-    place(&index, Vec::new(), NOW_MS + MINUTE_MS);
+    place(&index, Vec::new(), NOW_MS + 10 * MINUTE_MS);
     while let Some(month) = index.month_to_copy().unwrap() {
         index.give_up_copy(month).unwrap();
         assert!(index.open_month(0, true).unwrap());
