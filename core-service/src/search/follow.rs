@@ -122,8 +122,13 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
     }
 }
 
-/// Gets and deletes months as the live cores share them at a time.
+/// Gives this core its share of the months among the live cores at a time. A core that does not see the others changes
+/// nothing.
 pub(crate) async fn place(follower: &Follower, now_ms: i64) {
+    if !follower.peers.has_recent_heartbeat() {
+        follower.index.forget_cores();
+        return;
+    }
     let (own, others) = (follower.peers.own_address(), follower.peers.reachable().await);
     // An error closes the index, which has logged it.
     drop(with_index(&follower.index, move |index| index.place(&index.placement(own, others, now_ms))).await);

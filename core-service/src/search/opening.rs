@@ -5,8 +5,8 @@
 //! Another core searches a month that is closed (`months.rs`); when none has it, the search gets 503. A month that is
 //! missing or damaged is copied from another core (`copies.rs`), or built again from the log of `live`, while the others
 //! serve. One that cannot be read now stays closed, and is tried again. A common shard that is damaged, of another
-//! version or of another generation of the logs is replaced by a copy too, or deleted with all months, since it has
-//! their positions. Other failures delete nothing.
+//! version or of another generation of the logs is replaced by a copy too, or by an empty one. All months are deleted
+//! with it, since it has their positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is

@@ -5,8 +5,10 @@
 //! version. The hash is of a core's address, so a core that starts again has the same months.
 //!
 //! A wrong choice costs a copy, and never a result: searches ask the cores that have a month, whether it belongs to them
-//! or not. A core gets a month once it has seen the same cores for a minute, so a restart moves nothing. It deletes a
-//! month once it has seen the same cores for ten minutes and both cores to which the month belongs have it whole.
+//! or not. A core gets a month from another one once it has seen the same cores for a minute, and a month that no live
+//! core has after ten minutes, since it must read the log for that one. So a core moves nothing if it is back within a
+//! minute, with its heartbeats and its common shard. A core deletes a month once it has seen the same cores for ten
+//! minutes and both cores to which the month belongs have it whole.
 
 use super::{SearchError, SearchIndex, schema::VERSION, shard::Shard};
 use crate::{
@@ -16,9 +18,9 @@ use crate::{
 
 /// Number of cores that have a month.
 const COPIES: usize = 2;
-/// Time for which a core must have seen the same cores before it gets a month.
+/// Time for which a core must have seen the same cores before it gets a month that one of them has.
 const GAIN_DELAY_MS: i64 = MINUTE_MS;
-/// Time for which a core must have seen the same cores before it deletes a month.
+/// Time for which a core must have seen the same cores before it deletes a month, or builds one from the log.
 const DROP_DELAY_MS: i64 = 10 * MINUTE_MS;
 
 /// The cores that share the months, as one of them sees them.
@@ -29,7 +31,7 @@ pub(super) struct Placement {
     others: Vec<(String, Vec<i64>)>,
     /// The first month that every core has.
     first_common: i64,
-    /// Time since which this core sees the same cores.
+    /// The time for which this core has seen the same cores.
     stable_ms: i64,
 }
 
@@ -62,7 +64,10 @@ impl KnownCores {
 impl Placement {
     /// True if this core gets a month that it does not have.
     pub(super) fn gains(&self, month: i64) -> bool {
-        self.stable_ms >= GAIN_DELAY_MS && self.others_with(month).is_none()
+        // The cores that have it may not have opened it yet. Building it from the log would cost much more than waiting.
+        let has_source = self.others.iter().any(|(_, months)| months.contains(&month));
+        let delay_ms = if has_source { GAIN_DELAY_MS } else { DROP_DELAY_MS };
+        self.stable_ms >= delay_ms && self.others_with(month).is_none()
     }
 
     /// True if a month belongs to other cores, which have it.
@@ -97,6 +102,11 @@ impl SearchIndex {
     /// The placement of months among this core and others, as of a time.
     pub(super) fn placement(&self, own: String, others: Vec<OtherCore>, now_ms: i64) -> Placement {
         self.known_cores.lock().placement(own, others, now_ms)
+    }
+
+    /// Forgets the cores that share the months, so that nothing moves until they were seen for some time again.
+    pub(super) fn forget_cores(&self) {
+        *self.known_cores.lock() = KnownCores::default();
     }
 
     /// Gets and deletes months by a placement. This blocks.
@@ -152,7 +162,7 @@ mod tests {
     #[test]
     fn each_month_belongs_to_two_cores_and_few_move() {
         let owners_among = |cores: usize| -> Vec<Vec<usize>> {
-            let placements: Vec<Placement> = (0..cores).map(|core| placed(core, cores, GAIN_DELAY_MS)).collect();
+            let placements: Vec<Placement> = (0..cores).map(|core| placed(core, cores, DROP_DELAY_MS)).collect();
             all_months().map(|month| (0..cores).filter(|core| placements[*core].gains(month)).collect()).collect()
         };
         for cores in 1..8 {
@@ -187,6 +197,18 @@ mod tests {
         // A core that others cannot reach keeps all months.
         let hidden = KnownCores::default().placement(String::new(), others_of(0, 5), NOW_MS);
         assert!(all_months().all(|month| !hidden.is_elsewhere(month)));
+    }
+
+    #[test]
+    fn a_month_that_no_live_core_has_is_built_late() {
+        for (months, delay_ms) in [(vec![7], GAIN_DELAY_MS), (vec![8], DROP_DELAY_MS)] {
+            let gains_after = |stable_ms: i64| {
+                let mut known = KnownCores::default();
+                known.placement(address(0), vec![core(1, months.clone())], NOW_MS - stable_ms);
+                known.placement(address(0), vec![core(1, months.clone())], NOW_MS).gains(7)
+            };
+            assert_eq!([delay_ms - 1, delay_ms].map(gains_after), [false, true], "{months:?}");
+        }
     }
 
     #[test]

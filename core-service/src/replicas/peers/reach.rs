@@ -27,6 +27,11 @@ impl Peers {
         others
     }
 
+    /// True while this core's heartbeats arrive. Without the store it sees no other core, although all may live.
+    pub fn has_recent_heartbeat(&self) -> bool {
+        self.members.owns()
+    }
+
     /// The gRPC URL at which other cores reach this one; empty when they cannot.
     pub fn own_address(&self) -> String {
         self.members.address()

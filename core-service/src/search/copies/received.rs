@@ -100,8 +100,11 @@ impl SearchIndex {
     /// Puts a verified copy in place of its shard, which is closed.
     pub(in crate::search) fn install(&self, copy: &ReceivedCopy) -> Result<(), SearchError> {
         match copy.shard {
-            // The caller opens the index after this.
-            Shard::Common => copy.folder.install(copy.shard, &copy.path)?,
+            // The caller opens the index after this. Months from before hold less than the positions of the copy say.
+            Shard::Common => {
+                copy.folder.retain_months(|_| false)?;
+                copy.folder.install(copy.shard, &copy.path)?;
+            }
             Shard::Month(_) => {
                 self.write(|writer| Ok(writer.install_month(copy.shard, &copy.path)))??;
                 self.wanted.notify_one();

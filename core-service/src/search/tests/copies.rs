@@ -118,6 +118,29 @@ async fn a_copy_holds_the_log_up_to_its_position() {
 }
 
 #[tokio::test]
+async fn a_copy_in_place_of_a_damaged_common_shard_keeps_no_older_months() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (sender, mut entries) = three_months(folders[0].path());
+    let receiver = open_copied(folders[1].path(), &sender).await;
+    copy_months(&receiver, &sender).await;
+    receiver.rebuild(&[]).unwrap();
+    receiver.commit().unwrap();
+    assert_eq!((find_since(&receiver, 0).unwrap().len(), receiver.rebuild_range().unwrap()), (3, None));
+    drop(receiver);
+    fs::write(folders[1].path().join("common/meta.json"), "{}").unwrap();
+
+    change_months(&sender, &mut entries);
+    sender.commit().unwrap();
+    let receiver = open_copied(folders[1].path(), &sender).await;
+    copy_months(&receiver, &sender).await;
+    receiver.rebuild(&[]).unwrap();
+    receiver.commit().unwrap();
+    for first in [0, 2] {
+        assert_eq!(find_since(&receiver, first).unwrap(), find_since(&sender, first).unwrap(), "{first}");
+    }
+}
+
+#[tokio::test]
 async fn merges_leave_the_files_of_a_copy() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut log = Log::on(files::open(folders[0].path()));

@@ -9,9 +9,11 @@ use super::{
 };
 use crate::{
     domain::window::{DAY_MS, MINUTE_MS},
-    replicas::members::OtherCore,
-    search::schema::VERSION,
+    replicas::members::{OWNER_MS, OtherCore},
+    search::{follow, schema::VERSION},
+    service::Core,
     tables::members::SearchPart,
+    tests::harness::{ManualClock, NOON, SharedMemory, ids as ids_of, settings},
 };
 
 /// A time long after all theses.
@@ -68,9 +70,9 @@ fn months_of_other_cores_are_deleted_and_come_back_whole() {
 
     // The other cores are gone, and have left no copy.
     place(&index, Vec::new(), NOW_MS);
-    place(&index, Vec::new(), NOW_MS + MINUTE_MS - 1);
+    place(&index, Vec::new(), NOW_MS + 10 * MINUTE_MS - 1);
     assert_eq!(index.month_to_copy().unwrap(), None);
-    place(&index, Vec::new(), NOW_MS + MINUTE_MS);
+    place(&index, Vec::new(), NOW_MS + 10 * MINUTE_MS);
     while let Some(month) = index.month_to_copy().unwrap() {
         index.give_up_copy(month).unwrap();
         assert!(index.open_month(0, true).unwrap());
@@ -97,4 +99,32 @@ fn a_month_that_waits_for_a_copy_is_left_to_the_cores_to_which_it_belongs() {
         index.give_up_copy(Shard::Month(month)).unwrap();
     }
     assert!((0..5).any(|month| placement.is_elsewhere(month)));
+}
+
+#[tokio::test]
+async fn a_core_without_heartbeats_gets_no_months() {
+    let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+    let store = SharedMemory::new(&clock);
+    five_months(folder.path());
+    let index = Arc::new(open(folder.path()));
+    place(&index, others(), NOW_MS);
+    place(&index, others(), NOW_MS + 10 * MINUTE_MS);
+    assert!(index.searchable_part().months.len() < 5);
+
+    let core = Core::start_beside(Arc::clone(&index), None, store.clone(), settings(), clock.clone(), ids_of(1));
+    let core = core.await.unwrap();
+    let follower = core.follower();
+    store.set_away(true);
+    clock.advance(OWNER_MS);
+    for minutes in [0, 11] {
+        follow::place(&follower, NOON + minutes * MINUTE_MS).await;
+    }
+    assert_eq!(index.month_to_copy().unwrap(), None);
+    store.set_away(false);
+    core.members.send_heartbeat().await.unwrap();
+    follow::place(&follower, NOON + 22 * MINUTE_MS).await;
+    assert_eq!(index.month_to_copy().unwrap(), None, "the time starts again");
+    follow::place(&follower, NOON + 33 * MINUTE_MS).await;
+    assert!(index.month_to_copy().unwrap().is_some());
+    core.close().await;
 }
