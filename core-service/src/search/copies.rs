@@ -172,5 +172,5 @@ async fn next_piece(pieces: &mut Stream<v1::CopyShardResponse>) -> Result<Option
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SearchError> + Send + 'static,
 ) -> Result<T, SearchError> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    thesis_net::blocking::run(work).await.map_err(io::Error::other)?
 }

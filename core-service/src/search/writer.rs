@@ -264,12 +264,15 @@ impl Writer {
     /// Lets months that this core gets wait for copies, and takes out the months that it may delete. Months that change
     /// stay for now. Returns the months that were taken out, whose folders must be deleted after the next commit.
     pub(super) fn place(&mut self, placement: &Placement) -> Vec<Shard> {
-        if self.folder.is_none() {
-            return Vec::new();
-        }
+        let Some(folder) = &self.folder else { return Vec::new() };
         let gained: Vec<Shard> =
             self.away.iter().copied().filter(|month| month.is_month_that(|n| placement.gains(n))).collect();
         for month in gained {
+            // A folder that was not deleted lacks the entries since the month went away.
+            if let Err(error) = folder.delete(month) {
+                tracing::debug!(%error, %month, "an old folder of a month of the search index is in the way");
+                continue;
+            }
             self.away.remove(&month);
             self.closed.insert(month, ClosedMonth { copy: CopyState::Pending, ..ClosedMonth::default() });
         }
@@ -293,7 +296,7 @@ impl Writer {
         let Some(folder) = &self.folder else { return };
         for month in months {
             if let Err(error) = folder.delete(*month) {
-                tracing::warn!(%error, %month, "a month of the search index was not deleted; the next start deletes it");
+                tracing::warn!(%error, %month, "a month of the search index was not deleted; it is tried again at the next start");
             }
         }
     }

@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// A time long after all theses.
-const NOW_MS: i64 = 1_000 * DAY_MS;
+pub(super) const NOW_MS: i64 = 1_000 * DAY_MS;
 
 /// Other cores with all months.
-fn others() -> Vec<OtherCore> {
+pub(super) fn others() -> Vec<OtherCore> {
     let other = |number: usize| OtherCore {
         replica: format!("rep_{number}"),
         address: format!("http://core-{number}"),
@@ -30,7 +30,7 @@ fn others() -> Vec<OtherCore> {
     (1..9).map(other).collect()
 }
 
-fn place(index: &SearchIndex, others: Vec<OtherCore>, now_ms: i64) {
+pub(super) fn place(index: &SearchIndex, others: Vec<OtherCore>, now_ms: i64) {
     index.place(&index.placement("http://core-0".to_owned(), others, now_ms)).unwrap();
 }
 
@@ -99,6 +99,43 @@ fn a_month_that_waits_for_a_copy_is_left_to_the_cores_to_which_it_belongs() {
         index.give_up_copy(Shard::Month(month)).unwrap();
     }
     assert!((0..5).any(|month| placement.is_elsewhere(month)));
+}
+
+#[test]
+fn a_month_that_comes_back_has_nothing_of_a_folder_that_was_not_deleted() {
+    let (folder, older) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let entries = five_months(folder.path());
+    five_months(older.path());
+    let mut log = Log { index: open(folder.path()), entries: BTreeMap::from([("live".to_owned(), entries)]) };
+    place(&log.index, others(), NOW_MS);
+    place(&log.index, others(), NOW_MS + 10 * MINUTE_MS);
+    let here = log.index.searchable_part().months;
+    let away: Vec<i64> = (0..5).filter(|month| !here.contains(month)).collect();
+    for (name, number) in (5..).zip(&away) {
+        log.say(&Dataset::Live, &name.to_string(), "words", month(*number) + 1);
+    }
+    log.index.commit().unwrap();
+    let [folder, older] = [&folder, &older].map(|folder| folder.path().join(Shard::Month(away[0]).to_string()));
+    // No folder can be deleted in place of this file.
+    fs::write(&folder, "").unwrap();
+    let gain = |now_ms| {
+        place(&log.index, Vec::new(), now_ms);
+        let mut gained = 0;
+        while let Some(month) = log.index.month_to_copy().unwrap() {
+            log.index.give_up_copy(month).unwrap();
+            assert!(log.index.open_month(0, true).unwrap());
+            gained += 1;
+        }
+        gained
+    };
+    assert_eq!(gain(NOW_MS + 11 * MINUTE_MS), 0);
+    assert_eq!(gain(NOW_MS + 21 * MINUTE_MS), away.len() - 1);
+    fs::remove_file(&folder).unwrap();
+    fs::rename(older, folder).unwrap();
+    assert_eq!(gain(NOW_MS + 21 * MINUTE_MS), 1);
+    log.index.rebuild(&log.entries["live"]).unwrap();
+    log.index.commit().unwrap();
+    assert_eq!(find_since(&log.index, 0).unwrap().len(), 5 + away.len());
 }
 
 #[tokio::test]
