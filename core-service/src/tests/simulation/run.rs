@@ -75,35 +75,13 @@ pub(super) fn run(seed: u64, faults: &[PlannedFault], trace: &Path) {
 
 fn add_nodes(sim: &mut Sim<'_>, cluster: &Arc<Cluster>) {
     for (number, node) in cluster.cores.iter().enumerate() {
-        let shared = Arc::clone(cluster);
-        // Tasks of a killed process are dropped inside its runtime.
-        sim.host(node.name.as_str(), move || {
-            let cluster = Arc::clone(&shared);
-            async move {
-                tokio::spawn(cluster::run_core(cluster, number)).await?;
-                Ok(())
-            }
-        });
+        add_process(sim, &node.name, cluster, move |cluster| cluster::run_core(cluster, number));
     }
     for (number, node) in cluster.workers.iter().enumerate() {
-        let shared = Arc::clone(cluster);
-        sim.host(node.name.as_str(), move || {
-            let cluster = Arc::clone(&shared);
-            async move {
-                tokio::spawn(cluster::run_worker(cluster, number)).await?;
-                Ok(())
-            }
-        });
+        add_process(sim, &node.name, cluster, move |cluster| cluster::run_worker(cluster, number));
     }
     for (number, node) in cluster.edges.iter().enumerate() {
-        let shared = Arc::clone(cluster);
-        sim.host(node.name.as_str(), move || {
-            let cluster = Arc::clone(&shared);
-            async move {
-                tokio::spawn(cluster::run_edge(cluster, number)).await?;
-                Ok(())
-            }
-        });
+        add_process(sim, &node.name, cluster, move |cluster| cluster::run_edge(cluster, number));
     }
     for (number, receiver) in cluster.receivers.iter().enumerate() {
         let shared = Arc::clone(cluster);
@@ -115,6 +93,23 @@ fn add_nodes(sim: &mut Sim<'_>, cluster: &Arc<Cluster>) {
             }
         });
     }
+}
+
+/// Adds a node whose process may be killed. The tasks of a killed process are dropped inside its runtime.
+fn add_process<F: Future<Output = ()> + Send + 'static>(
+    sim: &mut Sim<'_>,
+    name: &str,
+    cluster: &Arc<Cluster>,
+    run: impl Fn(Arc<Cluster>) -> F + 'static,
+) {
+    let cluster = Arc::clone(cluster);
+    sim.host(name, move || {
+        let process = run(Arc::clone(&cluster));
+        async move {
+            tokio::spawn(process).await?;
+            Ok(())
+        }
+    });
 }
 
 fn add_clients(sim: &mut Sim<'_>, cluster: &Arc<Cluster>) {

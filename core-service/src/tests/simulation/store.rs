@@ -32,7 +32,7 @@ const MAX_TIMEOUT_MS: usize = 1_500;
 /// Maximum milliseconds until a versioned write happens whose call failed long before.
 const MAX_LATE_MS: usize = 4_000;
 
-/// What is wrong with the store for a core. It outlives the core's process.
+/// The faults of the store for a core. It outlives the core's process.
 #[derive(Default)]
 pub(super) struct StoreFaults {
     /// True while calls wait.

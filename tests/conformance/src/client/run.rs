@@ -127,7 +127,7 @@ impl Run {
         if !run.has_ended {
             child.kill().await?;
         }
-        // What the program has written is read to its end.
+        // The program's output is read to its end.
         while let Ok(Some((line, is_output))) = timeout(HEAD_TIMEOUT, lines.recv()).await {
             run.read_line(&line, is_output);
         }

@@ -111,7 +111,7 @@ pub(crate) async fn deletions_met(session: &Session, query: String) -> u64 {
     deletions_of(session, &answer).await
 }
 
-/// The same of a traced query that was answered.
+/// [`deletions_met`] in a traced query that was answered.
 async fn deletions_of(session: &Session, answer: &QueryResult) -> u64 {
     let traced = answer.tracing_id().unwrap();
     let deadline = SystemClock.now_ms() + TIMEOUT_MS;
