@@ -128,6 +128,9 @@ pub enum SearchError {
     Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
+    /// Another core must send a shard: this one does not have it, or builds it.
+    #[error("this core does not have the whole shard of the search index")]
+    NotWhole,
     /// A core sends as many copies of shards as it may.
     #[error("too many copies of the search index are under way")]
     Busy,

@@ -157,7 +157,9 @@ impl PeerService for Api {
                 let refused = ApiError::new(ErrorCode::RateLimited, error.to_string());
                 error_status(&refused, &self.core.gate.new_request_id())
             }
-            // Other cores may have the shard, so this is no failure that an operator should know.
+            // Other cores may have the shard, so these are no failures that an operator should know.
+            SearchError::NotWhole => Status::not_found(error.to_string()),
+            SearchError::Version | SearchError::Generation => Status::failed_precondition(error.to_string()),
             _ => Status::unavailable(error.to_string()),
         })?;
         let pieces = pieces.map(|piece| piece.map_err(|error| Status::unavailable(error.to_string())));

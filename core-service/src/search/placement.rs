@@ -64,7 +64,7 @@ impl KnownCores {
 impl Placement {
     /// True if this core gets a month that it does not have.
     pub(super) fn gains(&self, month: i64) -> bool {
-        // The cores that have it may not have opened it yet. Building it from the log would cost much more than waiting.
+        // The cores that have it may not have opened it yet, and building it from the log costs more than waiting.
         let has_source = self.others.iter().any(|(_, months)| months.contains(&month));
         let delay_ms = if has_source { GAIN_DELAY_MS } else { DROP_DELAY_MS };
         self.stable_ms >= delay_ms && self.others_with(month).is_none()
