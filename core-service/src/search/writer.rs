@@ -240,6 +240,11 @@ impl Writer {
         Ok(take(&mut self.changed))
     }
 
+    /// True if the last commit may lack something. An index without marks may never have been committed.
+    pub(super) fn has_uncommitted(&self) -> bool {
+        self.marks.is_empty() || !self.changed.is_empty() || self.shards.values().any(|open| open.has_changes)
+    }
+
     /// Removes a dataset. Its position is 0 after the next commit.
     pub(super) fn forget(&mut self, terms: &Terms, dataset: &Dataset) -> Result<(), SearchError> {
         let common = self.common()?.writer()?;

@@ -96,7 +96,9 @@ impl SearchIndex {
         }
         // A commit and the metadata of its files belong together, and only a failed commit closes the index.
         let meta = self.write(|writer| {
-            self.commit_changes(writer)?;
+            if writer.has_uncommitted() {
+                self.commit_changes(writer)?;
+            }
             Ok(writer.meta_for_copy(shard, &request.generation))
         })??;
         let path = folder.path_of(shard);

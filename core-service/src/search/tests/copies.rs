@@ -253,6 +253,19 @@ async fn copies_have_few_places_and_give_them_back() {
 }
 
 #[tokio::test]
+async fn a_copy_commits_only_what_is_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, mut entries) = three_months(folder.path());
+    let note = || fs::read(folder.path().join("common/meta.json")).unwrap();
+    let before = note();
+    assert!(pieces_of(&sender, Shard::Month(1)).await.len() > 1);
+    assert_eq!(note(), before);
+    change_months(&sender, &mut entries);
+    assert!(pieces_of(&sender, Shard::Month(1)).await.len() > 1);
+    assert_ne!(note(), before);
+}
+
+#[tokio::test]
 async fn only_a_whole_shard_of_the_same_logs_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, _) = three_months(folder.path());
