@@ -285,6 +285,9 @@ impl OtherMonths<'_> {
         found: Vec<(Rank, Dataset)>,
         statistics: Option<&Statistics>,
     ) -> Result<Vec<(Rank, Dataset)>> {
+        if self.missing.is_empty() {
+            return Ok(search.merge(found, &[])?);
+        }
         let lowest = search.lowest_of(&found);
         let mut months = self.missing.clone();
         months.retain(|month| search.may_find(*month, lowest));
