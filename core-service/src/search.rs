@@ -7,7 +7,8 @@
 //! once, a project's log with its first search.
 //!
 //! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
-//! waits up to 250 ms until the index has the log's head, else it is 503. Searches are 503 until the index is complete.
+//! waits up to 250 ms until the index has the log's head, else it is 503. A search gets 503 while the index is not
+//! complete, or while no core has a month of its window.
 
 mod best;
 
