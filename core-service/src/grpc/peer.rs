@@ -175,7 +175,11 @@ impl PeerService for Api {
         self.check_core(&request.core)?;
         // The caller has another core to search, and logs its own failure.
         let found = search_here(&self.core.search, request).await;
-        found.map(Response::new).map_err(|error| Status::unavailable(error.to_string()))
+        found.map(Response::new).map_err(|error| match error.api.code {
+            // The caller passes it on.
+            ErrorCode::RateLimited => error_status(&error.api, &self.core.gate.new_request_id()),
+            _ => Status::unavailable(error.to_string()),
+        })
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
