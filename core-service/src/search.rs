@@ -7,7 +7,8 @@
 //! once, a project's log with its first search.
 //!
 //! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
-//! waits up to 250 ms until the index has the log's head, else it is 503. Searches are 503 until the index is complete.
+//! waits up to 250 ms until the index has the log's head, else it is 503. A search gets 503 while the index is not
+//! complete, or while no core has a month of its window.
 
 mod best;
 
@@ -128,6 +129,9 @@ pub enum SearchError {
     Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
+    /// Another core must send a shard: this one does not have it, or builds it.
+    #[error("this core does not have the whole shard of the search index")]
+    NotWhole,
     /// A core sends as many copies of shards as it may.
     #[error("too many copies of the search index are under way")]
     Busy,

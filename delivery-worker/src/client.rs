@@ -50,8 +50,8 @@ impl Clients {
     }
 
     fn get(&self, target: &VettedTarget) -> reqwest::Result<Client> {
-        let key = (target.host.clone(), target.addresses.clone());
-        self.by_target.get_or_insert_with(&key, || self.build(&target.addresses))
+        let key = (target.host().clone(), target.addresses().to_vec());
+        self.by_target.get_or_insert_with(&key, || self.build(target.addresses()))
     }
 
     fn build(&self, addresses: &[IpAddr]) -> reqwest::Result<Client> {
@@ -76,7 +76,7 @@ impl Clients {
 impl Transport for Clients {
     async fn post(&self, target: VettedTarget, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
         let client = self.get(&target).map_err(|_| Failure::Request)?;
-        client.post(target.url).headers(headers).body(body).send().await.map_err(|error| why(&error))
+        client.post(target.url().clone()).headers(headers).body(body).send().await.map_err(|error| why(&error))
     }
 }
 

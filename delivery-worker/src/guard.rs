@@ -16,12 +16,27 @@ const MAX_ADDRESSES: usize = 8;
 
 /// A URL and the judged addresses that an attempt may use.
 pub struct VettedTarget {
+    url: Url,
+    host: Host,
+    addresses: Vec<IpAddr>,
+}
+
+impl VettedTarget {
     /// The normalised URL.
-    pub url: Url,
-    /// Its host.
-    pub host: Host,
+    #[must_use]
+    pub const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) const fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The addresses of the host, each judged.
-    pub addresses: Vec<IpAddr>,
+    #[must_use]
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
 }
 
 pub(crate) struct Guard {

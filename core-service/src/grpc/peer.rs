@@ -157,7 +157,9 @@ impl PeerService for Api {
                 let refused = ApiError::new(ErrorCode::RateLimited, error.to_string());
                 error_status(&refused, &self.core.gate.new_request_id())
             }
-            // Other cores may have the shard, so this is no failure that an operator should know.
+            // Other cores may have the shard, so these are no failures that an operator should know.
+            SearchError::NotWhole => Status::not_found(error.to_string()),
+            SearchError::Version | SearchError::Generation => Status::failed_precondition(error.to_string()),
             _ => Status::unavailable(error.to_string()),
         })?;
         let pieces = pieces.map(|piece| piece.map_err(|error| Status::unavailable(error.to_string())));
@@ -173,7 +175,11 @@ impl PeerService for Api {
         self.check_core(&request.core)?;
         // The caller has another core to search, and logs its own failure.
         let found = search_here(&self.core.search, request).await;
-        found.map(Response::new).map_err(|error| Status::unavailable(error.to_string()))
+        found.map(Response::new).map_err(|error| match error.api.code {
+            // The caller passes it on.
+            ErrorCode::RateLimited => error_status(&error.api, &self.core.gate.new_request_id()),
+            _ => Status::unavailable(error.to_string()),
+        })
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

@@ -127,6 +127,13 @@ pub struct OtherCore {
     pub search: Option<SearchPart>,
 }
 
+impl OtherCore {
+    /// The data whose changes are published. A search reads the parts of the index when it needs them.
+    fn published(&self) -> (&str, &str, bool) {
+        (&self.replica, &self.address, self.owns)
+    }
+}
+
 /// Chooses one of some cores for an object by rendezvous hashing. Every caller that knows the same cores chooses the
 /// same one.
 pub fn first_of<'a>(cores: impl IntoIterator<Item = &'a str>, thing: &str) -> Option<&'a str> {
@@ -204,13 +211,9 @@ impl Members {
         }
     }
 
-    /// Publishes with the heartbeat which part of the search index this core has.
+    /// Publishes with the next heartbeat which part of the search index this core has.
     pub fn set_search(&self, part: SearchPart) {
-        let part = Some(part);
-        let was = replace(&mut self.state.lock().own.search, part.clone());
-        if was != part {
-            self.beat_now.notify_one();
-        }
+        self.state.lock().own.search = Some(part);
     }
 
     /// The cores that live and hand out attempts, this one included if it does.
@@ -234,6 +237,7 @@ impl Members {
         Arc::clone(&known.1)
     }
 
+    /// The other cores that may live. A change of their search parts alone notifies no receiver.
     pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.others.subscribe()
     }
@@ -305,7 +309,7 @@ impl Members {
         };
         others.sort_unstable_by(|one, other| one.replica.cmp(&other.replica));
         self.others.send_if_modified(|known| {
-            let changes = *known != others;
+            let changes = !known.iter().map(OtherCore::published).eq(others.iter().map(OtherCore::published));
             *known = others;
             changes || is_first_read
         });

@@ -1,9 +1,9 @@
 //! Copies of shards from other cores.
 //!
 //! A core that lacks a shard in its folder, or holds one that cannot be used, copies it from another core. It reads the
-//! log from its start only when no core has the shard, or when the copy fails twice. The common shard comes first: it
-//! has the positions in all logs, and names the months. The months follow, the newest first, while the core follows the
-//! logs.
+//! log from its start only when no core has the shard, when the copy fails twice, or when no core that may have it is
+//! reached for half a minute. The common shard comes first: it has the positions in all logs, and names the months. The
+//! months follow, the newest first, while the core follows the logs.
 //!
 //! A copy is a shard as of a commit. The note of a month says up to which sequence number of `live` the copy holds the
 //! log, so the core reads only what came later. Files of the index never change, and the sender keeps those of the
@@ -17,8 +17,8 @@ use std::{io, sync::Arc, time::Duration};
 use futures::StreamExt as _;
 use thesis_net::services::Stream;
 use thesis_proto::v1;
-use tokio::time::{sleep, timeout};
-use tonic::{Code, Request};
+use tokio::time::{Instant, sleep, timeout};
+use tonic::{Code, Request, Status};
 
 use super::{SearchError, SearchIndex, schema::VERSION, shard::Shard};
 use crate::{
@@ -32,14 +32,20 @@ pub use self::sent::send_shard;
 const MAX_FAILURES: usize = 2;
 /// Time limit for the next piece of a copy.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause before a core requests a copy again while the others send as many as they may.
-const BUSY_PAUSE: Duration = Duration::from_secs(1);
+/// Pause before a core requests a copy again while no other can send it now.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Time after which a core no longer waits for cores that are not reached, or that open their index. A core that ended
+/// without a word is known to be gone before that.
+const UNREACHED_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
 enum CopyError {
-    /// The other core is not reached, or does not have the whole shard.
+    /// The other core does not have the whole shard, or does not know this call.
     #[error("another core sends no copy: {0}")]
     Refused(String),
+    /// The other core is not reached, or does not serve yet.
+    #[error("another core sends no copy now: {0}")]
+    Unreached(String),
     #[error("another core sends as many copies as it may")]
     Busy,
     #[error("the copy broke off: {0}")]
@@ -54,6 +60,8 @@ enum CopyOutcome {
     Copied,
     /// Some core may have the shard, but sends as many copies as it may.
     Busy,
+    /// Some core may have the shard, but was not reached.
+    Unreached,
     /// The shard must be built from the log.
     Unavailable,
 }
@@ -66,10 +74,17 @@ enum CopyOutcome {
 pub(super) async fn copy_common(index: &Arc<SearchIndex>, peers: &Peers, generation: &str) -> Result<(), SearchError> {
     let (checked, of_logs) = (Arc::clone(index), generation.to_owned());
     let is_missing = blocking(move || Ok(checked.lacks_common(&of_logs))).await?;
-    if is_missing && copy_shard(index, peers, Shard::Common, generation).await == CopyOutcome::Busy {
-        return Err(SearchError::Busy);
+    if !is_missing {
+        return Ok(());
     }
-    Ok(())
+    let give_up_at = Instant::now() + UNREACHED_TIMEOUT;
+    loop {
+        match copy_shard(index, peers, Shard::Common, generation).await {
+            CopyOutcome::Busy => return Err(SearchError::Busy),
+            CopyOutcome::Unreached if Instant::now() < give_up_at => sleep(RETRY_PAUSE).await,
+            CopyOutcome::Copied | CopyOutcome::Unreached | CopyOutcome::Unavailable => return Ok(()),
+        }
+    }
 }
 
 /// Copies the months that wait for it, one after the other. Those without a copy are left to be built from the log.
@@ -77,13 +92,18 @@ pub(super) async fn copy_common(index: &Arc<SearchIndex>, peers: &Peers, generat
 /// # Errors
 /// Fails when the index is closed.
 pub(super) async fn copy_months(index: &Arc<SearchIndex>, peers: &Peers, generation: &str) -> Result<(), SearchError> {
+    // One time limit for all months: those that are built from the log together read it once.
+    let mut give_up_at = Instant::now() + UNREACHED_TIMEOUT;
     loop {
         let waiting = Arc::clone(index);
         let Some(month) = blocking(move || waiting.month_to_copy()).await? else { return Ok(()) };
         match copy_shard(index, peers, month, generation).await {
-            CopyOutcome::Copied => {}
-            CopyOutcome::Busy => sleep(BUSY_PAUSE).await,
-            CopyOutcome::Unavailable => {
+            CopyOutcome::Copied => give_up_at = Instant::now() + UNREACHED_TIMEOUT,
+            CopyOutcome::Busy => sleep(RETRY_PAUSE).await,
+            CopyOutcome::Unreached if Instant::now() < give_up_at => sleep(RETRY_PAUSE).await,
+            // A core that the store does not reach sees no others, although these may have the month.
+            _ if !peers.has_recent_heartbeat() => sleep(RETRY_PAUSE).await,
+            CopyOutcome::Unreached | CopyOutcome::Unavailable => {
                 let waiting = Arc::clone(index);
                 blocking(move || waiting.give_up_copy(month)).await?;
             }
@@ -96,7 +116,7 @@ async fn copy_shard(index: &Arc<SearchIndex>, peers: &Peers, shard: Shard, gener
     let name = shard.to_string();
     // Cores with recent heartbeats come first, and each shard has its own order of them.
     sources.sort_by_cached_key(|source| (!source.owns, id::derive("", &[&source.replica, &name])));
-    let (mut failures, mut is_busy) = (0, false);
+    let (mut failures, mut is_busy, mut is_unreached) = (0, false, false);
     for _ in 0..MAX_FAILURES {
         for source in &sources {
             match copy_from(source, index, peers, shard, generation).await {
@@ -104,6 +124,10 @@ async fn copy_shard(index: &Arc<SearchIndex>, peers: &Peers, shard: Shard, gener
                 Err(CopyError::Busy) => is_busy = true,
                 Err(CopyError::Refused(reason)) => {
                     tracing::debug!(%shard, core = source.address, reason, "a core sends no copy of a shard");
+                }
+                Err(CopyError::Unreached(reason)) => {
+                    tracing::debug!(%shard, core = source.address, reason, "a core sends no copy of a shard now");
+                    is_unreached = true;
                 }
                 Err(error) => {
                     tracing::warn!(%shard, core = source.address, %error, "copying a part of the search index failed");
@@ -118,10 +142,14 @@ async fn copy_shard(index: &Arc<SearchIndex>, peers: &Peers, shard: Shard, gener
             break;
         }
     }
-    if is_busy { CopyOutcome::Busy } else { CopyOutcome::Unavailable }
+    match (is_busy, is_unreached) {
+        (true, _) => CopyOutcome::Busy,
+        (false, true) => CopyOutcome::Unreached,
+        (false, false) => CopyOutcome::Unavailable,
+    }
 }
 
-/// Copies a shard from one core, and puts it in place.
+/// Copies a shard from one core, and puts it in place if this core still needs it.
 async fn copy_from(
     source: &OtherCore,
     index: &Arc<SearchIndex>,
@@ -139,9 +167,8 @@ async fn copy_from(
     };
     let mut pieces = match timeout(PIECE_TIMEOUT, core.copy_shard(Request::new(request))).await {
         Ok(Ok(response)) => response.into_inner(),
-        Ok(Err(status)) if status.code() == Code::ResourceExhausted => return Err(CopyError::Busy),
-        Ok(Err(status)) => return Err(CopyError::Refused(status.message().to_owned())),
-        Err(late) => return Err(CopyError::Refused(late.to_string())),
+        Ok(Err(status)) => return Err(refusal(&status)),
+        Err(late) => return Err(CopyError::Unreached(late.to_string())),
     };
     let files = next_piece(&mut pieces).await?.and_then(|piece| piece.files).ok_or(SearchError::Damaged)?;
     let receiver = Arc::clone(index);
@@ -154,13 +181,26 @@ async fn copy_from(
         .await?;
     }
     let receiver = Arc::clone(index);
-    blocking(move || {
+    let is_installed = blocking(move || {
         copy.verify(&generation)?;
         receiver.install(&copy)
     })
     .await?;
-    tracing::info!(%shard, core = source.address, "copied a part of the search index");
+    if is_installed {
+        tracing::info!(%shard, core = source.address, "copied a part of the search index");
+    }
     Ok(())
+}
+
+/// The reason for which another core sends no copy.
+fn refusal(status: &Status) -> CopyError {
+    let reason = status.message().to_owned();
+    match status.code() {
+        Code::ResourceExhausted => CopyError::Busy,
+        // It is another core, of another version or of other logs, or does not have the shard.
+        Code::Unimplemented | Code::FailedPrecondition | Code::NotFound => CopyError::Refused(reason),
+        _ => CopyError::Unreached(reason),
+    }
 }
 
 async fn next_piece(pieces: &mut Stream<v1::CopyShardResponse>) -> Result<Option<v1::CopyShardResponse>, CopyError> {
@@ -173,4 +213,20 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SearchError> + Send + 'static,
 ) -> Result<T, SearchError> {
     thesis_net::blocking::run(work).await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_may_have_the_shard_later_is_requested_again() {
+        assert!(matches!(refusal(&Status::resource_exhausted("")), CopyError::Busy));
+        for refused in [Status::unimplemented(""), Status::failed_precondition(""), Status::not_found("")] {
+            assert!(matches!(refusal(&refused), CopyError::Refused(_)), "{refused}");
+        }
+        for later in [Status::unavailable(""), Status::deadline_exceeded(""), Status::unauthenticated("")] {
+            assert!(matches!(refusal(&later), CopyError::Unreached(_)), "{later}");
+        }
+    }
 }

@@ -130,8 +130,11 @@ pub(crate) async fn place(follower: &Follower, now_ms: i64) {
         return;
     }
     let (own, others) = (follower.peers.own_address(), follower.peers.reachable().await);
-    // An error closes the index, which has logged it.
-    drop(with_index(&follower.index, move |index| index.place(&index.placement(own, others, now_ms))).await);
+    let placement = follower.index.placement(own, others, now_ms);
+    if follower.index.may_move(&placement) {
+        // An error closes the index, which has logged it.
+        drop(with_index(&follower.index, move |index| index.place(&placement)).await);
+    }
 }
 
 /// Opens the index. A core without a common shard gets a copy of another core's first, if there is one.

@@ -4,20 +4,19 @@
 //! ranks without equals, so the highest of all cores are those of an index with all months. Scores follow from counts of
 //! all months: each core counts its own first, and the sum goes to all of them.
 //!
-//! A core that fails is not requested again for the same search: the next one that has its months is. A month that no
-//! core can search makes the search fail, since a part would look like a whole. If all months are here, nothing is sent.
+//! A core that fails is not requested again for the same search: the next one that has its months is. A core that has
+//! only some of its months any more searches these. A month that no core can search makes the search fail, since a part
+//! would look like a whole. If all months are here, nothing is sent.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+mod others;
 
-use futures::future::join_all;
-use parking_lot::Mutex;
+use std::sync::Arc;
+
 use tantivy::Searcher;
 use thesis_proto::v1;
 use tokio::time::timeout;
 
+use self::others::OtherMonths;
 use super::{
     Cancellation, Kind, ListedThesis, Order, ParsedSearch, SearchError, SearchFilter, SearchIndex,
     best::{Best, Rank, highest},
@@ -33,7 +32,7 @@ use crate::{
         dataset::{Dataset, View},
         window::Floor,
     },
-    error::{Error, Result},
+    error::Result,
     log::datasets::Datasets,
     replicas::peers::Peers,
 };
@@ -237,7 +236,7 @@ async fn search_theses<T: Send + 'static>(
     };
     let search = Arc::new(search);
     let searching = async {
-        let others = OtherMonths { cores, missing, failed: Mutex::default() };
+        let others = OtherMonths::new(cores, missing);
         let statistics = others.count_all(&search, &searchers).await?;
         let (here, counted) = (Arc::clone(&search), statistics.clone());
         let in_turn = move |index: &SearchIndex| -> IndexResult<_> {
@@ -251,91 +250,11 @@ async fn search_theses<T: Send + 'static>(
     timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
-/// The months that other cores must search.
-struct OtherMonths<'a> {
-    cores: SearchCores<'a>,
-    missing: Vec<i64>,
-    /// The cores that have failed.
-    failed: Mutex<BTreeSet<String>>,
-}
-
-impl OtherMonths<'_> {
-    /// Counts all months, here and elsewhere. None if the search needs no counts, or all months are here.
-    async fn count_all(&self, search: &ThesisSearch, searchers: &[Vec<Searcher>]) -> Result<Option<Statistics>> {
-        let Some(parsed) = search.parsed().filter(|_| !self.missing.is_empty() && search.needs_statistics()) else {
-            return Ok(None);
-        };
-        let (shards, counted) = (searchers.concat(), parsed.clone());
-        let in_turn = move |index: &SearchIndex| index.statistics(shards, &counted);
-        let SearchCores { index, organization, .. } = self.cores;
-        let here = async { run_in_turn(index, organization, &Cancellation::default(), in_turn).await };
-        let elsewhere = async { self.request_all(&self.missing, &search.request(0)).await.map_err(Error::from) };
-        let (mut total, responses) = tokio::try_join!(here, elsewhere)?;
-        for response in responses {
-            total.add(Statistics::from_message(response.statistics.unwrap_or_default()));
-        }
-        total.check_expansions(parsed)?;
-        Ok(Some(total))
-    }
-
-    /// Adds the theses of the other months to those of this core, highest first.
-    async fn add_theses(
-        &self,
-        search: &ThesisSearch,
-        found: Vec<(Rank, Dataset)>,
-        statistics: Option<&Statistics>,
-    ) -> Result<Vec<(Rank, Dataset)>> {
-        let lowest = search.lowest_of(&found);
-        let mut months = self.missing.clone();
-        months.retain(|month| search.may_find(*month, lowest));
-        let request = v1::SearchMonthsRequest {
-            lowest: lowest.map(message_of),
-            statistics: statistics.map(Statistics::to_message),
-            ..search.request(search.limit)
-        };
-        Ok(search.merge(found, &self.request_all(&months, &request).await?)?)
-    }
-
-    /// Sends a request to cores that together have all of some months.
-    async fn request_all(
-        &self,
-        months: &[i64],
-        request: &v1::SearchMonthsRequest,
-    ) -> IndexResult<Vec<v1::SearchMonthsResponse>> {
-        let SearchCores { peers, organization, .. } = self.cores;
-        let (mut left, mut responses) = (months.to_vec(), Vec::new());
-        while !left.is_empty() {
-            let mut parts: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-            for month in left.drain(..) {
-                let mut cores = peers.cores_with_month(VERSION, month).into_iter();
-                let core = cores.find(|core| !self.failed.lock().contains(core)).ok_or(SearchError::Closed)?;
-                parts.entry(core).or_default().push(month);
-            }
-            let requests = parts.into_iter().map(|(core, months)| async move {
-                let (core_id, organization) = (core.clone(), organization.to_owned());
-                let request =
-                    v1::SearchMonthsRequest { core: core_id, months: months.clone(), organization, ..request.clone() };
-                (core, months, peers.search_months(request).await)
-            });
-            for (core, months, response) in join_all(requests).await {
-                match response {
-                    Ok(response) => responses.push(response),
-                    Err(status) => {
-                        tracing::debug!(core, status = status.message(), "a core did not search its months");
-                        self.failed.lock().insert(core);
-                        left.extend(months);
-                    }
-                }
-            }
-        }
-        Ok(responses)
-    }
-}
-
 /// Searches months for another core, or counts them if it wants no theses.
 ///
 /// # Errors
-/// `SERVICE_UNAVAILABLE` if a month is not here, or has not reached the position; those of [`run_in_turn`].
+/// `SERVICE_UNAVAILABLE` if none of the months is here, or the log has not reached the position; those of
+/// [`run_in_turn`].
 pub async fn search_here(
     index: &Arc<SearchIndex>,
     request: v1::SearchMonthsRequest,
@@ -350,6 +269,9 @@ pub async fn search_here(
     })
     .await?;
     let searchers = index.searchers_of(&request.months)?;
+    if searchers.is_empty() {
+        return Err(SearchError::Closed.into());
+    }
     let search = ThesisSearch::from_request(&request)?;
     let (cancellation, organization) = (search.narrow.cancellation.clone(), request.organization.clone());
     let in_turn = move |index: &SearchIndex| response(index, searchers, &search, request);
@@ -358,13 +280,14 @@ pub async fn search_here(
 
 pub(super) fn response(
     index: &SearchIndex,
-    searchers: Vec<Searcher>,
+    searchers: Vec<(i64, Searcher)>,
     search: &ThesisSearch,
     request: v1::SearchMonthsRequest,
 ) -> IndexResult<v1::SearchMonthsResponse> {
+    let (months, searchers): (Vec<i64>, Vec<Searcher>) = searchers.into_iter().unzip();
     if let Some(parsed) = search.parsed().filter(|_| search.limit == 0) {
         let statistics = Some(index.statistics(searchers, parsed)?.to_message());
-        return Ok(v1::SearchMonthsResponse { statistics, ..v1::SearchMonthsResponse::default() });
+        return Ok(v1::SearchMonthsResponse { statistics, months, ..v1::SearchMonthsResponse::default() });
     }
     let statistics = request.statistics.map(Statistics::from_message);
     let ranks = match search.ranks(index, vec![searchers], request.lowest.as_ref().map(rank_of), statistics.as_ref()) {
@@ -374,5 +297,5 @@ pub(super) fn response(
     };
     let ranks = ranks.into_iter().map(|(rank, _)| message_of(rank)).collect();
     let documents = search.narrow.cancellation.documents().saturating_sub(request.documents);
-    Ok(v1::SearchMonthsResponse { ranks, statistics: None, documents })
+    Ok(v1::SearchMonthsResponse { ranks, statistics: None, documents, months })
 }

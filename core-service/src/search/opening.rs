@@ -188,16 +188,15 @@ impl SearchIndex {
         Ok((found, missing))
     }
 
-    /// Some months of `live`, which must be complete.
-    pub(super) fn searchers_of(&self, months: &[i64]) -> Result<Vec<Searcher>, SearchError> {
+    /// Those of some months of `live` that are here. It must be complete.
+    pub(super) fn searchers_of(&self, months: &[i64]) -> Result<Vec<(i64, Searcher)>, SearchError> {
         let readers = self.readers.lock();
         if self.incomplete.borrow().contains_key(Dataset::Live.name()) {
             return Err(SearchError::Closed);
         }
         let readers = readers.as_ref().ok_or(SearchError::Closed)?;
         let reader_of = |month: &i64| readers.get(&Shard::Month(*month)).and_then(Option::as_ref);
-        let searchers = months.iter().map(|month| reader_of(month).map(IndexReader::searcher));
-        searchers.map(|searcher| searcher.ok_or(SearchError::Closed)).collect()
+        Ok(months.iter().filter_map(|month| Some((*month, reader_of(month)?.searcher()))).collect())
     }
 
     pub(super) fn common_searcher(&self) -> Result<Searcher, SearchError> {

@@ -10,6 +10,8 @@
 //! minute, with its heartbeats and its common shard. A core deletes a month once it has seen the same cores for ten
 //! minutes and both cores to which the month belongs have it whole.
 
+use std::collections::BTreeMap;
+
 use super::{SearchError, SearchIndex, schema::VERSION, shard::Shard};
 use crate::{
     domain::{id, window::MINUTE_MS},
@@ -64,7 +66,7 @@ impl KnownCores {
 impl Placement {
     /// True if this core gets a month that it does not have.
     pub(super) fn gains(&self, month: i64) -> bool {
-        // The cores that have it may not have opened it yet. Building it from the log would cost much more than waiting.
+        // The cores that have it may not have opened it yet, and building it from the log costs more than waiting.
         let has_source = self.others.iter().any(|(_, months)| months.contains(&month));
         let delay_ms = if has_source { GAIN_DELAY_MS } else { DROP_DELAY_MS };
         self.stable_ms >= delay_ms && self.others_with(month).is_none()
@@ -107,6 +109,13 @@ impl SearchIndex {
     /// Forgets the cores that share the months, so that nothing moves until they were seen for some time again.
     pub(super) fn forget_cores(&self) {
         *self.known_cores.lock() = KnownCores::default();
+    }
+
+    /// False if this core has all months that there are, and no others to which one of them may belong.
+    pub(super) fn may_move(&self, placement: &Placement) -> bool {
+        let readers = self.readers.lock();
+        let lacks_one = || readers.iter().flat_map(BTreeMap::values).any(Option::is_none);
+        self.folder.is_some() && (placement.others.len() >= COPIES || lacks_one())
     }
 
     /// Gets and deletes months by a placement. This blocks.

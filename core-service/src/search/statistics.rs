@@ -1,5 +1,6 @@
 //! The counts from which the scores of a search of theses follow, when several cores have its shards. Each core counts
-//! its own shards. The sum is that of an index with all shards, so a score does not depend on where a shard is.
+//! its own shards, and the sum is that of an index with all of them. A deleted thesis counts until its segment is
+//! merged, so scores may differ a little between the copies of a shard.
 
 use std::{collections::HashMap, str};
 

@@ -191,13 +191,15 @@ impl Writer {
         self.closed.iter().rev().find(|(_, closed)| closed.copy == CopyState::Pending).map(|(shard, _)| *shard)
     }
 
-    /// Puts a copy in place of a closed month. Its note says which entries it lacks.
-    pub(super) fn install_month(&mut self, month: Shard, copy: &Path) -> Result<(), SearchError> {
+    /// Puts a copy in place of a month that waits for it. Its note says which entries it lacks. Returns false if the
+    /// month does not wait any more, since it belongs to other cores now.
+    pub(super) fn install_month(&mut self, month: Shard, copy: &Path) -> Result<bool, SearchError> {
         let folder = self.folder.as_ref().ok_or(SearchError::Closed)?;
-        let closed = self.closed.get_mut(&month).ok_or(SearchError::Closed)?;
+        let waiting = self.closed.get_mut(&month).filter(|closed| closed.copy == CopyState::Pending);
+        let Some(waiting) = waiting else { return Ok(false) };
         folder.install(month, copy)?;
-        *closed = ClosedMonth { copy: CopyState::Ended, ..ClosedMonth::default() };
-        Ok(())
+        *waiting = ClosedMonth { copy: CopyState::Ended, ..ClosedMonth::default() };
+        Ok(true)
     }
 
     /// Lets a month that waits for a copy be rebuilt.
@@ -212,7 +214,11 @@ impl Writer {
         if self.generation != generation {
             return Err(SearchError::Generation);
         }
-        let open = self.shards.get(&shard).filter(|open| open.rebuilt_to.is_none()).ok_or(SearchError::Closed)?;
+        if self.closed.get(&shard).is_some_and(|closed| closed.copy == CopyState::NotNeeded) {
+            // It is opened soon, or tried again.
+            return Err(SearchError::Closed);
+        }
+        let open = self.shards.get(&shard).filter(|open| open.rebuilt_to.is_none()).ok_or(SearchError::NotWhole)?;
         open.meta_for_copy(self.position(&Dataset::Live))
     }
 
@@ -232,6 +238,11 @@ impl Writer {
         write_marks(common.writer()?, fields, &self.changed)?;
         common.commit(&note)?;
         Ok(take(&mut self.changed))
+    }
+
+    /// True if the last commit may lack something. An index without marks may never have been committed.
+    pub(super) fn has_uncommitted(&self) -> bool {
+        self.marks.is_empty() || !self.changed.is_empty() || self.shards.values().any(|open| open.has_changes)
     }
 
     /// Removes a dataset. Its position is 0 after the next commit.
@@ -296,7 +307,7 @@ impl Writer {
         let Some(folder) = &self.folder else { return };
         for month in months {
             if let Err(error) = folder.delete(*month) {
-                tracing::warn!(%error, %month, "a month of the search index was not deleted; it is tried again at the next start");
+                tracing::warn!(%error, %month, "a month of the search index is not deleted; the next start deletes it");
             }
         }
     }

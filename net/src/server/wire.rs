@@ -56,6 +56,8 @@ impl Wire {
     pub(super) async fn open(stream: Accepted, tls: Option<&Acceptor>) -> io::Result<Self> {
         let stream = match stream {
             Accepted::Tcp(stream) => stream,
+            // A listener by TLS serves nobody without it.
+            Accepted::Other(_) if tls.is_some() => return Err(io::Error::other("it cannot speak TLS")),
             Accepted::Other(stream) => return Ok(Self(Either::Right(Either::Right(stream)))),
         };
         let Some(tls) = tls else { return Ok(Self::plain(stream)) };

@@ -56,6 +56,26 @@ async fn a_core_owns_while_it_is_seen_to_beat() {
 }
 
 #[tokio::test]
+async fn another_search_part_notifies_nobody() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
+    for _ in 0..2 {
+        clock.advance(1_000);
+        beat(&[&one, &other]).await;
+    }
+    let mut others = one.others();
+    let part = SearchPart { version: 1, months: vec![7] };
+    other.set_search(part.clone());
+    beat(&[&other, &one]).await;
+    assert!(!others.has_changed().unwrap());
+    assert_eq!(others.borrow_and_update()[0].search.as_ref(), Some(&part));
+    other.leave().await;
+    beat(&[&one]).await;
+    assert!(others.has_changed().unwrap());
+}
+
+#[tokio::test]
 async fn cores_with_workers_are_known() {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);

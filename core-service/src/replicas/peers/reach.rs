@@ -11,8 +11,8 @@ use tonic::{Request, Response, Status, codegen::StdError};
 use super::{Peers, broken, late};
 use crate::{domain::id, replicas::members::OtherCore, tables::members::SearchPart};
 
-/// Time limit for the search of another core, so that a request has time for a second one.
-const SEARCH_TIMEOUT: Duration = Duration::from_millis(800);
+/// Time limit for the search of another core while a third one has the months too, so that the request has time for it.
+const FIRST_SEARCH_TIMEOUT: Duration = Duration::from_millis(800);
 
 impl Peers {
     /// The other cores that may live and have an address. A core that has just started reads the heartbeats first.
@@ -60,13 +60,23 @@ impl Peers {
         others.into_iter().map(|other| other.replica).collect()
     }
 
-    /// Searches months at the core that the request names.
+    /// Searches months at the core that the request names. The last core that has them may take as long as the caller
+    /// waits.
     ///
     /// # Errors
-    /// Fails if that core does not have them, or does not answer in time.
-    pub async fn search_months(&self, request: v1::SearchMonthsRequest) -> Result<v1::SearchMonthsResponse, Status> {
+    /// Fails if that core has none of them, or does not answer in time.
+    pub async fn search_months(
+        &self,
+        request: v1::SearchMonthsRequest,
+        is_last: bool,
+    ) -> Result<v1::SearchMonthsResponse, Status> {
         let peer = self.peers.lock().get(&request.core).cloned().ok_or_else(broken)?;
-        let found = timeout(SEARCH_TIMEOUT, peer.core.search_months(Request::new(request))).await;
-        found.map_err(|_| late())?.map(Response::into_inner)
+        let searching = peer.core.search_months(Request::new(request));
+        let found = if is_last {
+            searching.await
+        } else {
+            timeout(FIRST_SEARCH_TIMEOUT, searching).await.map_err(|_| late())?
+        };
+        found.map(Response::into_inner)
     }
 }

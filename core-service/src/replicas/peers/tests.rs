@@ -156,13 +156,20 @@ struct Silent {
     core: Arc<PeerCore>,
     /// Number of subscriptions to its notifications.
     subscriptions: Arc<AtomicUsize>,
+    /// The response to a search, if there is one.
+    refusal: Option<Status>,
 }
 
 fn dial_silent(subscriptions: &Arc<AtomicUsize>) -> Dial {
+    dial_refusing(subscriptions, None)
+}
+
+fn dial_refusing(subscriptions: &Arc<AtomicUsize>, refusal: Option<Status>) -> Dial {
     let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
     let subscriptions = Arc::clone(subscriptions);
     Arc::new(move |address: &str| {
-        let silent = Silent { core: to_sockets(address)?, subscriptions: Arc::clone(&subscriptions) };
+        let (core, subscriptions) = (to_sockets(address)?, Arc::clone(&subscriptions));
+        let silent = Silent { core, subscriptions, refusal: refusal.clone() };
         Ok(Arc::new(silent) as Arc<PeerCore>)
     })
 }
@@ -213,7 +220,10 @@ impl PeerService for Silent {
         &self,
         _: Request<v1::SearchMonthsRequest>,
     ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
-        pending().await
+        match &self.refusal {
+            Some(status) => Err(status.clone()),
+            None => pending().await,
+        }
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

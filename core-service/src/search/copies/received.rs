@@ -97,19 +97,20 @@ impl SearchIndex {
         ReceivedCopy::new(self.folder.as_ref().ok_or(SearchError::Closed)?, shard, files)
     }
 
-    /// Puts a verified copy in place of its shard, which is closed.
-    pub(in crate::search) fn install(&self, copy: &ReceivedCopy) -> Result<(), SearchError> {
+    /// Puts a verified copy in place of its shard, which is closed. Returns false if the shard needs no copy any more.
+    pub(in crate::search) fn install(&self, copy: &ReceivedCopy) -> Result<bool, SearchError> {
         match copy.shard {
             // The caller opens the index after this. Months from before hold less than the positions of the copy say.
             Shard::Common => {
                 copy.folder.retain_months(|_| false)?;
                 copy.folder.install(copy.shard, &copy.path)?;
+                Ok(true)
             }
             Shard::Month(_) => {
-                self.write(|writer| Ok(writer.install_month(copy.shard, &copy.path)))??;
+                let is_installed = self.write(|writer| Ok(writer.install_month(copy.shard, &copy.path)))??;
                 self.wanted.notify_one();
+                Ok(is_installed)
             }
         }
-        Ok(())
     }
 }

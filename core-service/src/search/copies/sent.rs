@@ -63,7 +63,8 @@ impl SentCopy {
 /// when it is dropped.
 ///
 /// # Errors
-/// `Busy` while this core sends as many copies as it may; others when it does not have the whole shard for these logs.
+/// `Busy` while this core sends as many copies as it may, and `Closed` while it opens the shard or reads newer entries;
+/// `Version`, `Generation` and `NotWhole` when it does not have the shard.
 pub async fn send_shard(index: &Arc<SearchIndex>, request: CopyShardRequest) -> Result<Pieces, SearchError> {
     let sender = Arc::clone(index);
     let (files, copy) = blocking(move || sender.start_sending(&request)).await?;
@@ -82,8 +83,12 @@ impl SearchIndex {
         if request.version != VERSION {
             return Err(SearchError::Version);
         }
-        let folder = self.folder.as_ref().ok_or(SearchError::Closed)?;
-        let shard = Shard::parse(&request.shard).ok_or(SearchError::Closed)?;
+        let folder = self.folder.as_ref().ok_or(SearchError::NotWhole)?;
+        let shard = Shard::parse(&request.shard).ok_or(SearchError::NotWhole)?;
+        // Cores that start together without an index do not wait for each other.
+        if !self.is_open() && !folder.has_files(Shard::Common)? {
+            return Err(SearchError::NotWhole);
+        }
         let place = Arc::clone(&self.sent_copies).try_acquire_owned().map_err(|_| SearchError::Busy)?;
         // A core that builds its index lacks more than another core that has it.
         if self.incomplete.borrow().contains_key(Dataset::Live.name()) {
@@ -91,7 +96,9 @@ impl SearchIndex {
         }
         // A commit and the metadata of its files belong together, and only a failed commit closes the index.
         let meta = self.write(|writer| {
-            self.commit_changes(writer)?;
+            if writer.has_uncommitted() {
+                self.commit_changes(writer)?;
+            }
             Ok(writer.meta_for_copy(shard, &request.generation))
         })??;
         let path = folder.path_of(shard);

@@ -7,6 +7,7 @@ use thesis_proto::v1;
 
 use super::{
     files::GENERATION,
+    placement::{NOW_MS, others, place},
     shards::{find_since, month},
     *,
 };
@@ -26,7 +27,8 @@ async fn pieces_of(sender: &Arc<SearchIndex>, shard: Shard) -> Vec<v1::CopyShard
     send_shard(sender, request(&shard.to_string())).await.unwrap().try_collect().await.unwrap()
 }
 
-fn receive(receiver: &SearchIndex, shard: Shard, pieces: Vec<v1::CopyShardResponse>) -> Result<(), SearchError> {
+/// Receives a copy. Returns whether it was put in place.
+fn receive(receiver: &SearchIndex, shard: Shard, pieces: Vec<v1::CopyShardResponse>) -> Result<bool, SearchError> {
     let mut pieces = pieces.into_iter();
     let mut copy = receiver.start_receiving(shard, pieces.next().unwrap().files.unwrap())?;
     pieces.try_for_each(|piece| copy.write(&piece.data))?;
@@ -64,7 +66,7 @@ fn change_months(index: &SearchIndex, entries: &mut Vec<SequencedEntry>) {
 async fn open_copied(folder: &Path, sender: &Arc<SearchIndex>) -> Arc<SearchIndex> {
     let receiver = open_empty(folder);
     assert!(receiver.lacks_common(GENERATION));
-    receive(&receiver, Shard::Common, pieces_of(sender, Shard::Common).await).unwrap();
+    assert!(receive(&receiver, Shard::Common, pieces_of(sender, Shard::Common).await).unwrap());
     assert!(!receiver.lacks_common(GENERATION));
     receiver.reopen(GENERATION).unwrap();
     while receiver.open_month(0, true).unwrap() {}
@@ -76,7 +78,7 @@ async fn copy_months(receiver: &SearchIndex, sender: &Arc<SearchIndex>) {
     for number in (0..3).rev() {
         let expected = Shard::Month(number);
         assert_eq!(receiver.month_to_copy().unwrap(), Some(expected));
-        receive(receiver, expected, pieces_of(sender, expected).await).unwrap();
+        assert!(receive(receiver, expected, pieces_of(sender, expected).await).unwrap());
         assert!(receiver.open_month(0, true).unwrap());
     }
     assert_eq!(receiver.month_to_copy().unwrap(), None);
@@ -165,7 +167,7 @@ async fn merges_leave_the_files_of_a_copy() {
         sender.commit().unwrap();
     }
     pieces.extend(sent.try_collect::<Vec<_>>().await.unwrap());
-    receive(&receiver, Shard::Month(0), pieces).unwrap();
+    assert!(receive(&receiver, Shard::Month(0), pieces).unwrap());
     assert!(receiver.open_month(0, true).unwrap());
     receiver.rebuild(&[]).unwrap();
     receiver.commit().unwrap();
@@ -218,6 +220,24 @@ async fn a_damaged_copy_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_copy_of_a_month_that_waits_no_more_is_left_out() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (sender, _) = three_months(folders[0].path());
+    let receiver = open_copied(folders[1].path(), &sender).await;
+    place(&receiver, others(), NOW_MS);
+    let mut installed = Vec::new();
+    for number in 0..3 {
+        let month = Shard::Month(number);
+        let is_installed = receive(&receiver, month, pieces_of(&sender, month).await).unwrap();
+        installed.push(is_installed);
+        assert_eq!(folders[1].path().join(month.to_string()).exists(), is_installed);
+        assert!(!folders[1].path().join(format!("copy-{month}")).exists());
+    }
+    assert!(installed.contains(&false), "some of them belong to other cores");
+    assert!(receiver.is_open() && !receiver.is_failing());
+}
+
+#[tokio::test]
 async fn copies_have_few_places_and_give_them_back() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, _) = three_months(folder.path());
@@ -233,6 +253,19 @@ async fn copies_have_few_places_and_give_them_back() {
 }
 
 #[tokio::test]
+async fn a_copy_commits_only_what_is_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, mut entries) = three_months(folder.path());
+    let note = || fs::read(folder.path().join("common/meta.json")).unwrap();
+    let before = note();
+    assert!(pieces_of(&sender, Shard::Month(1)).await.len() > 1);
+    assert_eq!(note(), before);
+    change_months(&sender, &mut entries);
+    assert!(pieces_of(&sender, Shard::Month(1)).await.len() > 1);
+    assert_ne!(note(), before);
+}
+
+#[tokio::test]
 async fn only_a_whole_shard_of_the_same_logs_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, _) = three_months(folder.path());
@@ -242,7 +275,7 @@ async fn only_a_whole_shard_of_the_same_logs_is_sent() {
     let other = v1::CopyShardRequest { generation: "gen_2".to_owned(), ..request("common") };
     assert!(matches!(refused(other).await, Some(SearchError::Generation)));
     for missing in ["live-7", "live", ""] {
-        assert!(matches!(refused(request(missing)).await, Some(SearchError::Closed)), "{missing}");
+        assert!(matches!(refused(request(missing)).await, Some(SearchError::NotWhole)), "{missing}");
     }
     sender.request_dataset(&Dataset::Live);
     assert!(matches!(refused(request("common")).await, Some(SearchError::Closed)), "the index may lack a part");
@@ -251,11 +284,18 @@ async fn only_a_whole_shard_of_the_same_logs_is_sent() {
 
     drop(sender);
     fs::remove_dir_all(folder.path().join("live-1")).unwrap();
+    let opening = open_empty(folder.path());
+    assert!(matches!(send_shard(&opening, request("common")).await, Err(SearchError::Closed)), "it is closed");
+    opening.reopen(GENERATION).unwrap();
+    assert!(matches!(send_shard(&opening, request("live-2")).await, Err(SearchError::Closed)), "the month is closed");
+    drop(opening);
     let rebuilding = Arc::new(files::open(folder.path()));
-    assert!(matches!(send_shard(&rebuilding, request("live-1")).await, Err(SearchError::Closed)));
+    assert!(matches!(send_shard(&rebuilding, request("live-1")).await, Err(SearchError::NotWhole)));
     assert!(send_shard(&rebuilding, request("live-2")).await.is_ok());
-    let in_memory = Arc::new(SearchIndex::open(None).unwrap());
-    assert!(matches!(send_shard(&in_memory, request("common")).await, Err(SearchError::Closed)));
+    let without_files = tempfile::tempdir().unwrap();
+    for empty in [open_empty(without_files.path()), Arc::new(SearchIndex::open(None).unwrap())] {
+        assert!(matches!(send_shard(&empty, request("common")).await, Err(SearchError::NotWhole)));
+    }
 }
 
 #[test]

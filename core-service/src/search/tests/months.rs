@@ -1,5 +1,6 @@
 //! Months that are spread over several cores, without the calls between these.
 
+use tantivy::Searcher;
 use thesis_proto::v1;
 
 use super::*;
@@ -28,7 +29,9 @@ fn answer(index: &SearchIndex, request: v1::SearchMonthsRequest, months: &[i64])
 
 /// Searches months as a core does that has the first part of them, and requests the others.
 fn find_spread(index: &SearchIndex, search: &ThesisSearch, parsed: &ParsedSearch, parts: &[Vec<i64>]) -> Vec<String> {
-    let here = || index.searchers_of(&parts[0]).unwrap();
+    let here = || -> Vec<Searcher> {
+        index.searchers_of(&parts[0]).unwrap().into_iter().map(|(_, searcher)| searcher).collect()
+    };
     let statistics = search.needs_statistics().then(|| {
         let mut total = index.statistics(here(), parsed).unwrap();
         for months in &parts[1..] {

@@ -138,6 +138,22 @@ fn a_month_that_comes_back_has_nothing_of_a_folder_that_was_not_deleted() {
     assert_eq!(find_since(&log.index, 0).unwrap().len(), 5 + away.len());
 }
 
+#[test]
+fn a_lone_core_with_all_months_moves_none() {
+    let folder = tempfile::tempdir().unwrap();
+    five_months(folder.path());
+    let index = open(folder.path());
+    let may_move = |index: &SearchIndex, cores: usize| {
+        let others = others().into_iter().take(cores).collect();
+        index.may_move(&index.placement("http://core-0".to_owned(), others, NOW_MS))
+    };
+    assert_eq!([0, 1, 2].map(|cores| may_move(&index, cores)), [false, false, true]);
+    assert!(!may_move(&SearchIndex::open(None).unwrap(), 2));
+    place(&index, others(), NOW_MS);
+    place(&index, others(), NOW_MS + 10 * MINUTE_MS);
+    assert!(may_move(&index, 0), "it lacks months");
+}
+
 #[tokio::test]
 async fn a_core_without_heartbeats_gets_no_months() {
     let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());

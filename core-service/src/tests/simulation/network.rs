@@ -73,15 +73,15 @@ pub(super) struct Attempts;
 #[async_trait]
 impl Transport for Attempts {
     async fn post(&self, target: VettedTarget, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, Failure> {
-        let address = *target.addresses.first().ok_or(Failure::Dns)?;
-        let port = target.url.port_or_known_default().ok_or(Failure::Request)?;
+        let address = *target.addresses().first().ok_or(Failure::Dns)?;
+        let port = target.url().port_or_known_default().ok_or(Failure::Request)?;
         let stream = TcpStream::connect(SocketAddr::new(address, port)).await.map_err(|_| Failure::Connect)?;
         let connected = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
         let (mut sender, connection) = connected.map_err(|_| Failure::Connect)?;
         tokio::spawn(connection);
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = target.url.path().parse().map_err(|_| Failure::Request)?;
+        *request.uri_mut() = target.url().path().parse().map_err(|_| Failure::Request)?;
         *request.headers_mut() = headers;
         let response = sender.send_request(request).await.map_err(|_| Failure::Response)?;
         let (head, body) = response.into_parts();

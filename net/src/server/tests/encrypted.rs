@@ -88,6 +88,17 @@ async fn plain_requests_are_told_to_speak_tls() {
     assert!(server.is_served().await);
 }
 
+#[tokio::test]
+async fn a_connection_that_cannot_speak_tls_is_not_served_plain() {
+    let dir = tempfile::tempdir().unwrap();
+    let (identity, _) = identity(dir.path());
+    let acceptor = identity.acceptor(&["http/1.1"]);
+    for (tls, is_served) in [(None, true), (Some(&acceptor), false)] {
+        let (_client, stream) = tokio::io::duplex(64);
+        assert_eq!(Wire::open(Accepted::Other(Box::new(stream)), tls).await.is_ok(), is_served);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_come_whole_and_those_that_nobody_takes_give_way() {
     let server = Encrypted::start(LIMITS).await;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use thesis_proto::error::ErrorCode;
+use thesis_proto::error::{ApiError, ErrorCode};
 
 use super::{
     copies::{finds, post, start_on},
@@ -14,7 +14,7 @@ use crate::{
     search::{
         Order, SearchFilter,
         follow::{copy_missing, place, round},
-        months::{SearchCores, ThesisSearch, find_theses, likes_page},
+        months::{SearchCores, ThesisSearch, find_theses, likes_page, search_here},
         parse,
     },
 };
@@ -103,7 +103,42 @@ async fn months_that_are_not_here_are_searched_at_another_core() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_core_searches_those_of_the_months_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = start_on(folder.path(), backend(), 1, None).await;
+    post(&one.core, 0..30).await;
+    finds(&one.core.follower(), &one.core, 30).await;
+    let search = async |months: &[i64]| {
+        let request = v1::SearchMonthsRequest {
+            version: one.core.search.searchable_part().version,
+            months: months.to_vec(),
+            organization: "org".to_owned(),
+            q: Some("thesis".to_owned()),
+            to: 200 * DAY_MS,
+            limit: 50,
+            ..v1::SearchMonthsRequest::default()
+        };
+        search_here(&one.core.search, request).await
+    };
+    let found = search(&[0, 7, 1]).await.unwrap();
+    assert_eq!((found.months, found.ranks.len()), (vec![0, 1], 20));
+    assert_eq!(search(&[7]).await.unwrap_err().api.code, ErrorCode::ServiceUnavailable);
+    one.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_second_copy_is_searched_when_the_first_core_is_silent() {
+    search_without_first_core(None, ErrorCode::ServiceUnavailable).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_another_core_refuses_for_its_organization_is_rate_limited() {
+    let refusal = ApiError::new(ErrorCode::RateLimited, "too many searches").to_status("req_1");
+    search_without_first_core(Some(refusal), ErrorCode::RateLimited).await;
+}
+
+/// Searches months whose first core refuses them or is silent: at the second core, then without one, which fails.
+async fn search_without_first_core(refusal: Option<Status>, expected_code: ErrorCode) {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let backend = backend();
     let one = start_on(folders[0].path(), backend.clone(), 1, None).await;
@@ -111,7 +146,7 @@ async fn the_second_copy_is_searched_when_the_first_core_is_silent() {
     finds(&one.core.follower(), &one.core, 30).await;
     let three = start_on(folders[2].path(), backend.clone(), 3, None).await;
     finds(&three.core.follower(), &three.core, 30).await;
-    let (address, silent) = (one.core.members.address(), dial_silent(&Arc::default()));
+    let (address, silent) = (one.core.members.address(), dial_refusing(&Arc::default(), refusal));
     let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
     let dial: Dial = Arc::new(move |other: &str| if other == address { silent(other) } else { to_sockets(other) });
     let two = start_on(folders[1].path(), backend.clone(), 2, Some(dial)).await;
@@ -124,10 +159,8 @@ async fn the_second_copy_is_searched_when_the_first_core_is_silent() {
     until("the second copy is found", async || find_at_two().await.is_ok_and(|found| found == expected)).await;
     assert_eq!(two.core.search.searchable_part().months, [0; 0], "they wait for copies");
     three.kill();
-    until("no core has the months", async || {
-        find_at_two().await.is_err_and(|error| error.api.code == ErrorCode::ServiceUnavailable)
-    })
-    .await;
+    until("no core has the months", async || find_at_two().await.is_err_and(|error| error.api.code == expected_code))
+        .await;
     one.kill();
     two.kill();
 }
