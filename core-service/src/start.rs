@@ -295,7 +295,7 @@ impl Core {
                     }
                     // The search index follows only datasets in memory, so one that it has not reached yet stays.
                     let search = &self.search;
-                    self.datasets.close_unused(|dataset, position| {
+                    self.datasets.close_unused(self.shared.clock.now_ms(), |dataset, position| {
                         search.follows(dataset) && search.position(dataset) < position
                     });
                 }
