@@ -7,20 +7,22 @@
 //! one. So no two checkpoints of a log contradict each other, whatever crashes.
 
 mod follow;
+mod receipt;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use thesis_receipts::{GrowingTree, Hash, KeyKind, SigningKey, VerifierKey};
+use bytes::Bytes;
+use thesis_receipts::{GrowingTree, HASH_BYTES, Hash, KeyKind, SigningKey, TileId, VerifierKey};
 
-pub use self::follow::follow;
+pub use self::{follow::follow, receipt::NoReceipt};
 use crate::{
     domain::dataset::Dataset,
     shared::Shared,
     store::{Consistency, StoreError, StoreResult},
     tables::{
-        signed_trees::{self, SignedTree},
+        signed_trees::{self, LogKey, SignedTree},
         tree_tiles::TreeTiles,
     },
 };
@@ -57,6 +59,23 @@ impl Trees {
         let log = self.log_name(dataset);
         let read = signed_trees::read(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;
         Ok(read.map(|(_, tree)| tree))
+    }
+
+    /// The first `width` hashes of a tile; none if the signed tree has fewer.
+    pub async fn tile(&self, dataset: &Dataset, tile: TileId, width: usize) -> StoreResult<Option<Bytes>> {
+        let size = self.checkpoint(dataset).await?.map_or(0, |signed| signed.size);
+        if tile.width_at(size) < width {
+            return Ok(None);
+        }
+        let hashes = self.tiles.read(dataset, &[tile]).await?.remove(&tile);
+        let hashes = hashes.filter(|hashes| hashes.len() >= width * HASH_BYTES);
+        let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tile {tile}")))?;
+        Ok(Some(hashes.slice(..width * HASH_BYTES)))
+    }
+
+    /// The keys that ever signed checkpoints of a dataset, oldest first.
+    pub async fn keys(&self, dataset: &Dataset) -> StoreResult<Vec<LogKey>> {
+        signed_trees::keys(&self.shared.backend, dataset, &self.log_name(dataset), Consistency::Quorum).await
     }
 
     /// The root of the tree at an earlier size.
