@@ -202,6 +202,7 @@ impl Core {
         Follower {
             index: Arc::clone(&self.search),
             datasets: Arc::clone(&self.datasets),
+            peers: Arc::clone(&self.peers),
             shared: Arc::clone(&self.shared),
             stop: self.stop.clone(),
         }

@@ -1,6 +1,9 @@
 //! The newest entries of logs in memory. Search, streams, fan-out and cached rows read each entry soon after its
 //! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
 //! Readers that are further behind read the store. An entry never changes, so it does not matter who appended it.
+//!
+//! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
+//! the fan-out creates them without a read.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 
@@ -24,8 +27,11 @@ struct RecentLog {
     before: u64,
     entries: VecDeque<Bytes>,
     bytes: usize,
-    /// This process has appended all entries after this sequence number, and begun the fan-out of none of them.
+    /// This process has appended all entries after this sequence number.
     own_after: u64,
+    /// This process has begun the fan-out of entries up to here. An own append does not lower it: while the append was
+    /// in doubt, another core may have notified the fan-out of its entries.
+    begun: u64,
 }
 
 impl RecentLog {
@@ -38,7 +44,7 @@ impl RecentLog {
     /// append that the store has lost.
     fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool) {
         if after > self.end() || are_own && after < self.before {
-            *self = Self { before: after, own_after: after, ..Self::default() };
+            *self = Self { before: after, own_after: after, begun: self.begun, ..Self::default() };
         }
         while are_own
             && self.end() > after
@@ -109,8 +115,7 @@ impl RecentEntries {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
-    /// of none of them.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
     pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let recent = recent.lock();
@@ -118,12 +123,13 @@ impl RecentEntries {
         })
     }
 
-    /// Begins the fan-out of the entries up to `upto`. Returns what [`Self::has_appended`] was before.
+    /// Begins the fan-out of the entries after `after` up to `upto`. Returns whether none of these entries can have a
+    /// delivery that this process began before.
     pub(super) fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let mut recent = recent.lock();
-            let are_new = recent.own_after <= after && upto <= recent.end();
-            recent.own_after = recent.own_after.max(upto);
+            let are_new = recent.own_after.max(recent.begun) <= after && upto <= recent.end();
+            recent.begun = recent.begun.max(upto);
             are_new
         })
     }
@@ -180,11 +186,25 @@ mod tests {
         assert!(!recent.begin_fan_out("live", 0, 1));
         recent.add_appended("live", 4, &bodies(5..=8));
         assert!(recent.begin_fan_out("live", 4, 6));
-        assert!(!recent.has_appended("live", 4, 8) && !recent.begin_fan_out("live", 5, 6));
-        assert!(recent.has_appended("live", 6, 8));
+        assert!(recent.has_appended("live", 4, 8) && !recent.begin_fan_out("live", 5, 6));
         assert!(!recent.begin_fan_out("live", 6, 9), "the last one is not known here");
         recent.add_appended("live", 8, &bodies(9..=10));
         assert!(!recent.begin_fan_out("live", 8, 9) && recent.begin_fan_out("live", 9, 10));
+    }
+
+    #[test]
+    fn entries_whose_fan_out_has_begun_are_not_new_after_their_append_is_repeated() {
+        let recent = RecentEntries::default();
+        // Another core projects the entries of an append in doubt, so the fan-out here reads them as foreign ones.
+        recent.add_read("live", 4, &numbered(5..=6));
+        assert!(!recent.begin_fan_out("live", 4, 6));
+        recent.add_appended("live", 4, &bodies(5..=6));
+        assert!(recent.has_appended("live", 4, 6) && !recent.begin_fan_out("live", 4, 6));
+        // These replace all entries in memory.
+        recent.add_appended("live", 2, &bodies(3..=6));
+        assert!(recent.has_appended("live", 2, 6) && !recent.begin_fan_out("live", 4, 6));
+        recent.add_appended("live", 6, &bodies(7..=7));
+        assert!(recent.begin_fan_out("live", 6, 7));
     }
 
     #[test]
