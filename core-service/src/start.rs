@@ -208,7 +208,8 @@ impl Core {
         }
     }
 
-    fn follow_trees(&self) {
+    /// Makes and signs the trees, if there is a key for them.
+    pub(crate) fn follow_trees(&self) {
         let Some(trees) = &self.trees else { return };
         for dataset in tree::DATASETS {
             let (datasets, peers) = (Arc::clone(&self.datasets), Arc::clone(&self.peers));
