@@ -34,19 +34,15 @@ pub enum NoReceipt {
 }
 
 impl Trees {
-    /// The receipt of a thesis: that of its last edit or deletion if the last entry about the thesis is one, else that of
-    /// its creation.
+    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
         let signed = self.checkpoint(dataset).await?.ok_or(NoReceipt::Uncovered)?;
-        let last = self.shared.theses.last_entry(dataset, &thesis.id).await?;
-        for seq in last.into_iter().chain(thesis.sequence) {
-            if let Some((evidence, salt)) = self.evidence(dataset, seq).await?
-                && evidence.thesis_id == thesis.id
-            {
-                return self.prove(dataset, &signed, evidence, &salt).await;
-            }
-        }
-        Err(NoReceipt::Erased)
+        let found = match thesis.changed_in.or(thesis.sequence) {
+            Some(seq) => self.evidence(dataset, seq).await?,
+            None => None,
+        };
+        let (evidence, salt) = found.filter(|(found, _)| found.thesis_id == thesis.id).ok_or(NoReceipt::Erased)?;
+        self.prove(dataset, &signed, evidence, &salt).await
     }
 
     /// The evidence of an entry, with its salt.

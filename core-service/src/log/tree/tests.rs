@@ -11,8 +11,10 @@ use super::{
 };
 use crate::{
     domain::{
+        dataset::View,
         entry::{Entry, Kind, ThesisCreated},
         evidence::leaf,
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
     },
     keys::key_ring::KeyRing,
     service::Core,
@@ -21,7 +23,7 @@ use crate::{
     tables::log::{AppendOutcome, LogStore},
     tests::{
         faulty::{Fault, MemoryStore, Process},
-        harness::{ManualClock, ids, new_thesis, settings, shared_memory},
+        harness::{ManualClock, core, ids, new_thesis, settings, shared_memory},
     },
 };
 
@@ -245,6 +247,37 @@ async fn a_new_key_takes_the_place_of_the_old_one() {
     let names: Vec<(&str, bool)> =
         keys.iter().map(|LogKey { key, retired_at, .. }| (&**key, retired_at.is_some())).collect();
     assert_eq!(names, [(&*old, true), (&*new, false)]);
+}
+
+#[tokio::test]
+async fn the_receipt_is_that_of_the_last_change_of_the_text() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let core = core(Arc::clone(&backend), &clock, 1).await;
+    let trees = Trees::new(Arc::clone(&core.shared), &[5; 32]);
+    let mut follower = follower(&trees);
+    let seen = |text: &str| {
+        let profile = ObservedProfile { upstream_id: "u".into(), handle: "writer".into(), ..Default::default() };
+        let (chain, address, symbol) = ("base".to_owned(), "0xa".to_owned(), "RUN".to_owned());
+        let token = ObservedToken { chain, address, symbol, ..Default::default() };
+        let (upstream_id, text) = ("t".to_owned(), text.to_owned());
+        ObservedThing::Thesis(Box::new(ObservedThesis { upstream_id, profile, token, text, ..Default::default() }))
+    };
+    let likes = ObservedEngagement { upstream_id: "t".to_owned(), likes: Some(5), replies: None };
+    let (created, edited) = (Some("first".to_owned()), Some("second".to_owned()));
+    for (observed_at, (seen, kind, text)) in (1..).zip([
+        (seen("first"), EvidenceKind::Created, created),
+        (seen("second"), EvidenceKind::Edited, edited.clone()),
+        (ObservedThing::Engagement(likes), EvidenceKind::Edited, edited),
+        (ObservedThing::Deletion("t".to_owned()), EvidenceKind::Deleted, None),
+    ]) {
+        let observation = Observation { observed_at, revision: Some(observed_at), seen };
+        let id = core.datasets.observe_here(&LIVE, observation).await.unwrap().id;
+        follower.advance(core.datasets.refresh(&LIVE).await.unwrap()).await.unwrap();
+        let (_, thesis) = core.shared.theses.thesis(&View::live(), &id).await.unwrap().unwrap();
+        let proven = verified(&trees, trees.receipt_of(&LIVE, &thesis).await.unwrap());
+        assert_eq!((proven.kind, proven.text, proven.thesis_id), (kind, text, id));
+    }
 }
 
 /// Checks a receipt as its reader does. Returns the evidence.
