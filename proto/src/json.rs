@@ -18,6 +18,7 @@ mod webhook;
 
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
+use self::raw::raw;
 pub use self::{
     discovery::Discovery,
     error::{Error, ErrorEnvelope},
@@ -32,7 +33,6 @@ pub use self::{
     time::Time,
     webhook::{DeletedWebhook, WebhookWithSecret},
 };
-use self::raw::raw;
 use crate::v1;
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));

@@ -1,5 +1,5 @@
-//! Reads the receipt of a thesis that the caller sees, deleted or not. Fails with `THESIS_NOT_FOUND`, `HISTORY_LIMIT` or
-//! `RECEIPT_UNAVAILABLE`.
+//! Reads the receipt of a thesis that the caller sees, deleted or not. Fails with `THESIS_NOT_FOUND`, `HISTORY_LIMIT`
+//! or `RECEIPT_UNAVAILABLE`.
 
 use thesis_proto::{error::ErrorCode, v1};
 

@@ -1,5 +1,5 @@
 //! Verifies that an identity posted a thesis on a token within a window. It does not judge the text. Fails with
-//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`, and if a receipt is wanted, with `RECEIPT_UNAVAILABLE`.
+//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`; if a receipt is wanted, also `RECEIPT_UNAVAILABLE`.
 
 use std::sync::Arc;
 

@@ -34,11 +34,11 @@ pub(super) fn routes() -> Vec<Route> {
         route!(GET, "/v1/theses/{id}/receipt", "LogService/GetReceipt", receipt)
             .named("getReceipt", "Receipts", "Reads the receipt of a thesis.")
             .about(
-                "A receipt lets anyone check, offline and without trusting the service, that it had recorded the thesis \
-                 and has not rewritten it since. It is that of the last edit, or of the posting; of a deleted thesis it \
-                 is the receipt of the deletion. It proves what this service recorded and when, not who controls the \
-                 account. A thesis of a project's own test data has none, and a new one has its receipt within two \
-                 seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has the format \
+                "A receipt lets anyone check, offline and without trusting the service, that it had recorded the \
+                 thesis and has not rewritten it since. It is that of the last edit, or of the posting; of a deleted \
+                 thesis it is the receipt of the deletion. It proves what this service recorded and when, not who \
+                 controls the account. A thesis of a project's own test data has none, and a new one has its receipt \
+                 within two seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has the format \
                  `c2sp.org/tlog-proof@v1`.",
             )
             .needs(Some("theses:read"), "verify")
@@ -54,8 +54,8 @@ pub(super) fn routes() -> Vec<Route> {
             .named("listLogKeys", "Receipts", "Lists the keys that sign the logs.")
             .about(
                 "Every key that ever signed a checkpoint, oldest first; replaced keys stay. Keep the keys that you \
-                 trust: a receipt names its keys, and is worth as much as your trust in one of them. It needs no key of \
-                 the API, and is limited to 600 requests a minute and address, with checkpoints and tiles.",
+                 trust: a receipt names its keys, and is worth as much as your trust in one of them. It needs no key \
+                 of the API, and is limited to 600 requests a minute and address, with checkpoints and tiles.",
             )
             .fails(&[ErrorCode::ReceiptUnavailable])
             .answers::<json::LogKeyList<'_>>(200),
@@ -64,9 +64,9 @@ pub(super) fn routes() -> Vec<Route> {
         })
         .named("getCheckpoint", "Receipts", "Reads the newest signed checkpoint of a log.")
         .about(
-            "Size and root of the tree over the log, as a signed note in the format `c2sp.org/tlog-checkpoint`. It is at \
-             most two seconds behind the log. It needs no key, and is limited to 600 requests a minute and address, with \
-             tiles and keys.",
+            "Size and root of the tree over the log, as a signed note in the format `c2sp.org/tlog-checkpoint`. It is \
+             at most two seconds behind the log. It needs no key, and is limited to 600 requests a minute and \
+             address, with tiles and keys.",
         )
         .fails(&[ErrorCode::ReceiptUnavailable])
         .path_parameter(DATASET)
@@ -75,8 +75,8 @@ pub(super) fn routes() -> Vec<Route> {
             .named("getTile", "Receipts", "Reads hashes of the tree over a log.")
             .about(
                 "Up to 256 hashes of 32 bytes, as `c2sp.org/tlog-tiles` has them. A tile never changes, and may be \
-                 cached for good. One that the newest checkpoint does not have is 404. It needs no key, and is limited \
-                 to 600 requests a minute and address, with checkpoints and keys.",
+                 cached for good. One that the newest checkpoint does not have is 404. It needs no key, and is \
+                 limited to 600 requests a minute and address, with checkpoints and keys.",
             )
             .fails(&[ErrorCode::ReceiptUnavailable])
             .path_parameter(DATASET)

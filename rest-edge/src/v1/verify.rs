@@ -35,8 +35,8 @@ pub(super) fn routes() -> Vec<Route> {
                  answer is 503, never a false no. A symbol on several tokens is 409 `AMBIGUOUS_TOKEN`, with \
                  `details.candidates`; `chain` narrows it. A `created_after` before the plan's history window is \
                  403 `HISTORY_LIMIT`. `Idempotency-Key` has no effect here.\n\n\
-                 With `receipt` true, `VERIFIED` comes with the thesis's `receipt`, and any other verdict with a signed \
-                 `statement`. Anyone can check both offline. Where there is none, it is 409 `RECEIPT_UNAVAILABLE`.",
+                 With `receipt` true, `VERIFIED` comes with the thesis's `receipt`, and any other verdict with a \
+                 signed `statement`. Anyone can check both offline. Where there is none, it is 409 `RECEIPT_UNAVAILABLE`.",
             )
             .needs(Some("theses:read"), "verify")
             .fails(&[

@@ -10,7 +10,7 @@ use crate::{
 
 /// Maximum number of reads of an address in a minute.
 pub const LOG_READS_PER_MINUTE: u64 = 600;
-/// Reads of an address in a minute from which they are stored for other replicas. A few reads would cost as many writes.
+/// Reads of an address in a minute from which they are stored for other replicas: a few would cost as many writes.
 pub(super) const STORED_FROM: u64 = 60;
 
 /// A minute's reads of an address.
