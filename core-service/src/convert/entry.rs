@@ -131,8 +131,8 @@ mod tests {
             Kind::ThesisAwaited(Default::default()),
         ];
         for kind in kinds {
-            let (id, kind, trace, salt) = ("evt_1".to_owned(), Some(kind), vec![1], vec![2]);
-            let entry = Entry { id, created_at: 7, test: true, kind, trace, salt };
+            let (id, kind, trace, salt, leaf) = ("evt_1".to_owned(), Some(kind), vec![1], vec![2], vec![3]);
+            let entry = Entry { id, created_at: 7, test: true, kind, trace, salt, leaf };
             let (outline, whole) = (outline(&entry.stored(3)), event_type(&entry));
             assert_eq!(outline.created_at, 7);
             assert_eq!(may_be_event(&outline, &[]), whole.is_some(), "{entry:?}");

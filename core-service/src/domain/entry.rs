@@ -29,10 +29,14 @@
 mod outline;
 mod portable;
 mod stored;
+mod totals;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::outline::EntryOutline;
+pub use self::{
+    outline::EntryOutline,
+    totals::{DatasetTotals, PROLIFIC_AFTER, Totals},
+};
 use super::{
     event_id::thesis_event_id,
     row::{Profile, Thesis, Token},
@@ -60,10 +64,15 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<u8>,
     /// [`Entry::SALT_BYTES`] random bytes, drawn at the append and kept by an import. Without them nobody can guess an
-    /// entry by its hash. Tag 16 is reserved for this hash, the entry's leaf, which an entry keeps when it is erased.
+    /// entry by its hash.
     #[prost(bytes = "vec", tag = "15")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub salt: Vec<u8>,
+    /// The entry's leaf: its hash with the salt, which stays when content and salt are erased. This version only
+    /// carries it along, so that a later one can write it beside this one.
+    #[prost(bytes = "vec", tag = "16")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaf: Vec<u8>,
 }
 
 impl Entry {
@@ -174,61 +183,6 @@ impl ThesisCreated {
     pub(crate) fn is_found_at(&self, event_id: &str, seq: u64) -> bool {
         self.thesis.sequence == Some(seq) && thesis_event_id(&self.thesis.id) == event_id
     }
-}
-
-/// An author is prolific once a dataset has had more theses of theirs than this, deleted ones too. Lists by such an
-/// author and a token or chain have indexes of their own; the theses of others are few enough to filter. It is low in
-/// this crate's unit tests, so all of them use both. The system tests have the real number.
-pub const PROLIFIC_AFTER: u8 = if cfg!(test) { 2 } else { 128 };
-
-/// Running totals of a token in one dataset, as of the entry that carries them. The writer knows the state at the head,
-/// so the counts in the log are exact, and projecting an entry twice changes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Totals {
-    /// Theses on the token, deleted ones not counted.
-    #[prost(int64, tag = "1")]
-    pub theses: i64,
-    /// Their authors.
-    #[prost(int64, tag = "2")]
-    pub authors: i64,
-    /// Theses of this entry's author among them.
-    #[prost(int64, tag = "3")]
-    pub of_author: i64,
-    /// The totals of the whole dataset, in a project's dataset alone: others have no limit.
-    #[prost(message, optional, tag = "5")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_dataset: Option<DatasetTotals>,
-    /// Theses of this entry's author that the dataset ever had, deleted ones too. It stops at
-    /// [`Totals::MAX_BY_AUTHOR`].
-    #[prost(int64, tag = "6")]
-    pub by_author: i64,
-}
-
-impl Totals {
-    /// Two more than [`PROLIFIC_AFTER`], so that one creation alone has the first number beyond it.
-    pub const MAX_BY_AUTHOR: i64 = PROLIFIC_AFTER as i64 + 2;
-
-    /// True if this entry's author is prolific.
-    #[must_use]
-    pub fn is_prolific(&self) -> bool {
-        self.by_author > i64::from(PROLIFIC_AFTER)
-    }
-}
-
-/// Running totals of a whole dataset.
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DatasetTotals {
-    /// Theses on all tokens, deleted ones not counted.
-    #[prost(int64, tag = "1")]
-    pub theses: i64,
-    /// Profiles that theses introduced. They stay when their theses are deleted.
-    #[prost(int64, tag = "2")]
-    pub profiles: i64,
-    /// Tokens that theses introduced. They stay too.
-    #[prost(int64, tag = "3")]
-    pub tokens: i64,
 }
 
 /// A profile as an entry names it.

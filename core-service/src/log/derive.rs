@@ -15,14 +15,7 @@ pub fn entries(
     counts: &Counts,
     latest: Option<(i64, String)>,
 ) -> [Entry; 2] {
-    let entry = |id: String, kind: Kind| Entry {
-        id,
-        created_at: at,
-        test: false,
-        kind: Some(kind),
-        trace: Vec::new(),
-        salt: Vec::new(),
-    };
+    let entry = |id: String, kind: Kind| Entry { id, created_at: at, kind: Some(kind), ..Entry::default() };
     let activity = TokenActivity {
         token: token.clone(),
         thesis_count_1h: counts.last_1h,

@@ -27,8 +27,8 @@ impl Entry {
         thesis.recorded_at = thesis.recorded_at.wrapping_sub(self.created_at);
         thesis.updated_at = thesis.updated_at.wrapping_sub(thesis.created_at);
         let (id, kind) = (String::new(), Some(Kind::ThesisCreated(created)));
-        let (trace, salt) = (self.trace.clone(), self.salt.clone());
-        Self { id, created_at: self.created_at, test: self.test, kind, trace, salt }.encode_to_vec()
+        let (trace, salt, leaf) = (self.trace.clone(), self.salt.clone(), self.leaf.clone());
+        Self { id, created_at: self.created_at, test: self.test, kind, trace, salt, leaf }.encode_to_vec()
     }
 
     /// Decodes the bytes that a log has at this sequence number.

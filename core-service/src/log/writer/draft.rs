@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
     pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> EntryPlace {
         let created_at = self.time_of_next(at);
         self.floor = created_at;
-        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new(), salt: Vec::new() });
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind), ..Entry::default() });
         EntryPlace::New(self.entries.len() - 1)
     }
 

@@ -180,10 +180,10 @@ fn kind() -> BoxedStrategy<Kind> {
 
 fn entry() -> impl Strategy<Value = Entry> {
     let bytes = || vec(any::<u8>(), 0..3);
-    let parts = (".+", int(), any::<bool>(), kind(), bytes(), bytes());
-    let known = parts.prop_map(|(id, created_at, test, kind, trace, salt)| {
+    let parts = (".+", int(), any::<bool>(), kind(), [bytes(), bytes(), bytes()]);
+    let known = parts.prop_map(|(id, created_at, test, kind, [trace, salt, leaf])| {
         let kind = Some(kind);
-        Entry { id, created_at, test, kind, trace, salt }
+        Entry { id, created_at, test, kind, trace, salt, leaf }
     });
     prop_oneof![20 => known, 1 => (any::<u64>(), int()).prop_map(|(seq, at)| Entry::filler(seq, at))]
 }

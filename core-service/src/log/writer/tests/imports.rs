@@ -73,6 +73,21 @@ async fn other_cores_write_nothing_before_its_end_and_at_once_after_it() {
     assert!(copied.import(1, end).await.is_none(), "the same import again changes nothing");
 }
 
+#[tokio::test]
+async fn a_leaf_that_a_later_version_wrote_stays_through_an_export_and_an_import() {
+    let mut copied = Copied::new().await;
+    copied.log.iter_mut().zip(1..).for_each(|(entry, number)| entry.leaf = vec![number; 32]);
+    let exported = serde_json::to_string(&copied.log).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Entry>>(&exported).unwrap(), copied.log);
+    assert_eq!(copied.import(0, copied.log.len()).await, None);
+    let reader = core(Arc::clone(&copied.store), &copied.clock, 3).await;
+    let log = entries(&reader, &copied.dataset).await;
+    assert!(log.len() >= copied.log.len());
+    for (read, entry) in log.iter().zip(&copied.log) {
+        assert_eq!(read.entry, *entry);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_write_and_an_import_at_once_one_wins() {
     for turn in 0..20 {
