@@ -14,6 +14,7 @@ use crate::{
     config::Settings,
     doctor::Doctor,
     listen::Listen,
+    receipt,
     restore::Restore,
     upstream_sim::UpstreamSim,
     version,
@@ -87,6 +88,9 @@ pub(crate) enum Command {
     Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
+    /// Check what the service handed out as a proof
+    #[command(subcommand)]
+    Receipt(receipt::Command),
     /// Make a data folder of a backup, while no service uses it
     Restore(Restore),
     /// Simulate an upstream, with faults on demand
@@ -203,7 +207,7 @@ fn leave_out(arguments: &mut Vec<OsString>, id: &str, command: &clap::Command) -
 /// True if a command line, valid or not, requests a JSON document.
 fn wants_json(arguments: &[OsString]) -> bool {
     let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
-    (has("admin") || has("doctor")) && has("--json")
+    (has("admin") || has("doctor") || has("receipt")) && has("--json")
 }
 
 /// The command line. All settings may come before or after the command.
@@ -218,6 +222,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("doctor", |doctor| hide_unused(doctor, DOCTORS))
         .mut_subcommand("health", |health| hide_unused(health, &["ops_addr"]))
         .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
+        .mut_subcommand("receipt", |receipt| hide_unused(receipt, &[]))
         .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))
 }

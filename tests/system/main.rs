@@ -73,6 +73,7 @@ mod metrics;
 mod near;
 mod profiles;
 mod prolific;
+mod receipts;
 mod recount;
 mod replicas;
 mod roles;
