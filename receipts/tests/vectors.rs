@@ -1,4 +1,4 @@
-//! The test vectors of `docs/receipts`, which an implementation in another language made: `tests/receipts/vectors.py`.
+//! The test vectors of `docs/receipts`, which an implementation in another language made: `tests/clients/receipt_vectors.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 

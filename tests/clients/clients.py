@@ -15,6 +15,7 @@ import stripe
 import websockets
 
 import mail as mails
+import receipts
 from service import AUTHORIZATION, KEY, Service, endpoint
 
 # Longest wait for one thing to happen.
@@ -274,6 +275,21 @@ async def console(service):
 async def docs(service):
     """A reader in Chromium: every page of the documentation, and a request tried in the reference."""
     await script(CONSOLE_SOON, "docs.cjs", service.http, KEY)
+
+
+async def receipts_python(service):
+    """An implementation of the formats in Python makes the test vectors of receipts, and judges them."""
+    receipts.python()
+
+
+async def receipts_go(service):
+    """Go's modules for signed notes and for trees judge the test vectors."""
+    await receipts.go()
+
+
+async def receipts_page(service):
+    """The page that checks receipts judges the test vectors in Chromium, also from a disk without network."""
+    await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS)
 
 
 async def main():

@@ -1,5 +1,6 @@
-"""The formats of receipts, written from their specifications and from docs/guides/receipts.md alone: an implementation that shares
-nothing with the service's. Needs `cryptography` and `rfc8785`."""
+"""The formats of receipts, from their specifications and docs/guides/receipts.md alone: it shares nothing with the service.
+
+It needs `cryptography` and `rfc8785`."""
 
 import base64
 import hashlib
@@ -93,7 +94,7 @@ def consistency(size, leaves, is_whole=True):
 
 
 def root_of_inclusion(index, size, leaf, proof):
-    """The root that follows from a proof; none if the proof has another length. Recursive, unlike the text of the RFC."""
+    """The root that follows from a proof; none if the proof has another length. It is recursive, unlike the RFC's."""
     if size == 1:
         return leaf if not proof else None
     if not proof:
@@ -166,7 +167,7 @@ def read_note(note):
 
 
 def signed_at(note, key):
-    """Whether a key signed a note: true, or the time of a cosignature. A wrong signature by it makes the note invalid."""
+    """Whether a key signed a note: true, or the time of a cosignature. A wrong signature makes the note invalid."""
     name, kind, public = read_key(key)
     text, signatures = read_note(note)
     found = None

@@ -1,14 +1,14 @@
-"""Makes the test vectors in docs/receipts. They are the same each time; the test of the clients compares them with this.
+"""Makes the test vectors in docs/receipts. They are the same each time, and the test of the clients compares them.
 
-`vectors.py FOLDER` writes them into a folder, which must be empty or theirs. Needs what `formats.py` needs."""
+`receipt_vectors.py FOLDER` writes them into a folder that is empty or theirs. Needs what `receipt_formats.py` needs."""
 
 import copy
 import json
 import pathlib
 import sys
 
-from formats import COSIGNATURE, Key, canonical, checkpoint_text, consistency, encode, inclusion, leaf_hash, node_hash, root
-from formats import sha256, statement_text
+from receipt_formats import COSIGNATURE, Key, canonical, checkpoint_text, consistency, encode, inclusion, leaf_hash
+from receipt_formats import node_hash, root, sha256, statement_text
 
 GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
@@ -33,7 +33,8 @@ TEXTS = {
     "umlauts": "Größe übertrifft Mäßigung: ÄÖÜäöüß, déjà vu, Ångström, I\u0307stanbul.",
     "emoji": "To the moon 🚀🌕 with 👩‍👩‍👧‍👦, 👍🏽 and 🏴󠁧󠁢󠁥󠁮󠁧󠁿.",
     "right-to-left": "السعر سيرتفع قريبًا, ולכן אני מחזיק $RUN. \u202bשלום\u202c",
-    "escapes": 'Quote ", backslash \\, slash /, tab \t, newline \n, return \r, \b, \f, \u0000, \u001f, \u007f, \u2028, \u2029.',
+    "escapes": 'Quote ", backslash \\, slash /, tab \t, newline \n, return \r, '
+    "\b, \f, \u0000, \u001f, \u007f, \u2028, \u2029.",
     "2000-characters": "Lange Begründung – 長い理由 🚀 " * 76 + "0123456789abcdef0123456789abcdef"[:24],
     "empty": "",
 }
@@ -109,7 +110,8 @@ def documents():
     recorded = {name: evidence(7 + 41 * number, text) for number, (name, text) in enumerate(TEXTS.items())}
     recorded["edited"] = evidence(299, "Edited: " + PLAIN, "thesis.edited")
     recorded["deleted"] = evidence(300, None, "thesis.deleted")
-    recorded["more-fields"] = evidence(1, PLAIN) | {"later": {"z": [1, None, True], "ä": 9007199254740991, "🚀": "", "\ufb33": 0}}
+    later = {"z": [1, None, True], "ä": 9007199254740991, "🚀": "", "\ufb33": 0}
+    recorded["more-fields"] = evidence(1, PLAIN) | {"later": later}
     for one in recorded.values():
         log.record(one)
     of_sandbox = evidence(256, PLAIN, dataset="sandbox")
@@ -174,7 +176,8 @@ def wrong_documents(valid):
     yield "changed-root", changed(plain, "proof", swapped(proof, root_line, encode(bytes(32)))), {}, "signature"
     yield "changed-size", changed(plain, "proof", swapped(proof, f"\n{SIZE}\n", f"\n{SIZE + 1}\n")), {}, "signature"
     yield "log-of-another-dataset", changed(plain, "proof", swapped(proof, LIVE, SANDBOX)), {}, "dataset"
-    yield "log-of-another-service", changed(plain, "proof", swapped(proof, LIVE, LIVE.replace("trade", "other"))), {}, "origin"
+    other_log = swapped(proof, LIVE, LIVE.replace("trade", "other"))
+    yield "log-of-another-service", changed(plain, "proof", other_log), {}, "origin"
     yield "no-signature", changed(plain, "proof", swapped(proof, lines[-2] + "\n", "")), {}, "form"
     yield "no-keys", changed(plain, "keys", []), {}, "keys"
     yield "another-key", changed(plain, "keys", [str(OTHER_KEY)]), {}, "unsigned"
@@ -193,7 +196,7 @@ def wrong_documents(valid):
 
 
 def forged(receipt):
-    """A receipt by somebody who made a key of their own: consistent in itself, and worth nothing to whoever knows the key."""
+    """A receipt by somebody who made a key of their own: whoever knows the service's key refuses it."""
     log = Log(OTHER_KEY)
     recorded = changed(receipt, "evidence", "text", "I was first.")["evidence"]
     log.record(recorded)
@@ -251,11 +254,10 @@ def files():
     for name, text in unreadable(valid):
         add("unreadable", name, text, {}, "unreadable")
     keys = {"log": KEY, "sandbox": SANDBOX_KEY, "other": OTHER_KEY, "witness": WITNESS, "other_witness": OTHER_WITNESS}
+    shown = [valid[name]["evidence"] for name in (*TEXTS, "more-fields")]
     index = {
         "keys": {name: str(key) for name, key in keys.items()},
-        "canonical": [
-            {"value": valid[name]["evidence"], "json": canonical(valid[name]["evidence"]).decode()} for name in (*TEXTS, "more-fields")
-        ],
+        "canonical": [{"value": value, "json": canonical(value).decode()} for value in shown],
         "tree": tree(),
         "documents": listed,
     }
