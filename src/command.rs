@@ -46,6 +46,7 @@ const DOCTORS: &[&str] = &[
     "scylla_password",
     "scylla_ca_file",
     "secret_key",
+    "log_key",
     "service_token",
     "plans_file",
     "webhook_ca_file",

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Cursor, Read, Write},
     path::Path,
 };
 
@@ -11,6 +11,11 @@ use core_service::store::embedded::backup::BackupError;
 
 /// The first line of every file that age encrypts.
 const AGE_LINE: &[u8] = b"age-encryption.org/v1\n";
+
+/// Begins the last line of a header.
+const LAST_LINE: &[u8] = b"---";
+/// Maximum bytes of a header, which has some hundred for each recipient. age reads one of any length.
+const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 /// A secret key that decrypts the files that are encrypted to its recipient.
 pub(crate) type AnyIdentity = Box<dyn Identity + Send + Sync>;
@@ -39,9 +44,30 @@ pub(crate) fn open<'a>(from: impl Read + 'a, identities: &[AnyIdentity]) -> Resu
     if identities.is_empty() {
         return Err(BackupError::Encrypted("it is encrypted by age; name the file with your identity by --identity"));
     }
-    let decryptor = Decryptor::new_buffered(from).map_err(undecrypted)?;
+    let header = read_header(&mut from)?;
+    let decryptor = Decryptor::new_buffered(Cursor::new(header).chain(from)).map_err(undecrypted)?;
     let identities = identities.iter().map(|identity| &**identity as &dyn Identity);
     Ok(Box::new(decryptor.decrypt(identities).map_err(undecrypted)?))
+}
+
+/// Reads a header up to its last line, within the limit.
+fn read_header(from: &mut impl BufRead) -> Result<Vec<u8>, BackupError> {
+    let (mut from, mut header) = (from.take(MAX_HEADER_BYTES), Vec::new());
+    loop {
+        let start = header.len();
+        if from.read_until(b'\n', &mut header)? == 0 {
+            let is_short = (header.len() as u64) < MAX_HEADER_BYTES;
+            return Err(if is_short { BackupError::CutOff } else { unreadable_header() });
+        }
+        let line = &header[start..];
+        if line.starts_with(LAST_LINE) && line.ends_with(b"\n") {
+            return Ok(header);
+        }
+    }
+}
+
+fn unreadable_header() -> BackupError {
+    BackupError::Damaged("its header of age cannot be read")
 }
 
 fn undecrypted(error: DecryptError) -> BackupError {
@@ -50,7 +76,7 @@ fn undecrypted(error: DecryptError) -> BackupError {
         DecryptError::NoMatchingKeys => {
             BackupError::Encrypted("it is encrypted to other recipients than the identities that --identity names")
         }
-        _ => BackupError::Damaged("its header of age cannot be read"),
+        _ => unreadable_header(),
     }
 }
 
@@ -90,6 +116,14 @@ mod tests {
     use age::secrecy::ExposeSecret as _;
 
     use super::*;
+
+    thesis_fuzz::fuzz_tests!(encrypted_backups);
+
+    /// Nobody has the key of a file that begins as an encrypted one, so none is read.
+    fn encrypted_backups(input: &[u8]) {
+        let identities: Vec<AnyIdentity> = vec![Box::new(x25519::Identity::generate())];
+        assert!(read(&[AGE_LINE, input].concat(), &identities).is_err());
+    }
 
     /// More than two of the pieces in which age encrypts.
     static TEXT: [u8; 150_000] = [7; 150_000];
@@ -145,6 +179,16 @@ mod tests {
             let mut changed = whole.clone();
             changed[place] ^= 1;
             assert!(read(&changed, &identities).is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_an_end_is_not_read_for_ever() {
+        let (identities, _) = identity();
+        for line in ["x", "-> X25519 a\n", "---x"] {
+            let endless = AGE_LINE.chain(Cursor::new(line)).chain(io::repeat(b'x'));
+            let refused = open(endless, &identities).err().unwrap();
+            assert!(refused.to_string().contains("header of age"), "{refused}");
         }
     }
 

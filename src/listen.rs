@@ -5,6 +5,7 @@ mod follow;
 mod forward;
 
 use std::{
+    collections::VecDeque,
     io::{self, Write as _},
     sync::Arc,
     time::Duration,
@@ -88,7 +89,14 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;
     let forwarder = Forwarder { http, to: listen.forward_to, secret, clock, ids: Arc::clone(&ids) };
-    let mut follower = Follower { api, forwarder, backoff: Backoff::new(FIRST_WAIT, MAX_WAIT), ids, cursor: None };
+    let mut follower = Follower {
+        api,
+        forwarder,
+        backoff: Backoff::new(FIRST_WAIT, MAX_WAIT),
+        ids,
+        cursor: None,
+        handled: VecDeque::new(),
+    };
     tokio::select! {
         ended = follower.follow() => ended,
         () = signals.next() => Ok(()),

@@ -30,7 +30,10 @@ use crate::{
     error::Result,
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     keys::key_ring::KeyRing,
-    log::datasets::Datasets,
+    log::{
+        datasets::Datasets,
+        tree::{self, Trees},
+    },
     measure,
     metrics::{CONFIGURED, declare},
     operations::{
@@ -68,6 +71,8 @@ const MAIL_CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 pub struct CoreSettings {
     /// 32 bytes from which all keys are derived.
     pub secret_key: SecretBox<[u8; 32]>,
+    /// 32 bytes of the key that signs the trees over the logs. Without it there are no trees and no receipts.
+    pub log_key: Option<SecretBox<[u8; 32]>>,
     /// The credential of edge, worker and admin.
     pub service_token: SecretString,
     /// Plans by name.
@@ -113,6 +118,7 @@ impl Core {
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
         core.tasks.spawn(measure::run(Arc::clone(&core)));
+        core.follow_trees();
         Ok(core)
     }
 
@@ -145,6 +151,7 @@ impl Core {
         let upstream = settings
             .upstream
             .map(|settings| Upstream::new(Arc::clone(&shared), Arc::clone(&datasets), Arc::clone(&peers), settings));
+        let trees = settings.log_key.map(|key| Trees::new(Arc::clone(&shared), key.expose_secret()));
         let has_set_up = settings.accounts.set_up;
         let core = Arc::new(Self {
             accounts: Accounts::new(settings.accounts)?,
@@ -153,6 +160,7 @@ impl Core {
             open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
+            trees,
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
@@ -196,6 +204,14 @@ impl Core {
             datasets: Arc::clone(&self.datasets),
             shared: Arc::clone(&self.shared),
             stop: self.stop.clone(),
+        }
+    }
+
+    fn follow_trees(&self) {
+        let Some(trees) = &self.trees else { return };
+        for dataset in tree::DATASETS {
+            let (datasets, peers) = (Arc::clone(&self.datasets), Arc::clone(&self.peers));
+            self.tasks.spawn(tree::follow(Arc::clone(trees), datasets, peers, dataset, self.stop.clone()));
         }
     }
 
@@ -295,7 +311,7 @@ impl Core {
                     }
                     // The search index follows only datasets in memory, so one that it has not reached yet stays.
                     let search = &self.search;
-                    self.datasets.close_unused(|dataset, position| {
+                    self.datasets.close_unused(self.shared.clock.now_ms(), |dataset, position| {
                         search.follows(dataset) && search.position(dataset) < position
                     });
                 }

@@ -3,6 +3,7 @@
 pub(crate) mod conformance;
 mod faults;
 pub(crate) mod faulty;
+mod fuzz;
 pub(crate) mod harness;
 mod recount;
 mod rows;

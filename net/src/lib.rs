@@ -7,6 +7,8 @@ pub mod channel;
 pub mod client_address;
 pub mod clock;
 pub mod failure_log;
+#[cfg(test)]
+mod fuzz;
 pub mod guard;
 pub mod metric;
 pub mod panics;

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::mem::take;
+use std::{mem::take, sync::Arc};
 
 /// One item of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum StreamItem {
     /// The end of an event that was too long to be kept.
     TooLong {
         /// The last id that the stream sent.
-        id: Option<String>,
+        id: Option<Arc<str>>,
     },
     /// The reconnect wait in milliseconds.
     Retry(u64),
@@ -22,8 +22,8 @@ pub enum StreamItem {
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The last id that the stream sent.
-    pub id: Option<String>,
+    /// The last id that the stream sent. Events share it: a long id before many short events would fill the memory.
+    pub id: Option<Arc<str>>,
     /// Its type; empty when the stream sent none.
     pub kind: String,
     /// Its data, unchanged.
@@ -42,7 +42,7 @@ pub struct Parser {
     after_cr: bool,
     /// True once the first line has ended; a byte order mark may precede it.
     began: bool,
-    id: Option<String>,
+    id: Option<Arc<str>>,
     kind: String,
     /// None before the event's first line of data.
     data: Option<Vec<u8>>,
@@ -133,7 +133,7 @@ impl Parser {
                 None => self.data = Some(value.to_vec()),
             },
             b"event" => self.kind = text(value),
-            b"id" if !value.contains(&0) => self.id = Some(text(value)),
+            b"id" if !value.contains(&0) => self.id = Some(text(value).into()),
             b"retry" if value.iter().all(u8::is_ascii_digit) => return text(value).parse().ok().map(StreamItem::Retry),
             // A comment, whose field is empty, or a field of the future.
             _ => {}

@@ -29,16 +29,17 @@ impl CompiledFilter {
     /// Compiles a filter. No types means all; an empty dimension matches every event.
     ///
     /// # Errors
-    /// Every bad value, named as `types`, `token`, `handle` or `chain`.
+    /// Every bad value, named as `token`, `handle` or `chain`, and bad types once as `types`.
     pub fn new(types: &[EventType], filters: Option<&EventFilters>) -> Result<Self, Vec<FieldError>> {
         let mut errors = Vec::new();
         let mut filter = Self::default();
         for &event_type in types {
-            if event_type == EventType::Unspecified {
-                errors.push(FieldError::new("types", event_type_rule()));
-            } else if !filter.types.contains(&event_type) {
+            if !filter.types.contains(&event_type) {
                 filter.types.push(event_type);
             }
+        }
+        if filter.types.contains(&EventType::Unspecified) {
+            errors.push(FieldError::new("types", event_type_rule()));
         }
         if let Some(filters) = filters {
             filter.tokens = compile("token", &filters.token, TokenReadings::parse, &mut errors);

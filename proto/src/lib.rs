@@ -5,6 +5,8 @@ pub mod cursor;
 pub mod descriptors;
 pub mod error;
 pub mod filter;
+#[cfg(test)]
+mod fuzz;
 pub mod json;
 pub mod metadata;
 pub mod names;

@@ -66,8 +66,8 @@ fn write_number(number: &Number, text: &mut String) -> Result<(), NotCanonical> 
     Ok(())
 }
 
-/// Writes a string as `serde_json` does: it escapes only what must be escaped, in the short form where there is one, and
-/// in lower case. RFC 8785 has the same rules.
+/// Writes a string as `serde_json` does: it escapes only what must be escaped, in the short form where there is one,
+/// and in lower case. RFC 8785 has the same rules.
 fn write_string(string: &str, text: &mut String) {
     text.push_str(&Value::from(string).to_string());
 }
@@ -83,7 +83,8 @@ mod tests {
     fn the_examples_of_the_rfc_are_canonical() {
         let sorted: Value = serde_json::from_str(
             r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One",
-                "\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}"#,
+                "\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control",
+                "\u00f6":"Latin Small Letter O With Diaeresis"}"#,
         )
         .unwrap();
         let text = to_canonical(&sorted).unwrap();
@@ -91,7 +92,8 @@ mod tests {
         let places: Vec<usize> = names.iter().map(|name| text.find(name).unwrap()).collect();
         assert!(places.is_sorted(), "{text}");
         let literals: Value = serde_json::from_str(
-            r#"{"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false],"numbers":[0,-1,10]}"#,
+            r#"{"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+                "literals":[null,true,false],"numbers":[0,-1,10]}"#,
         )
         .unwrap();
         let canonical = "{\"literals\":[null,true,false],\"numbers\":[0,-1,10],\

@@ -94,8 +94,8 @@ impl Document {
     }
 }
 
-/// The text that a statement signs, for a note: the checkpoint's lines, then claim and verdict as canonical JSON. None if
-/// they have a number without a canonical form.
+/// The text that a statement signs, for a note: the checkpoint's lines, then claim and verdict as canonical JSON. None
+/// if they have a number without a canonical form.
 #[must_use]
 pub fn statement_text(checkpoint: &Checkpoint, claim: &Value, verdict: &Value) -> Option<String> {
     let (claim, verdict) = (to_canonical(claim).ok()?, to_canonical(verdict).ok()?);

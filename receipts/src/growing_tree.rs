@@ -8,7 +8,8 @@ use crate::{
     tree::{EMPTY_ROOT, HASH_BYTES, Hash, hashes_in, subtree_root},
 };
 
-/// A tree to which leaves are added. It holds only the tiles at its right edge; changed ones are taken out to be stored.
+/// A tree to which leaves are added. It holds only the tiles at its right edge; changed ones are taken out to be
+/// stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrowingTree {
     size: u64,

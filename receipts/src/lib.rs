@@ -1,13 +1,13 @@
 //! Receipts: how a log proves what it recorded.
 //!
-//! A dataset's log has one Merkle tree (RFC 9162, SHA-256). Leaf `n` belongs to log entry `n + 1`. The leaf is the hash of
-//! a commitment, `SHA-256(salt ‖ evidence)`: whoever has salt and evidence can compute it, and nobody can guess the
+//! A dataset's log has one Merkle tree (RFC 9162, SHA-256). Leaf `n` belongs to log entry `n + 1`. The leaf is the hash
+//! of a commitment, `SHA-256(salt ‖ evidence)`: whoever has salt and evidence can compute it, and nobody can guess the
 //! evidence from it. The service signs checkpoints of the tree. A [`Receipt`] holds salt, evidence, and the proof that
 //! leads from the leaf to a signed checkpoint. A [`Statement`] is a signed verdict with the checkpoint up to which it
 //! holds. [`Document::verify`] checks both, without network access.
 //!
-//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`. Service and
-//! verifiers share this crate. It does no input or output.
+//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`. Service
+//! and verifiers share this crate. It does no input or output.
 
 mod canonical;
 mod checkpoint;

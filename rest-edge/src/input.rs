@@ -94,13 +94,22 @@ impl FieldErrors {
     /// Adds a bad field with the first rule that it breaks, up to `MAX_REPORTED` fields.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         let error = FieldError::new(param, message);
-        if self.0.len() < MAX_REPORTED && self.0.iter().all(|known| known.param != error.param) {
+        if self.takes(&error.param) {
             self.0.push(error);
         }
     }
 
+    /// True if an error of this field would be kept. A message with a suggestion is expensive, and a request can have
+    /// thousands of bad values.
+    fn takes(&self, param: &str) -> bool {
+        self.0.len() < MAX_REPORTED && self.0.iter().all(|known| known.param != param)
+    }
+
     /// Adds an unknown field, with the most similar known one.
     fn add_unknown<'a>(&mut self, param: &str, known: impl IntoIterator<Item = &'a str>) {
+        if !self.takes(param) {
+            return;
+        }
         let rule = match near::nearest(param, known) {
             Some(meant) => format!("unknown; did you mean `{meant}`?"),
             None => "unknown; leave it out".to_owned(),
@@ -141,7 +150,8 @@ fn some_of<'a, E: Into<i32>>(
     for text in given {
         match parse(text) {
             Some(value) => values.push(value.into()),
-            None => errors.add(name, no_value("must be of", text, &known())),
+            None if errors.takes(name) => errors.add(name, no_value("must be of", text, &known())),
+            None => {}
         }
     }
     values
@@ -155,4 +165,29 @@ fn no_value(rule: &str, given: &str, known: &[&str]) -> String {
 /// Turns empty filters into none.
 fn some_filters(filters: v1::EventFilters) -> Option<v1::EventFilters> {
     (filters != v1::EventFilters::default()).then_some(filters)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn only_reported_errors_cost_a_suggestion() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let known = || {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            vec!["up"]
+        };
+        let mut errors = FieldErrors::default();
+        let values = some_of("sort", ["a"; 1_000].into_iter(), |_| None::<i32>, known, &mut errors);
+        assert_eq!((values, CALLS.load(Ordering::Relaxed)), (Vec::new(), 1));
+        for number in 0..1_000 {
+            errors.add_unknown(&format!("x{number}"), known());
+        }
+        let mut compared = 0;
+        errors.add_unknown("more", ["up"].into_iter().inspect(|_| compared += 1));
+        assert_eq!((errors.0.len(), compared), (MAX_REPORTED, 0));
+    }
 }

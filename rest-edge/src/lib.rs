@@ -17,6 +17,8 @@ mod docs;
 mod document;
 mod edge;
 mod encoding;
+#[cfg(test)]
+mod fuzz;
 mod input;
 mod openapi;
 mod receipt_page;

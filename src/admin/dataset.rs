@@ -36,8 +36,8 @@ use super::{
 
 /// Maximum entries that are sent at once.
 const MAX_PART_ENTRIES: usize = 256;
-/// Maximum bytes that are sent at once, before the last entry.
-const MAX_PART_BYTES: usize = 256 * 1024;
+/// Maximum bytes of several entries that are sent at once: core takes a message of 256 KiB.
+const MAX_PART_BYTES: usize = 240 * 1024;
 
 /// What is exported.
 #[derive(Debug, Args)]
@@ -156,15 +156,23 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
     }
     for seq in there + 1..=checked.entries {
         let stored = lines.entry().map_err(refused)?.entry.stored(seq);
+        if entries.len() == MAX_PART_ENTRIES || bytes + stored.len() > MAX_PART_BYTES && !entries.is_empty() {
+            send_part(&mut client, part(after, std::mem::take(&mut entries))).await?;
+            (after, bytes) = (seq - 1, 0);
+        }
         bytes += stored.len();
         entries.push(stored);
-        if entries.len() == MAX_PART_ENTRIES || bytes >= MAX_PART_BYTES || seq == checked.entries {
-            let sent = client.import_dataset(part(after, std::mem::take(&mut entries))).await;
-            sent.inspect_err(|_| eprintln!("{}", broken_off(after, checked.entries)))?;
-            (after, bytes) = (seq, 0);
-        }
+    }
+    if !entries.is_empty() {
+        send_part(&mut client, part(after, entries)).await?;
     }
     Ok(checked.entries - there)
+}
+
+async fn send_part(client: &mut Client, part: ImportDatasetRequest) -> Result<(), Status> {
+    let (imported, of) = (part.after, part.head);
+    let sent = client.import_dataset(part).await;
+    sent.map(drop).inspect_err(|_| eprintln!("{}", broken_off(imported, of)))
 }
 
 /// The remedy after an interrupted import.

@@ -15,6 +15,8 @@ use url::Url;
 
 /// Timeout for the head of a response, and for the body of an error.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum bytes of an error's body; a longer one counts as none.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Maximum wait that the service may request.
 const MAX_SECONDS: u64 = 3_600;
 
@@ -87,7 +89,7 @@ impl Api {
 
 async fn refused(response: Response) -> NotOpen {
     let (status, wait) = (response.status(), retry_after(response.headers()));
-    let body = timeout(RESPONSE_TIMEOUT, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+    let body = timeout(RESPONSE_TIMEOUT, error_body(response)).await.ok().flatten().unwrap_or_default();
     let error: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |name: &str| error["error"][name].as_str().unwrap_or_default();
     let code = text("code");
@@ -105,6 +107,17 @@ async fn refused(response: Response) -> NotOpen {
     if passes { NotOpen::Later { why, wait } } else { NotOpen::Refused(why) }
 }
 
+async fn error_body(mut response: Response) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.ok()? {
+        if body.len() + piece.len() > MAX_ERROR_BYTES {
+            return None;
+        }
+        body.extend_from_slice(&piece);
+    }
+    Some(body)
+}
+
 fn retry_after(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     Duration::from_secs(seconds.unwrap_or_default().min(MAX_SECONDS))
@@ -113,4 +126,43 @@ fn retry_after(headers: &HeaderMap) -> Duration {
 /// An error with its causes, without the address.
 pub(super) fn whole(error: reqwest::Error) -> String {
     with_causes(&error.without_url())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use axum::http;
+    use futures::stream;
+    use reqwest::Body;
+
+    use super::*;
+
+    /// The outcome of an error with a body of these pieces, and the number of pieces that were read.
+    async fn refused_with(piece: &'static [u8], pieces: usize) -> (NotOpen, usize) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&read);
+        let body = stream::iter((0..pieces).map(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(piece)
+        }));
+        let response = http::Response::builder().status(503).body(Body::wrap_stream(body)).unwrap();
+        (refused(response.into()).await, read.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn the_body_of_an_error_is_read_up_to_its_limit() {
+        let body = br#"{"error":{"code":"SERVICE_UNAVAILABLE","message":"try again","request_id":"req_1"}}"#;
+        let (outcome, _) = refused_with(body, 1).await;
+        assert!(matches!(outcome, NotOpen::Later { why, .. } if why == "SERVICE_UNAVAILABLE: try again (req_1)"));
+        let (outcome, read) = refused_with(&[b' '; 1_024], 1_000).await;
+        assert!(matches!(outcome, NotOpen::Later { why, .. } if why == "the service answers 503 Service Unavailable"));
+        assert!(read <= MAX_ERROR_BYTES / 1_024 + 2, "{read}");
+    }
 }

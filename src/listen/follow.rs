@@ -1,8 +1,9 @@
 //! Follows the stream, whatever happens to its connections.
 
-use std::time::Duration;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use reqwest::Response;
+use serde::Deserialize;
 use serde_json::Value;
 use thesis_net::{
     backoff::Backoff,
@@ -21,6 +22,8 @@ use crate::Failure;
 /// Maximum silence of a stream, which sends its cursor every 15 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+/// Number of handled events whose ids are kept. A stream that resumes too early repeats the newest ones.
+const REMEMBERED: usize = 1_000;
 
 /// Forwards the events of a stream, one after the other.
 pub(super) struct Follower {
@@ -29,7 +32,15 @@ pub(super) struct Follower {
     pub(super) backoff: Backoff,
     pub(super) ids: SharedIdSource,
     /// Cursor after the last handled event, for the next stream. `None` until the service has sent one.
-    pub(super) cursor: Option<String>,
+    pub(super) cursor: Option<Arc<str>>,
+    /// Ids of the newest handled events.
+    pub(super) handled: VecDeque<String>,
+}
+
+/// The part of an event that is needed here.
+#[derive(Default, Deserialize)]
+struct Named {
+    id: String,
 }
 
 impl Follower {
@@ -76,11 +87,25 @@ impl Follower {
             "stream.gap" => note(&gap(&event.data, &self.api.base)),
             // The stream's cursor.
             kind if kind.starts_with("stream.") => {}
-            _ => say(&self.forwarder.forward(&event).await)?,
+            _ => self.forward_once(&event).await?,
         }
         if event.id.is_some() {
             self.cursor = event.id;
         }
+        Ok(())
+    }
+
+    /// Forwards an event unless it was there before.
+    async fn forward_once(&mut self, event: &Event) -> Result<(), Failure> {
+        let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
+        if !id.is_empty() && self.handled.contains(&id) {
+            return Ok(());
+        }
+        say(&self.forwarder.forward(&id, event).await)?;
+        if self.handled.len() == REMEMBERED {
+            self.handled.pop_front();
+        }
+        self.handled.push_back(id);
         Ok(())
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use core_service::domain::id;
 use delivery_worker::headers;
 use reqwest::{Client, StatusCode, header::HeaderValue};
-use serde::Deserialize;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     sse::Event,
@@ -25,18 +24,11 @@ pub(super) struct Forwarder {
     pub(super) ids: SharedIdSource,
 }
 
-/// The part of an event that is needed here.
-#[derive(Default, Deserialize)]
-struct Named {
-    id: String,
-}
-
 impl Forwarder {
     /// POSTs an event once; returns the outcome in one line.
-    pub(super) async fn forward(&self, event: &Event) -> String {
-        let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
+    pub(super) async fn forward(&self, id: &str, event: &Event) -> String {
         let began = self.clock.now_ms();
-        let posted = timeout(ENDPOINT_TIMEOUT, self.post(&id, event, began)).await;
+        let posted = timeout(ENDPOINT_TIMEOUT, self.post(id, event, began)).await;
         let took = (self.clock.now_ms() - began).max(0);
         let ended = match posted {
             Ok(Ok(status)) => status.as_u16().to_string(),

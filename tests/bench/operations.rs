@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Most that an operation may become slower with more theses, as a factor.
-const GROWTH: f64 = 1.5;
+const GROWTH: f64 = 1.3;
 /// Least matches for which the time of each is printed; with fewer, the time is not theirs.
 const MANY: u64 = 1_000;
 

@@ -26,7 +26,9 @@ async fn mix(service: &Service, dataset: &str) {
     let one = |number: usize, edit: bool| {
         let by = author(&format!("user_{}", number % 3), &format!("mover{}", number % 3));
         let on = token("base", &format!("0x{:040x}", number % 3), &format!("MOVE{}", number % 3));
-        let said = if edit { format!("edited {number}") } else { format!("moving thesis {number}") };
+        // Together the long ones do not fit into one part of an import.
+        let rest = if number < 90 { String::new() } else { format!(" {}far", "and ".repeat(400)) };
+        let said = if edit { format!("edited {number}") } else { format!("moving thesis {number}{rest}") };
         Observed::Thesis(thesis(&format!("post_{number}"), &by, &on, &said, posted - number as i64 * 1_000))
     };
     let created = (0..THESES).map(|number| revision(1, one(number, false))).collect::<Vec<_>>();
@@ -270,6 +272,11 @@ async fn a_broken_off_import_goes_on(to: Store) {
     };
     let late = target.admin().import_dataset(part(50, &entries[50..])).await.unwrap_err();
     assert!(late.message().contains("lacks the entries before these"), "{late:?}");
+    for after in [u64::MAX - 1, u64::MAX] {
+        let beyond = ImportDatasetRequest { head: u64::MAX, ..part(after, &entries[..1]) };
+        let refused = target.admin().import_dataset(beyond).await.unwrap_err();
+        assert!(refused.message().contains("the number of entries of the whole import"), "{refused:?}");
+    }
     for _ in 0..2 {
         let told = target.admin().import_dataset(part(0, &entries)).await.unwrap().into_inner();
         assert_eq!(told.head, 100);

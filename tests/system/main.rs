@@ -51,6 +51,7 @@ mod accounts;
 mod admin;
 mod away;
 mod backup;
+mod conformance;
 mod console;
 mod crash;
 mod datasets;

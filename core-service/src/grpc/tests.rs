@@ -3,6 +3,7 @@
 mod entrance;
 mod given_up;
 mod new_names;
+mod web;
 
 use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
 use http::HeaderMap;

@@ -64,7 +64,7 @@ pub fn read(item: StreamItem, now_ms: i64) -> Option<Frame> {
     };
     let is_too_long = id.as_ref().is_some_and(|id| id.len() > MAX_POSITION);
     let content = if is_too_long { Err(Refusal::Position) } else { content };
-    let position = id.filter(|id| !is_too_long && !id.is_empty());
+    let position = id.filter(|id| !is_too_long && !id.is_empty()).map(|id| id.to_string());
     Some(Frame { position, kind, content: content.unwrap_or_else(FrameContent::Refused) })
 }
 

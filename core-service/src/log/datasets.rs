@@ -39,6 +39,8 @@ struct OpenDataset {
     last_deleted: LastDeleted,
     /// True if it was used since the last search for unused datasets.
     is_used: bool,
+    /// The time of the first search for unused datasets that found no use; none if the last one found a use.
+    unused_since: Option<i64>,
     first_read: Option<FirstRead>,
 }
 

@@ -123,6 +123,8 @@ pub(crate) async fn read_starts(follower: &Follower) -> Vec<Dataset> {
 /// Indexes some new entries of every dataset that the index follows. Returns the pause before the next round.
 pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
     let (mut indexed, mut more, mut failed) = (false, false, false);
+    // Logs that have left memory are checked again when they come back.
+    checked.retain(|dataset| follower.datasets.knows(dataset));
     let mut positions = follower.datasets.positions();
     positions.retain(|(dataset, _)| follower.index.follows(dataset));
     // The project that lacks the fewest entries comes first, so no project waits long for a few entries.

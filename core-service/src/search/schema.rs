@@ -19,7 +19,7 @@ use crate::domain::{
 };
 
 /// Raise this version whenever the same row would be indexed differently: old indexes are then rebuilt.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 pub(super) const WORDS: &str = "words";
 pub(super) const LIKES: &str = "likes";

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::domain::dataset::Dataset;
 
-/// Maximum number of days that a query names. A longer window holds most documents of an index.
+/// Maximum number of days that a query names. A month has fewer. In the common shard a longer window holds most theses
+/// of a dataset, which is small.
 const MAX_DAYS: i64 = 62;
 
 /// A query on one dataset in one index.

@@ -105,6 +105,22 @@ mod tests {
 
     use super::*;
 
+    thesis_fuzz::fuzz_tests!(searches);
+
+    /// A search that is read keeps its limits, and has words that it demands.
+    fn searches(input: &[u8]) {
+        let Ok(parsed) = parse(&String::from_utf8_lossy(input)) else { return };
+        assert!(!parsed.alternatives.is_empty());
+        for items in &parsed.alternatives {
+            assert!(items.iter().any(|item| !item.excluded));
+            for item in items {
+                assert!(!item.words.is_empty() && item.words.iter().all(|word| !word.text.is_empty()));
+                assert!(!item.prefix || item.words.len() <= MAX_PREFIX_PHRASE_WORDS);
+            }
+        }
+        assert!(parsed.alternatives.iter().flatten().filter(|item| item.prefix).count() <= MAX_PREFIXES);
+    }
+
     fn shape(text: &str) -> Result<String, Malformed> {
         let parsed = parse(text)?;
         let item = |item: &Item| {
@@ -154,6 +170,8 @@ mod tests {
             "a OR -b",
             "*",
             "-",
+            "\u{fe0f}",
+            "\u{fe0f}*",
             &prefixes,
             &phrase,
         ] {
@@ -166,7 +184,9 @@ mod tests {
         fn nothing_panics(text in "\\PC{0,80}", near in "[ab\"*\\- OR$@🚀比👍🏽\u{fe0f}]{0,40}") {
             for text in [text, near] {
                 if let Ok(parsed) = parse(&text) {
-                    prop_assert!(parsed.alternatives.iter().flatten().all(|item| !item.words.is_empty()));
+                    for item in parsed.alternatives.iter().flatten() {
+                        prop_assert!(!item.words.is_empty() && item.words.iter().all(|word| !word.text.is_empty()));
+                    }
                 }
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! An index in memory holds only the projects in use, so its size does not follow the number of projects. Its follower
 //! drops a project that had no request for half an hour. After the next request, the index reads the project's log
-//! again, and the request waits until it is complete. An index on a disk keeps every log that it has followed.
+//! again, and the request waits until it is complete. An index on a disk keeps every log that it has followed, with its
+//! position in memory, and forgets only the request.
 
 use tantivy::index::SegmentMeta;
 
@@ -18,18 +19,20 @@ impl SearchIndex {
         self.folder.is_some() || !is_project || self.requests.lock().contains_key(&dataset.to_string())
     }
 
-    /// The projects that an index in memory holds without a request in the last half hour. A request since the last
-    /// call counts as made at `now_ms`.
+    /// Forgets the requests of projects without one in the last half hour, and returns those projects that an index in
+    /// memory holds. A request since the last call counts as made at `now_ms`.
     pub fn unused(&self, now_ms: i64) -> Vec<Dataset> {
-        if self.folder.is_some() {
-            return Vec::new();
-        }
         let is_project = |name: &String| matches!(Dataset::parse(name), Some(Dataset::Project(_)));
         let mut requests = self.requests.lock();
         requests.retain(|name, last_request| {
             let last_request = *last_request.get_or_insert(now_ms);
             now_ms - last_request < IDLE_TIMEOUT_MS || !is_project(name)
         });
+        let kept = requests.len();
+        requests.shrink_to(2 * kept);
+        if self.folder.is_some() {
+            return Vec::new();
+        }
         let committed = self.committed.borrow();
         let unused = committed.keys().filter(|name| is_project(name) && !requests.contains_key(*name));
         unused.filter_map(|name| Dataset::parse(name)).collect()

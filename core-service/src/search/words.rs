@@ -116,7 +116,10 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 let text: String = cluster.chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}')).collect();
                 let plain: String = text.chars().filter(|c| !matches!(c, '\u{1f3fb}'..='\u{1f3ff}')).collect();
                 let variant = (plain != text && !plain.is_empty()).then_some(plain);
-                words.push(Word { text, variant });
+                // A variation selector alone, or after a space, shows nothing.
+                if !text.trim().is_empty() {
+                    words.push(Word { text, variant });
+                }
                 open = false;
             }
             (Class::Nothing, _) => open = false,
@@ -214,6 +217,7 @@ mod tests {
         let [toned] = &words("👍🏽")[..] else { panic!("one word") };
         assert_eq!((toned.text.as_str(), toned.variant.as_deref()), ("👍🏽", Some("👍")));
         assert_eq!(texts("5₿ > 100€"), ["5", "₿", "100", "€"]);
+        assert_eq!(texts("\u{fe0f}a \u{fe0f}b\n\u{fe0f}"), ["a", "b"]);
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub use self::segments::OpenSegment;
 const CONCURRENT_READS: usize = 8;
 /// Number of rows that the first read of a scope takes at least, unless fewer hold all events of the page.
 const FIRST_ROWS: usize = 64;
-/// Each read of a scope's rows takes this many times as many as the one before.
+/// Number of buckets that a read of a scope lists at first. A busy scope has events in each bucket of a window.
+const FIRST_BUCKETS: usize = 8;
+/// Each read of a scope's rows, or of its buckets, takes this many times as many as the one before.
 const READ_GROWTH: usize = 4;
 
 /// The keys that events are indexed by.
@@ -214,27 +216,34 @@ impl EventIndex {
             rows_wanted: FIRST_ROWS.min(limit).max(full_rows(limit)) + 1,
             found: Vec::new(),
         };
+        let (mut last, end) = if newest_first { (high_bucket, low_bucket) } else { (low_bucket, high_bucket) };
         // Most reads end in the first bucket, so it is read without the list of buckets.
-        let first = if newest_first { high_bucket } else { low_bucket };
-        read.read_bucket(&self.backend, first).await?;
-        if low_bucket == high_bucket || read.is_complete() {
-            return Ok(read.found);
-        }
-        let (low, high) = (key![low_bucket], key![high_bucket]);
-        let others = Scan {
-            table: &schema::INDEX_BUCKET,
-            partition: read.index.clone(),
-            from: if newest_first { Bound::Included(low) } else { Bound::Excluded(low) },
-            to: if newest_first { Bound::Excluded(high) } else { Bound::Included(high) },
-            reverse: newest_first,
-            limit: usize::MAX,
-            consistency: Consistency::Quorum,
-        };
-        for bucket in self.backend.scan(&others).await? {
-            read.read_bucket(&self.backend, bucket.clustering.first().map_or(0, Value::int)).await?;
-            if read.is_complete() {
+        read.read_bucket(&self.backend, last).await?;
+        let mut buckets_wanted = FIRST_BUCKETS;
+        while last != end && !read.is_complete() {
+            let (behind, upto) = (Bound::Excluded(key![last]), Bound::Included(key![end]));
+            let (from, to) = if newest_first { (upto, behind) } else { (behind, upto) };
+            let next = Scan {
+                table: &schema::INDEX_BUCKET,
+                partition: read.index.clone(),
+                from,
+                to,
+                reverse: newest_first,
+                limit: buckets_wanted,
+                consistency: Consistency::Quorum,
+            };
+            let buckets = self.backend.scan(&next).await?;
+            for bucket in &buckets {
+                last = bucket.clustering.first().map_or(0, Value::int);
+                read.read_bucket(&self.backend, last).await?;
+                if read.is_complete() {
+                    break;
+                }
+            }
+            if buckets.len() < buckets_wanted {
                 break;
             }
+            buckets_wanted *= READ_GROWTH;
         }
         Ok(read.found)
     }
@@ -296,3 +305,6 @@ impl ScopeRead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

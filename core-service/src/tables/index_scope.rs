@@ -4,6 +4,9 @@
 //! deletion moves a thesis to `d:<profile>:<token>`, which only verification reads, and to `dt:<token>`, which says
 //! when the token's list had the thesis.
 //!
+//! Only the figures of a token can be those of an earlier time, so only the rows of `t:` and `dt:` say when their
+//! thesis was recorded and when it was removed. The other lists show the present, and the thesis has both times.
+//!
 //! Lists by an author and a token or chain filter the author's theses, whose rows name both. Only prolific authors have
 //! the rows of `pt:` and `pc:`.
 

@@ -21,7 +21,7 @@ mod worker;
 mod world;
 mod world_store;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use thesis_net::clock::{IdSource as _, SystemIdSource};
@@ -32,7 +32,10 @@ use self::{
     world::{Plan, World},
     world_store::{Dice, RandomFaults, StoreKind},
 };
-use crate::tests::faulty::StoreCall;
+use crate::{
+    store::schema,
+    tests::{faulty::StoreCall, rows},
+};
 
 /// Settles everything, writes a little more, settles that and compares all.
 async fn judge(world: &mut World) {
@@ -42,8 +45,8 @@ async fn judge(world: &mut World) {
     recount::recount(world).await;
 }
 
-/// Runs one case; returns the number of its calls.
-async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<StoreCall> {
+/// Runs one case; returns its calls, and the tables to which it wrote rows that expire.
+async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> (Vec<StoreCall>, BTreeSet<&'static str>) {
     let mut world = if case.from_nothing { base.empty() } else { base.copy() };
     if let Some(plan) = plan {
         world.plan(plan);
@@ -55,8 +58,9 @@ async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<StoreCall>
     let calls = world.process.calls();
     world.process.rest();
     judge(&mut world).await;
+    let expiring = world.process.expiring();
     world.stop();
-    calls
+    (calls, expiring)
 }
 
 /// One case in this number is run.
@@ -81,9 +85,10 @@ async fn run_all(store: StoreKind) {
     let mut dice = Dice(seed);
     let base = World::base(store).await;
     let exclusive = store != StoreKind::Shared;
-    let mut count = 0;
+    let (mut count, mut expiring) = (0, BTreeSet::new());
     for case in ALL {
-        let calls = run(case, &base, None).await;
+        let (calls, expiring_here) = run(case, &base, None).await;
+        expiring.extend(expiring_here);
         for (number, called) in calls.iter().enumerate() {
             for fault in called.faults(exclusive) {
                 let name = format!("{}, {store:?}, {fault:?} at {number} of {}: {called:?}", case.name, calls.len());
@@ -96,6 +101,11 @@ async fn run_all(store: StoreKind) {
         }
     }
     println!("{count} cases");
+    for table in [&schema::DELIVERY, &schema::IDEMPOTENCY, &schema::ACCOUNT] {
+        assert!(expiring.contains(table.name), "no row of {} expires", table.name);
+    }
+    let for_good: Vec<_> = expiring.into_iter().filter(|table| !rows::may_expire(table)).collect();
+    assert!(for_good.is_empty(), "rows of {for_good:?} expire; the page says that they live for good");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 mod memory;
 
-use std::{sync::Arc, task::Poll};
+use std::{collections::BTreeSet, iter, sync::Arc, task::Poll};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -68,6 +68,8 @@ struct ProcessState {
     total: usize,
     /// Calls under way.
     running: usize,
+    /// Tables with a write of a row that expires.
+    expiring: BTreeSet<&'static str>,
     chooser: Option<Chooser>,
     ended: Option<Fault>,
 }
@@ -102,6 +104,16 @@ impl Process {
     /// The calls that counted.
     pub(crate) fn calls(&self) -> Vec<StoreCall> {
         self.state.lock().calls.clone()
+    }
+
+    /// The names of the tables to which the process wrote a row that expires, in calls that counted or not.
+    pub(crate) fn expiring(&self) -> BTreeSet<&'static str> {
+        self.state.lock().expiring.clone()
+    }
+
+    fn note_lives(&self, writes: impl Iterator<Item = (&'static Table, Option<u32>)>) {
+        let expiring = writes.filter(|(_, ttl)| ttl.is_some()).map(|(table, _)| table.name);
+        self.state.lock().expiring.extend(expiring);
     }
 
     /// The number of all calls, counted or not, and whether some are under way.
@@ -211,6 +223,7 @@ impl Backend for Process {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        self.note_lives(changes.iter().map(|change| (change.table, change.ttl)));
         match self.choose(StoreCall::Apply(changes.len()))? {
             None => self.wait(self.backend.apply(changes)).await,
             Some(Fault::Done) => {
@@ -226,6 +239,7 @@ impl Backend for Process {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        self.note_lives(iter::once((transaction.table, transaction.ttl)));
         match self.choose(StoreCall::Transact)? {
             None => self.wait(self.backend.transact(transaction)).await,
             Some(Fault::Done) => {
@@ -244,6 +258,8 @@ impl Backend for Process {
             }
             return Ok(holds);
         }
+        let beside_lives = beside.iter().map(|change| (change.table, change.ttl));
+        self.note_lives(iter::once((transaction.table, transaction.ttl)).chain(beside_lives));
         match self.choose(StoreCall::Transact)? {
             None => self.wait(self.backend.transact_with(transaction, beside)).await,
             Some(Fault::Done) => {

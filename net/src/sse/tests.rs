@@ -1,7 +1,7 @@
 use super::*;
 
 fn event(id: Option<&str>, kind: &str, data: &str) -> StreamItem {
-    StreamItem::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
+    StreamItem::Event(Event { id: id.map(Into::into), kind: kind.to_owned(), data: data.into() })
 }
 
 const MAX_BYTES: usize = 1_000;
@@ -62,7 +62,7 @@ fn what_is_no_field_is_skipped() {
 }
 
 fn too_long(id: Option<&str>) -> StreamItem {
-    StreamItem::TooLong { id: id.map(str::to_owned) }
+    StreamItem::TooLong { id: id.map(Into::into) }
 }
 
 #[test]
@@ -98,4 +98,18 @@ fn an_event_may_have_the_most_bytes() {
     assert_eq!(read(format!("data:{data}y\n\n").as_bytes()), [too_long(None)]);
     // One without an end is never told.
     assert!(read("x".repeat(MAX_BYTES * 9).as_bytes()).is_empty());
+}
+
+#[test]
+fn events_share_a_long_id() {
+    let mut parser = Parser::new(MAX_BYTES);
+    assert!(parser.read(format!("id: {}\n", "x".repeat(MAX_BYTES / 2)).as_bytes()).is_empty());
+    let items = parser.read("data\n\n".repeat(9).as_bytes());
+    let id_of = |item: StreamItem| match item {
+        StreamItem::Event(Event { id: Some(id), .. }) => id,
+        other => panic!("{other:?}"),
+    };
+    let ids: Vec<Arc<str>> = items.into_iter().map(id_of).collect();
+    assert_eq!(ids.len(), 9);
+    assert!(ids.windows(2).all(|pair| Arc::ptr_eq(&pair[0], &pair[1])));
 }

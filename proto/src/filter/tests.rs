@@ -115,7 +115,7 @@ fn repeated_values_are_kept_once() {
 fn bad_values_are_named() {
     let long = "x".repeat(201);
     let bad = filters(&["", "$", ":a", "a:", &long], &["@", ""], &[""]);
-    let errors = CompiledFilter::new(&[EventType::Unspecified], Some(&bad)).unwrap_err();
+    let errors = CompiledFilter::new(&[EventType::Unspecified; 3], Some(&bad)).unwrap_err();
     let params: Vec<_> = errors.iter().map(|error| error.param.as_str()).collect();
     assert_eq!(params, ["types", "token", "token", "token", "token", "token", "handle", "handle", "chain"]);
     let many = vec!["a"; 51];

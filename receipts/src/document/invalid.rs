@@ -71,7 +71,10 @@ pub enum Invalid {
         proof: u64,
     },
     /// The sequence number does not belong to the index.
-    #[error("the evidence has the sequence number {sequence}, but the proof is for the entry {}", .index.saturating_add(1))]
+    #[error(
+        "the evidence has the sequence number {sequence}, but the proof is for the entry {}",
+        .index.saturating_add(1)
+    )]
     Sequence {
         /// In the evidence.
         sequence: u64,
@@ -104,8 +107,8 @@ pub enum Invalid {
     },
     /// The proof leads to another root.
     #[error(
-        "the proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong to \
-         another entry"
+        "the proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong \
+         to another entry"
     )]
     Root,
     /// The document has no keys.

@@ -29,8 +29,8 @@ pub struct Proven {
     pub dataset: String,
     /// The keys that signed the checkpoint.
     pub keys: Vec<VerifierKey>,
-    /// True if the verifier named a key that signed. Otherwise the document is only consistent in itself: whoever made it
-    /// may have made the key.
+    /// True if the verifier named a key that signed. Otherwise the document is only consistent in itself: whoever made
+    /// it may have made the key.
     pub is_trusted: bool,
     /// The required witnesses, each with the time of its cosignature.
     pub witnesses: Vec<Witnessed>,
@@ -60,11 +60,10 @@ pub struct Witnessed {
 }
 
 impl Document {
-    /// Verifies a document without network access. `trusted` are keys that the verifier trusts: with none, the keys that
-    /// the document lists are taken, and [`Proven::is_trusted`] is false. Each of `witnesses` must have cosigned.
+    /// Verifies a document without network access. `trusted` are keys that the verifier trusts: with none, the keys
+    /// that the document lists are taken, and [`Proven::is_trusted`] is false. Each of `witnesses` must have cosigned.
     ///
-    /// # Errors
-    /// Fails with the first thing that is wrong.
+    /// # Errors Fails with the first thing that is wrong.
     pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
         match self {
             Self::Receipt(receipt) => receipt.verify(trusted, witnesses),

@@ -45,6 +45,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
             PageLink { path: reference::PATH, title: "API reference", source: None },
             PageLink { path: grpc::PATH, title: "gRPC", source: None },
             guide!("Errors", "errors", "guides/errors.md"),
+            guide!("Stream conformance", "stream-conformance", "stream-conformance.md"),
         ],
     },
     PageGroup {

@@ -49,6 +49,7 @@ impl ClientRequest {
         let fields = OPERATIONS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
         let mut read = JsonBody::object(fields.unwrap_or(PING), text)?;
         let (_, rid) = (read.text("op"), read.text("rid"));
+        let is_long = rid.as_ref().is_some_and(|rid| rid.chars().nth(64).is_some());
         let mut missing = Vec::new();
         let mut required = |name: &str, value: Option<String>| {
             let value = value.unwrap_or_default();
@@ -74,13 +75,14 @@ impl ClientRequest {
                 let known = OPERATIONS.iter().map(|(name, _)| *name);
                 let rule = "must be auth, subscribe, unsubscribe or ping";
                 let rule = near::with_nearest(rule, given.unwrap_or_default(), known);
+                let rid = rid.filter(|_| !is_long);
                 return Some(Self { rid, operation: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
             }
         };
         let mut errors = read.unread();
         missing.retain(|error| errors.iter().all(|unread| unread.param != error.param));
         errors.extend(missing);
-        if rid.as_ref().is_some_and(|rid| rid.chars().nth(64).is_some()) {
+        if is_long {
             errors.push(FieldError::new("rid", "must have 64 characters at most"));
         }
         let rid = rid.filter(|_| errors.iter().all(|error| error.param != "rid"));

@@ -10,8 +10,8 @@ use thesis_proto::time::format_millis;
 pub(super) const VERSION: u32 = 1;
 pub(super) const EXPORT: &str = "dataset_export";
 pub(super) const END: &str = "end";
-/// Maximum bytes of a line; far more than an entry needs.
-const MAX_LINE: u64 = 4 * 1024 * 1024;
+/// Maximum bytes of a line: four times the largest entry that core takes.
+const MAX_LINE: u64 = 1024 * 1024;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]

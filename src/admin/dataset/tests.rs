@@ -7,6 +7,21 @@ use serde_json::Value;
 
 use super::*;
 
+thesis_fuzz::fuzz_tests!(imports);
+
+/// A file that an import takes has the number of entries that it says, and is taken again.
+fn imports(input: &[u8]) {
+    for dataset in [Dataset::Live, Dataset::of_project("prj_1")] {
+        match check(input, &dataset) {
+            Ok(checked) => {
+                let lines = input.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+                assert_eq!(checked.entries + 2, lines as u64);
+            }
+            Err(why) => assert!(why.starts_with("line "), "{why}"),
+        }
+    }
+}
+
 const EMPTY_SUM: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// An export of fillers, which tell nothing and so suit every dataset.

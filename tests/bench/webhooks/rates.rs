@@ -45,7 +45,7 @@ pub(super) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
 }
 
 async fn measure(setup: &Setup) -> Result<(), Failure> {
-    let (events, fanned, wanted) = if setup.is_cluster() { (2_000, 5, 600.0) } else { (20_000, 60, 8_000.0) };
+    let (events, fanned, wanted) = if setup.is_cluster() { (2_000, 5, 5_000.0) } else { (20_000, 60, 8_000.0) };
     let mut receiver = Receiver::start(ENDPOINTS).await?;
     let urls = receiver.urls.clone();
     let one_bare = posted(&urls[..1], BARE, AT_ONCE[0], &setup.dir).await?;

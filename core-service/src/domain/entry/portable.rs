@@ -1,13 +1,19 @@
 //! Conditions for copying an entry from one log to another.
 
-use thesis_proto::reference::address_form;
+use thesis_proto::{
+    reference::address_form,
+    time::{from_millis, is_time},
+};
 
-use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited};
+use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited, Totals};
 use crate::domain::{
     dataset::Dataset,
     id,
     row::{Profile, Thesis, Token},
 };
+
+/// Maximum size of a count, with which calculations cannot overflow.
+const MAX_COUNT: u64 = 1 << 53;
 
 /// Prefix of the addresses of tokens that test theses created.
 const TEST_ADDRESS: &str = "test";
@@ -16,6 +22,7 @@ impl Entry {
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
     /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
     /// that it gets, and that a change names an earlier one: the writer and readers find the creation by that.
+    /// Also checks the range of times and counts: calculations with others would overflow.
     pub fn must_suit(&self, dataset: &Dataset, seq: u64) -> Result<(), String> {
         if let Some(Kind::ThesisCreated(created)) = &self.kind
             && !created.is_found_at(&self.id, seq)
@@ -31,10 +38,56 @@ impl Entry {
         if let Some(thesis) = thesis.filter(is_later).filter(|_| !is_creation) {
             return Err(format!("names a later place than its own: {} was not created before entry {seq}", thesis.id));
         }
+        if !self.times().all(|at| is_time(&from_millis(at))) {
+            return Err("has a time outside of the years 1 to 9999".to_owned());
+        }
+        if self.counts().iter().any(|count| count.unsigned_abs() > MAX_COUNT) {
+            return Err("has a count above 2^53".to_owned());
+        }
         let wrong = thesis.filter(|thesis| !thesis_suits(thesis, dataset)).map(|thesis| &thesis.id);
         let wrong = wrong.or_else(|| profile.filter(|row| !profile_suits(row, dataset)).map(|row| &row.id));
         let wrong = wrong.or_else(|| token.filter(|row| !token_suits(row, dataset)).map(|row| &row.id));
         wrong.map_or(Ok(()), |id| Err(format!("belongs to another dataset: {id} would have another id in {dataset}")))
+    }
+
+    /// All times of the entry and its rows.
+    fn times(&self) -> impl Iterator<Item = i64> {
+        let (thesis, profile, token) = self.rows();
+        let thesis = thesis.map(|row| {
+            [Some(row.created_at), Some(row.updated_at), Some(row.recorded_at), row.deleted_at, row.removed_at]
+        });
+        let wallets = profile.into_iter().flat_map(|row| &row.wallets).map(|wallet| wallet.observed_at);
+        let profile = profile.map(|row| {
+            let ages = [row.age, row.wallets_age].map(|age| age.map(|age| age.observed_at));
+            [Some(row.first_seen_at), Some(row.updated_at), row.created_at, row.source_updated_at, ages[0], ages[1]]
+        });
+        let token = token.map(|row| {
+            let observed_at = row.age.map(|age| age.observed_at);
+            [Some(row.first_seen_at), Some(row.updated_at), row.source_updated_at, observed_at]
+        });
+        let last_activity_at = match &self.kind {
+            Some(Kind::TokenActivity(activity)) => activity.last_activity_at,
+            _ => None,
+        };
+        let of_rows =
+            thesis.into_iter().flatten().chain(profile.into_iter().flatten()).chain(token.into_iter().flatten());
+        [Some(self.created_at), last_activity_at].into_iter().chain(of_rows).flatten().chain(wallets)
+    }
+
+    /// All counts that later entries continue or compare.
+    fn counts(&self) -> Vec<i64> {
+        let of = |totals: &Totals| {
+            let all = totals.in_dataset.unwrap_or_default();
+            let of_token = [totals.theses, totals.authors, totals.of_author, totals.by_author];
+            of_token.into_iter().chain([all.theses, all.profiles, all.tokens]).collect()
+        };
+        match &self.kind {
+            Some(Kind::ThesisCreated(created)) => of(&created.totals),
+            Some(Kind::ThesisDeleted(deleted)) => of(&deleted.totals),
+            Some(Kind::TokenActivity(now)) => vec![now.thesis_count_1h, now.thesis_count_24h, now.unique_authors_24h],
+            Some(Kind::ThesisVelocity(now)) => vec![now.last_5m, now.last_1h, now.previous_1h],
+            _ => Vec::new(),
+        }
     }
 
     fn rows(&self) -> (Option<&Thesis>, Option<&Profile>, Option<&Token>) {

@@ -1,13 +1,30 @@
 use serde_json::json;
+use thesis_net::sse::Parser;
 
 use super::*;
+
+thesis_fuzz::fuzz_tests!(upstream_frames);
+
+/// A feed is read to its end, with positions of few bytes and times up to five minutes ahead.
+fn upstream_frames(input: &[u8]) {
+    for frame in Parser::new(MAX_FRAME).read(input).into_iter().filter_map(|item| read(item, NOW)) {
+        assert!(frame.position.is_none_or(|position| position.len() <= MAX_POSITION));
+        let times: Vec<i64> = match frame.content {
+            FrameContent::Open { now_ms } => vec![now_ms],
+            FrameContent::Gap { since_ms } => vec![since_ms],
+            FrameContent::Observations(observations) => observations.iter().filter_map(|one| one.revision).collect(),
+            FrameContent::Refused(_) => Vec::new(),
+        };
+        assert!(times.iter().all(|time| (0..=NOW + 300_000).contains(time)), "{times:?}");
+    }
+}
 
 /// 2024-02-29T12:00:00Z.
 const NOW: i64 = 1_709_208_000_000;
 const AT: &str = "2024-02-29T11:59:00.000Z";
 
 fn event(id: Option<&str>, kind: &str, data: &str) -> StreamItem {
-    StreamItem::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
+    StreamItem::Event(Event { id: id.map(Into::into), kind: kind.to_owned(), data: data.into() })
 }
 
 fn frame(kind: &str, data: &Value) -> Frame {
@@ -103,7 +120,7 @@ fn garbage_is_refused_and_moves_the_position() {
 
 #[test]
 fn a_frame_that_is_too_large_is_refused() {
-    let item = StreamItem::TooLong { id: Some("p2".to_owned()) };
+    let item = StreamItem::TooLong { id: Some("p2".into()) };
     let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", content: refused(Refusal::TooLarge) };
     assert_eq!(read(item, NOW), Some(expected));
     let mut data = json!({"now": AT}).to_string();

@@ -14,8 +14,8 @@ pub enum Refusal {
     /// The object's date is more than 5 minutes ahead.
     #[error("it is dated more than 5 minutes ahead")]
     Ahead,
-    /// The frame has more than 256 KiB.
-    #[error("its frame is over 256 KiB")]
+    /// The frame, or the thesis of a page, has more than 256 KiB.
+    #[error("it is over 256 KiB")]
     TooLarge,
     /// The feed's position has more than 256 bytes.
     #[error("its position is over 256 bytes")]

@@ -19,16 +19,18 @@ pub async fn import_dataset(
 ) -> Result<v1::ImportDatasetResponse> {
     let dataset = known_dataset(core, &request.dataset).await?;
     let sha256 = request.sha256.as_ref().try_into().map_err(|_| invalid("sha256", "must have 32 bytes"))?;
-    let mut entries = Vec::with_capacity(request.entries.len());
-    for (seq, body) in (request.after.saturating_add(1)..).zip(&request.entries) {
+    let last = request.after.checked_add(request.entries.len() as u64).filter(|last| *last <= request.head);
+    // Beyond the store's numbers there is no entry.
+    let Some(last) = last.filter(|_| i64::try_from(request.head).is_ok()) else {
+        return Err(invalid("head", "must be the number of entries of the whole import"));
+    };
+    let mut entries = Vec::new();
+    for (seq, body) in (request.after + 1..).zip(&request.entries) {
         let entry = Entry::read_whole(seq, body).and_then(|entry| {
             entry.must_suit(&dataset, seq)?;
             Ok(entry)
         });
         entries.push(entry.map_err(|why| invalid("entries", &format!("cannot be taken in: entry {seq} {why}")))?);
-    }
-    if request.after.saturating_add(entries.len() as u64) > request.head {
-        return Err(invalid("head", "must be the number of entries of the whole import"));
     }
     let mark = ImportMark { entries: request.head, sha256 };
     let begins = if entries.is_empty() {
@@ -39,7 +41,7 @@ pub async fn import_dataset(
     if begins {
         audit_dataset_action(core, actor, "dataset.import_begun", &dataset).await?;
     }
-    let is_last = request.after + entries.len() as u64 == request.head && !entries.is_empty();
+    let is_last = last == request.head && !entries.is_empty();
     let refused = core.datasets.import_here(&dataset, Import { mark, after: request.after, entries }).await?;
     if let Some(why) = refused {
         return Err(invalid("dataset", why));

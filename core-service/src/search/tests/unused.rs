@@ -83,10 +83,27 @@ async fn a_request_while_a_project_is_dropped_waits_until_it_is_whole_again() {
 }
 
 #[test]
-fn an_index_on_a_disk_drops_nothing() {
+fn an_index_on_a_disk_drops_no_project_and_forgets_its_request() {
     let folder = tempfile::tempdir().unwrap();
     let log = in_use(files::open(folder.path()));
-    assert!(log.index.unused(0).is_empty() && log.index.unused(HALF_HOUR_MS).is_empty());
+    let one = project("prj_one");
+    assert!(log.index.unused(0).is_empty());
+    log.index.request_dataset(&one);
+    assert!(log.index.datasets_without_start().is_empty(), "it is not the first request");
+    // The next call dates that request.
+    for now_ms in [0, HALF_HOUR_MS - 1] {
+        assert!(log.index.unused(now_ms).is_empty());
+    }
+    assert_eq!(log.index.requests.lock().len(), 4);
+    assert!(log.index.unused(HALF_HOUR_MS).is_empty());
+    assert_eq!(log.index.requests.lock().len(), 2, "two are everybody's");
     assert!(log.index.follows(&project("prj_never_asked_for")));
+    assert_eq!((found(&log, "prj_one"), log.index.position(&one)), (2, 1));
+
+    // The next request finds out again how far the log reaches, and the index has all of it.
+    log.index.request_dataset(&one);
+    assert_eq!(log.index.datasets_without_start(), std::slice::from_ref(&one));
+    log.index.set_start(&one, 1);
+    assert!(log.index.datasets_without_start().is_empty());
     assert_eq!(found(&log, "prj_one"), 2);
 }

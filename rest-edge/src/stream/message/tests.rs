@@ -8,6 +8,20 @@ use thesis_proto::v1;
 use super::*;
 use crate::tests::description::{document, shape};
 
+thesis_fuzz::fuzz_tests!(websocket_messages);
+
+/// A message's error fits into a response, and names the request only by a short id.
+fn websocket_messages(input: &[u8]) {
+    let Some(request) = ClientRequest::read(&Bytes::copy_from_slice(input)) else { return };
+    assert!(request.rid.as_ref().is_none_or(|rid| rid.chars().count() <= 64));
+    if let Err(error) = request.operation {
+        assert!((1..=45).contains(&error.field_errors().count()), "{error:?}");
+        let text = error_message(request.rid.as_deref(), json::Error::new(&error, "req_1"));
+        let answer: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(answer["rid"].as_str(), request.rid.as_deref());
+    }
+}
+
 /// The fields and the required fields in the schema of messages with this `op`.
 fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let document = document();
@@ -68,6 +82,7 @@ fn wrong_requests_name_every_bad_field() {
     assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
     assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
     assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
+    assert_eq!(refused(&format!(r#"{{"op":"nothing","rid":"{}"}}"#, "9".repeat(65))).0, None);
     assert_eq!(refused(r#"{"op":"ping","rid":9}"#), (None, vec!["rid".to_owned()]));
 }
 

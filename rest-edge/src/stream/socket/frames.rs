@@ -134,12 +134,27 @@ impl<T> Write for FrameStream<'_, '_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
+    use std::{future::poll_fn, task::Waker};
 
     use bytes::Bytes;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex, join, sink};
 
     use super::*;
+
+    thesis_fuzz::fuzz_tests!(websocket_frames);
+
+    /// Frames give no more than their bytes, and end.
+    fn websocket_frames(input: &[u8]) {
+        let mut frames = Frames::new(join(input, sink()));
+        let mut task = Task::from_waker(Waker::noop());
+        let mut bytes = 0;
+        while let Poll::Ready(Ok(message)) = frames.poll_next(&mut task) {
+            bytes += message.len();
+        }
+        assert!(bytes <= input.len());
+        // The responses to pings and to a close are no longer than these.
+        assert!(frames.waiting.len() <= input.len() + 128, "{}", frames.waiting.len());
+    }
 
     #[tokio::test]
     async fn frames_keep_their_order_and_take_no_memory_once_they_are_written() {

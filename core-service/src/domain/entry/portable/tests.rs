@@ -299,3 +299,38 @@ fn rows_suit_the_dataset_that_named_them() {
         assert_eq!(suits(&tested(id, sequence)), [false; 4]);
     }
 }
+
+#[test]
+fn numbers_with_which_calculations_overflow_are_refused() {
+    let suits = |kind| Entry { kind: Some(kind), ..Entry::filler(1, 1) }.must_suit(&Dataset::Live, 7).is_ok();
+    let thesis = || Thesis { id: id::of_thesis("live", "7"), upstream_id: "7".to_owned(), ..Thesis::default() };
+    let token = || Token { id: id::of_token("live", "", ""), ..Token::default() };
+    for (at, is_possible) in
+        [(0, true), (253_402_300_799_999, true), (253_402_300_800_000, false), (i64::MAX, false), (i64::MIN, false)]
+    {
+        let kinds = [
+            Kind::Engagement(ThesisChanged { thesis: Thesis { created_at: at, ..thesis() } }),
+            Kind::ThesisAwaited(ThesisChanged { thesis: Thesis { removed_at: Some(at), ..thesis() } }),
+            Kind::TokenObserved(TokenObserved {
+                token: Token { age: Some(Age::beside(at)), ..token() },
+                previous_symbol: None,
+            }),
+            Kind::TokenActivity(TokenActivity { token: token(), last_activity_at: Some(at), ..Default::default() }),
+        ];
+        for kind in kinds {
+            assert_eq!(suits(kind.clone()), is_possible, "{kind:?}");
+        }
+        assert_eq!(Entry::filler(1, at).must_suit(&Dataset::Live, 7).is_ok(), is_possible, "{at}");
+    }
+    for (count, is_possible) in [(1 << 53, true), ((1 << 53) + 1, false), (i64::MAX, false), (i64::MIN, false)] {
+        let in_dataset = Some(DatasetTotals { theses: count, ..DatasetTotals::default() });
+        let totals = Totals { in_dataset, ..Totals::default() };
+        let kinds = [
+            Kind::ThesisDeleted(ThesisDeleted { thesis: thesis(), totals, ..ThesisDeleted::default() }),
+            Kind::ThesisVelocity(ThesisVelocity { token: token(), previous_1h: count, ..ThesisVelocity::default() }),
+        ];
+        for kind in kinds {
+            assert_eq!(suits(kind.clone()), is_possible, "{kind:?}");
+        }
+    }
+}

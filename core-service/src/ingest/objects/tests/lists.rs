@@ -1,6 +1,21 @@
 use super::{super::lists::ThesisPage, *};
 use crate::domain::row::Wallet;
 
+thesis_fuzz::fuzz_tests!(upstream_pages);
+
+/// A page is read in the form that its values have, and a profile, a token and wallets are read from any object.
+fn upstream_pages(input: &[u8]) {
+    let read = page(input, NOW);
+    // A page may be read although one of its values is too deep.
+    let Ok(value) = json(input) else { return };
+    if let Ok(read) = read {
+        assert_eq!(read.theses.len(), value["data"].as_array().map_or(0, Vec::len));
+        assert!(read.next_cursor.is_none_or(|cursor| value["next_cursor"] == cursor));
+    }
+    let _ = (profile(&value, NOW), token(&value, NOW), engagement(&value, NOW));
+    assert!(wallets(&value, NOW).map_or(0, |wallets| wallets.len()) <= 100);
+}
+
 fn page_of(value: &Value) -> Result<ThesisPage, Refusal> {
     page(value.to_string().as_bytes(), NOW)
 }
@@ -30,6 +45,17 @@ fn a_wrong_cursor_spoils_no_thesis() {
         assert_eq!((read.theses.len(), read.next_cursor), (1, None));
         assert_eq!(read.broken_off, Some(Refusal::Field("next_cursor")));
     }
+}
+
+#[test]
+fn a_page_has_a_limit_of_theses_and_each_thesis_one_of_bytes() {
+    let zeros = |count| page(format!("{{\"data\":[{}]}}", vec!["0"; count].join(",")).as_bytes(), NOW);
+    assert_eq!(zeros(2_000).unwrap().theses.len(), 2_000);
+    assert_eq!(zeros(2_001), Err(Refusal::Field("data")));
+    let large = with(&["email"], json!("x".repeat(256 * 1024)));
+    let read = page_of(&json!({"data": [large, whole()]})).unwrap();
+    assert_eq!(read.theses[0], Err(Refusal::TooLarge));
+    assert!(read.theses[1].is_ok());
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use futures::future::join_all;
 
 use super::*;
-use crate::tests::harness::memory;
+use crate::{
+    domain::window::HOUR_MS,
+    tests::harness::{NOON, memory},
+};
 
 #[tokio::test(start_paused = true)]
 async fn unused_projects_leave_memory_and_come_back_where_they_were() {
@@ -56,7 +59,7 @@ async fn a_project_that_leaves_memory_under_load_loses_no_position() {
     };
     let removing = async {
         loop {
-            reader.datasets.close_unused(|_, _| false);
+            reader.datasets.close_unused(NOON, |_, _| false);
             tokio::task::yield_now().await;
         }
     };
@@ -71,7 +74,7 @@ async fn a_project_that_leaves_memory_under_load_loses_no_position() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_stays_while_its_last_deleted_thesis_is_known_or_readers_share_a_read() {
+async fn a_project_stays_an_hour_while_its_last_deleted_thesis_is_known_and_while_readers_share_a_read() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
     let datasets = ["full", "read", "other"].map(Dataset::of_project);
@@ -83,9 +86,12 @@ async fn a_project_stays_while_its_last_deleted_thesis_is_known_or_readers_share
     drop(last_deleted);
     let _reading = core.datasets.with(&datasets[1], |open| Arc::clone(&open.shared_reads));
     // The first call forgets the use.
-    for _ in 0..2 {
-        core.datasets.close_unused(|_, _| false);
+    core.datasets.close_unused(NOON, |_, _| false);
+    for (now_ms, known) in
+        [(NOON, [true, true, false]), (NOON + HOUR_MS - 1, [true, true, false]), (NOON + HOUR_MS, [false, true, false])]
+    {
+        core.datasets.close_unused(now_ms, |_, _| false);
+        assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), known, "{now_ms}");
     }
-    assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), [true, true, false]);
     core.close().await;
 }

@@ -25,7 +25,7 @@ async fn a_search_of_a_project_that_left_memory_finds_what_another_core_wrote_me
     for number in 1..4 {
         // The first call forgets the use, the second one removes the project.
         for _ in 0..2 {
-            core.datasets.close_unused(|_, _| false);
+            core.datasets.close_unused(NOON, |_, _| false);
         }
         assert!(!core.datasets.knows(&project));
         let mut new = new_thesis(&project, number);
@@ -54,7 +54,7 @@ async fn every_search_waits_for_what_was_written_while_a_project_was_out_of_memo
     }
     assert_eq!(find().await.unwrap(), 0);
     for _ in 0..2 {
-        core.datasets.close_unused(|_, _| false);
+        core.datasets.close_unused(NOON, |_, _| false);
     }
     let mut new = new_thesis(&project, 1);
     (new.thesis.text, new.thesis.created_at) = ("meanwhile".to_owned(), NOON - 1);
@@ -64,6 +64,18 @@ async fn every_search_waits_for_what_was_written_while_a_project_was_out_of_memo
     }
     round(&follower, &mut checked).await;
     assert_eq!(find().await.unwrap(), 1);
+
+    // The follower forgets which logs it has checked when they leave memory.
+    assert!(checked.contains(&project));
+    for _ in 0..2 {
+        core.datasets.close_unused(NOON, |_, _| false);
+    }
+    assert!(!core.datasets.knows(&project));
+    round(&follower, &mut checked).await;
+    assert!(!checked.contains(&project));
+    core.datasets.refresh(&project).await.unwrap();
+    round(&follower, &mut checked).await;
+    assert!(checked.contains(&project));
     core.close().await;
     writer.close().await;
 }

@@ -7,7 +7,10 @@
 
 use std::io::{self, Read};
 
-use prost::Message as _;
+use prost::{
+    Message as _,
+    encoding::{WireType, decode_key, decode_varint},
+};
 use sha2::{Digest as _, Sha256};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -19,6 +22,9 @@ const MAGIC: [u8; 8] = *b"ttbackup";
 const FORM_VERSION: u32 = 1;
 /// Maximum number of bytes of a packed piece, and of its message. Only a piece with one huge row comes near it.
 pub(super) const MAX_PIECE_BYTES: usize = 8 << 20;
+/// Maximum number of fields of a piece's message and of the message in it. The smallest rows of a whole piece have
+/// fewer. Decoding takes memory for each field, and an empty one has two bytes.
+const MAX_PIECE_FIELDS: usize = 128 << 10;
 /// The default level of zstd.
 const COMPRESSION_LEVEL: i32 = 3;
 
@@ -81,6 +87,9 @@ struct Piece {
     part: Option<Part>,
 }
 
+/// Tag of the part that holds no message.
+const END: u32 = 3;
+
 #[derive(Clone, PartialEq, prost::Oneof)]
 enum Part {
     #[prost(message, tag = "1")]
@@ -139,6 +148,34 @@ fn sum(number: u64, packed: &[u8]) -> [u8; 4] {
     hasher.update(&number.to_le_bytes());
     hasher.update(packed);
     hasher.finalize().to_le_bytes()
+}
+
+/// Counts the fields of a message, and at more than one level those of the messages in it. None if it is malformed, or
+/// has a kind of field that no backup has.
+fn count_fields(mut message: &[u8], levels: u32) -> Option<usize> {
+    let mut count = 0;
+    while !message.is_empty() {
+        let (tag, kind) = decode_key(&mut message).ok()?;
+        let number = decode_varint(&mut message).ok()?;
+        count += 1;
+        match kind {
+            WireType::Varint => {}
+            WireType::LengthDelimited => {
+                let (field, rest) = message.split_at_checked(usize::try_from(number).ok()?)?;
+                message = rest;
+                if levels > 1 && tag != END {
+                    count += count_fields(field, levels - 1)?;
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(count)
+}
+
+fn decode(message: &[u8]) -> Option<Part> {
+    count_fields(message, 2).filter(|count| *count <= MAX_PIECE_FIELDS)?;
+    Piece::decode(message).ok()?.part
 }
 
 /// Writes the bytes of a backup, piece by piece.
@@ -309,8 +346,7 @@ impl<R: Read> Reader<R> {
         self.hash.update(head);
         self.hash.update(&packed);
         let unpacked = self.unpacking.decompress(&packed, MAX_PIECE_BYTES);
-        let message = unpacked.ok().and_then(|message| Piece::decode(message.as_slice()).ok());
-        message.and_then(|piece| piece.part).ok_or(BackupError::Damaged("a piece cannot be read"))
+        unpacked.ok().and_then(|message| decode(&message)).ok_or(BackupError::Damaged("a piece cannot be read"))
     }
 }
 
@@ -337,4 +373,17 @@ impl<R> Reader<R> {
     pub(super) fn verified(self) -> Verified {
         Verified { contents: self.contents, bytes: self.bytes, sha256: hex::encode(self.hash.finalize()) }
     }
+}
+
+/// A file of these messages.
+#[cfg(test)]
+pub(super) fn sealed(messages: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_slice(), &FORM_VERSION.to_le_bytes()].concat();
+    let mut packing = Compressor::new(COMPRESSION_LEVEL).expect("memory is there");
+    for (number, message) in (0..).zip(messages) {
+        let packed = packing.compress(message).expect("every message can be packed");
+        let length = u32::try_from(packed.len()).expect("messages of tests are short").to_le_bytes();
+        bytes.extend([length.as_slice(), &sum(number, &packed), &packed].concat());
+    }
+    bytes
 }

@@ -10,10 +10,11 @@ use std::{
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use sha2::{Digest as _, Sha256};
 use thesis_net::clock::SystemIdSource;
 
 use super::{
-    file::{MAX_PIECE_BYTES, Reader, Rows, Writer},
+    file::{MAX_PIECE_BYTES, Reader, Rows, Writer, sealed},
     *,
 };
 use crate::{
@@ -30,6 +31,28 @@ use crate::{
         schema::{PROFILE, TOKEN},
     },
 };
+
+thesis_fuzz::fuzz_tests!(backups, backup_pieces);
+
+/// A file that is accepted is accepted again, with the length and the sum that it has.
+fn backups(input: &[u8]) {
+    let Ok(verified) = verify(input) else { return };
+    assert_eq!(verified.bytes, input.len() as u64);
+    assert_eq!(verified.sha256, hex::encode(Sha256::digest(input)));
+    assert_eq!(verify(input).unwrap(), verified);
+}
+
+/// Messages that no writer made are refused, also in pieces whose checksums are right. The input is a list of messages,
+/// each after its length.
+fn backup_pieces(input: &[u8]) {
+    let (mut messages, mut rest) = (Vec::new(), input);
+    while let Some((length, after)) = rest.split_first_chunk::<2>() {
+        let (message, after) = after.split_at(after.len().min(u16::from_le_bytes(*length).into()));
+        messages.push(message);
+        rest = after;
+    }
+    backups(&sealed(&messages));
+}
 
 type Tables = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
 
@@ -145,6 +168,26 @@ fn pieces_that_are_whole_but_wrong_are_recognised() {
     let (mut writer, _) = Writer::begin(contents(&tables)).unwrap();
     let huge = Rows { table: 0, keys: vec![vec![1]], values: vec![vec![1; MAX_PIECE_BYTES]] };
     assert!(writer.rows(huge).is_err());
+}
+
+#[test]
+fn a_piece_has_as_many_rows_as_the_smallest_fill_it_with_and_not_many_more() {
+    let piece_of = |rows: u32| {
+        let value = row::encode(0, 0, &Bytes::new());
+        let keys = (0..rows).map(|number| number.to_be_bytes().to_vec()).collect();
+        let rows = Rows { table: 0, keys, values: vec![value; rows as usize] };
+        let tables = vec![TableContents { name: "table_0".to_owned(), rows: rows.keys.len() as u64 }];
+        let (mut writer, mut bytes) = Writer::begin(Contents { tables, ..contents(&Tables::new()) }).unwrap();
+        bytes.extend(writer.rows(rows).unwrap());
+        bytes.extend(writer.end().unwrap());
+        verify(bytes.as_slice())
+    };
+    // A key of one byte and a value of two.
+    piece_of((128 << 10) / 3).unwrap();
+    assert!(matches!(piece_of(65 << 10), Err(BackupError::Damaged("a piece cannot be read"))));
+    let named = TableContents { name: String::new(), rows: 0 };
+    let many = Contents { tables: vec![named; 130 << 10], ..contents(&Tables::new()) };
+    assert!(matches!(verify(written(many, &Tables::new(), 1).as_slice()), Err(BackupError::Damaged(_))));
 }
 
 #[test]

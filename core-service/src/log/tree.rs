@@ -1,0 +1,70 @@
+//! The trees over the logs of `live` and `sandbox`, and their signed checkpoints.
+//!
+//! The core that leads a log adds the leaves of its entries to the tree, a projection with its own checkpoint, and
+//! signs the tree at most once a second while the log grows. Two cores may do both at the same time: the tiles follow
+//! from the log, and a condition decides which checkpoint counts. Nobody sees a checkpoint that is not stored. Before a
+//! core continues the checkpoints of another one, or its own of an earlier time, it compares the tree with the last
+//! one. So no two checkpoints of a log contradict each other, whatever crashes.
+
+mod follow;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use thesis_receipts::{GrowingTree, Hash, KeyKind, SigningKey, VerifierKey};
+
+pub use self::follow::follow;
+use crate::{
+    domain::dataset::Dataset,
+    shared::Shared,
+    store::{Consistency, StoreError, StoreResult},
+    tables::{
+        signed_trees::{self, SignedTree},
+        tree_tiles::TreeTiles,
+    },
+};
+
+/// The datasets whose logs have trees.
+pub const DATASETS: [Dataset; 2] = [Dataset::Live, Dataset::Sandbox];
+
+/// The trees of a store, and the key that signs them.
+pub struct Trees {
+    shared: Arc<Shared>,
+    tiles: TreeTiles,
+    key: SigningKey,
+}
+
+impl Trees {
+    /// Trees that the key with this seed signs.
+    pub fn new(shared: Arc<Shared>, seed: &[u8; 32]) -> Arc<Self> {
+        let tiles = TreeTiles::new(shared.log.clone(), &shared.generation);
+        Arc::new(Self { shared, tiles, key: SigningKey::from_seed(seed) })
+    }
+
+    /// The name of a dataset's log in checkpoints. It contains the generation, so a restored log has another name.
+    pub fn log_name(&self, dataset: &Dataset) -> String {
+        format!("trade-thesis/{dataset}/{}", self.shared.generation.as_str())
+    }
+
+    /// The key of a log, as verifiers know it.
+    fn verifier(&self, dataset: &Dataset) -> VerifierKey {
+        self.key.verifier(&self.log_name(dataset), KeyKind::Log)
+    }
+
+    /// The newest signed checkpoint.
+    pub async fn checkpoint(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
+        let log = self.log_name(dataset);
+        let read = signed_trees::read(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;
+        Ok(read.map(|(_, tree)| tree))
+    }
+
+    /// The root of the tree at an earlier size.
+    async fn root_at(&self, dataset: &Dataset, size: u64) -> StoreResult<Hash> {
+        let tiles = self.tiles.read(dataset, &GrowingTree::tiles_of(size)).await?;
+        let tree = GrowingTree::from_tiles(size, &tiles);
+        let tree =
+            tree.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tiles at size {size}")))?;
+        Ok(tree.root())
+    }
+}
