@@ -1,6 +1,7 @@
 //! The newest entries of logs in memory. Search, streams, fan-out and cached rows read each entry soon after its
 //! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
-//! Readers that are further behind read the store. An entry never changes, so it does not matter who appended it.
+//! Readers that are further behind read the store. Only an erasure changes an entry, so it does not matter who appended
+//! it.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 
@@ -105,6 +106,18 @@ impl RecentEntries {
         (after + 1..).zip(recent.after(after).take(wanted).cloned()).collect()
     }
 
+    /// Replaces an entry, if it is in memory.
+    pub(super) fn replace(&self, log: &str, seq: u64, entry: &Bytes) {
+        let Some(recent) = self.0.get(log) else { return };
+        let mut recent = recent.lock();
+        let RecentLog { before, entries, bytes, .. } = &mut *recent;
+        let place = seq.checked_sub(*before + 1).and_then(|place| usize::try_from(place).ok());
+        if let Some(known) = place.and_then(|place| entries.get_mut(place)) {
+            *bytes = *bytes - size(known) + size(entry);
+            known.clone_from(entry);
+        }
+    }
+
     pub(super) fn get(&self, log: &str, seq: u64) -> Option<Bytes> {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
@@ -199,6 +212,19 @@ mod tests {
         recent.add_appended("sandbox", 2, &again);
         assert_eq!(recent.read("sandbox", 2, 6, 100), [(3, again[0].clone())]);
         assert!(recent.has_appended("sandbox", 2, 3) && !recent.has_appended("sandbox", 2, 4));
+    }
+
+    #[test]
+    fn a_replaced_entry_is_read_from_then_on() {
+        let recent = RecentEntries::default();
+        recent.add_appended("live", 4, &bodies(5..=7));
+        recent.replace("live", 6, &Bytes::from("erased"));
+        for (log, seq) in [("live", 4), ("live", 8), ("sandbox", 6)] {
+            recent.replace(log, seq, &Bytes::from("nothing"));
+        }
+        let read = recent.read("live", 4, 7, 100);
+        assert_eq!(read, [(5, Bytes::from("5")), (6, Bytes::from("erased")), (7, Bytes::from("7"))]);
+        assert_eq!(recent.log("live").lock().bytes, read.iter().map(|(_, entry)| size(entry)).sum::<usize>());
     }
 
     #[test]
