@@ -18,6 +18,7 @@ use crate::{
     restore::Restore,
     upstream_sim::UpstreamSim,
     version,
+    witness::Witness,
 };
 
 const MAX_NEAR: usize = 3;
@@ -94,6 +95,8 @@ pub(crate) enum Command {
     Receipt(receipt::Command),
     /// Make a data folder of a backup, while no service uses it
     Restore(Restore),
+    /// Cosign the checkpoints of logs, so that no service can show two histories of its log
+    Witness(Witness),
     /// Simulate an upstream, with faults on demand
     UpstreamSim(UpstreamSim),
 }
@@ -226,6 +229,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("receipt", |receipt| hide_unused(receipt, &[]))
         .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))
+        .mut_subcommand("witness", |witness| hide_unused(witness, &["data_dir"]))
 }
 
 /// Compose files and the like pass on unset variables as empty ones.

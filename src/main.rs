@@ -22,6 +22,7 @@ mod telemetry;
 mod traces;
 mod upstream_sim;
 mod version;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ async fn run() -> ExitCode {
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
         Some(Command::Receipt(command)) => return receipt::run(&command),
         Some(Command::Restore(command)) => return ended(restore::run(&command, &settings)),
+        Some(Command::Witness(witness)) => return ended(witness::run(witness, &settings).await),
         Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
     ended(roles::run(role, settings).await)

@@ -1,5 +1,7 @@
 //! `trade-thesis receipt verify` on the test vectors, which another implementation made.
 
+mod witness;
+
 use std::{fs, path::Path};
 
 use serde_json::Value;
