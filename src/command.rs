@@ -48,6 +48,7 @@ const DOCTORS: &[&str] = &[
     "scylla_ca_file",
     "secret_key",
     "log_key",
+    "witnesses",
     "service_token",
     "plans_file",
     "webhook_ca_file",
