@@ -8,6 +8,7 @@ mod discovery;
 mod error;
 mod list;
 mod names;
+mod raw;
 mod rendered;
 mod stream;
 #[cfg(test)]
@@ -25,11 +26,13 @@ pub use self::{
         DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
         VerificationReason, WebhookStatus,
     },
+    raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},
     stream::StreamCursor,
     time::Time,
     webhook::{DeletedWebhook, WebhookWithSecret},
 };
+use self::raw::raw;
 use crate::v1;
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));

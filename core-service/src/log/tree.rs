@@ -8,21 +8,23 @@
 
 mod cosign;
 mod follow;
+mod receipt;
 #[cfg(test)]
 mod tests;
 mod witness;
 
 use std::sync::Arc;
 
-use thesis_receipts::{GrowingTree, Hash, KeyKind, SigningKey, VerifierKey};
+use bytes::Bytes;
+use thesis_receipts::{GrowingTree, HASH_BYTES, Hash, KeyKind, SigningKey, TileId, VerifierKey};
 
-pub use self::{cosign::cosign, follow::follow, witness::WitnessSettings};
+pub use self::{cosign::cosign, follow::follow, receipt::NoReceipt, witness::WitnessSettings};
 use crate::{
     domain::dataset::Dataset,
     shared::Shared,
     store::{Consistency, StoreError, StoreResult},
     tables::{
-        signed_trees::{self, SignedTree},
+        signed_trees::{self, LogKey, SignedTree},
         tree_tiles::TreeTiles,
     },
 };
@@ -81,6 +83,23 @@ impl Trees {
         let log = self.log_name(dataset);
         let read = signed_trees::read_cosigned(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;
         Ok(read.map(|(_, tree)| tree))
+    }
+
+    /// The first `width` hashes of a tile; none if the signed tree has fewer.
+    pub async fn tile(&self, dataset: &Dataset, tile: TileId, width: usize) -> StoreResult<Option<Bytes>> {
+        let size = self.signed(dataset).await?.map_or(0, |signed| signed.size);
+        if tile.width_at(size) < width {
+            return Ok(None);
+        }
+        let hashes = self.tiles.read(dataset, &[tile]).await?.remove(&tile);
+        let hashes = hashes.filter(|hashes| hashes.len() >= width * HASH_BYTES);
+        let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tile {tile}")))?;
+        Ok(Some(hashes.slice(..width * HASH_BYTES)))
+    }
+
+    /// The keys that ever signed checkpoints of a dataset, oldest first.
+    pub async fn keys(&self, dataset: &Dataset) -> StoreResult<Vec<LogKey>> {
+        signed_trees::keys(&self.shared.backend, dataset, &self.log_name(dataset), Consistency::Quorum).await
     }
 
     /// The root of the tree at an earlier size.

@@ -141,7 +141,7 @@ impl TreeFollower {
         Ok(())
     }
 
-    /// Signs the tree, unless it has not grown, or another core signed it within a second.
+    /// Signs the tree if it has grown, unless another core signed it within a second.
     async fn sign(&mut self, tree: &GrowingTree) -> Result<(), TreeError> {
         if self.signed.is_none() {
             self.load_signed().await?;
@@ -161,7 +161,8 @@ impl TreeFollower {
                 self.is_checked = true;
             }
             let is_recent = !self.is_own && (0..SIGNING_INTERVAL_MS).contains(&(now_ms - signed.at));
-            if signed.size == tree.size() || is_recent {
+            let is_current = signed.size == tree.size() && signed.key == self.own_key();
+            if is_current || is_recent {
                 return Ok(());
             }
         }
@@ -169,12 +170,17 @@ impl TreeFollower {
         Ok(())
     }
 
+    /// The key of this core. A checkpoint of a replaced key is signed again, so that statements can name one key.
+    fn own_key(&self) -> String {
+        self.trees.verifier(&self.dataset).to_string()
+    }
+
     async fn load_signed(&mut self) -> StoreResult<()> {
         let (backend, dataset) = (&self.trees.shared.backend, &self.dataset);
         let log = self.trees.log_name(dataset);
         // A read of a quorum could miss a checkpoint in doubt, and another tree of its size would be signed.
         self.signed = signed_trees::read(backend, dataset, &log, Consistency::Serial).await?;
-        let own = self.trees.verifier(dataset).to_string();
+        let own = self.own_key();
         let keys = signed_trees::keys(backend, dataset, &log, Consistency::Serial).await?;
         self.is_listed = keys.iter().any(|key| key.key == own);
         (self.is_checked, self.is_own) = (false, false);
@@ -192,7 +198,7 @@ impl TreeFollower {
             size: checkpoint.size,
             root: checkpoint.root.to_vec(),
             note: format!("{text}\n{}", trees.key.sign(&log, &text)),
-            key: trees.verifier(dataset).to_string(),
+            key: self.own_key(),
             at: now_ms,
         };
         let before = self.signed.take().map(|(version, _)| version);

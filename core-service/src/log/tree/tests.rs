@@ -3,22 +3,24 @@ mod witnesses;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thesis_receipts::{Checkpoint, Note, leaf_hash};
+use serde_json::json;
+use thesis_proto::v1;
+use thesis_receipts::{Checkpoint, Document, Evidence, EvidenceKind, Note, Subject, leaf_hash};
 
 use super::{
     follow::{TreeError, TreeFollower},
     *,
 };
 use crate::{
-    domain::{entry::Entry, evidence::leaf},
+    domain::{
+        entry::{Entry, Kind, ThesisCreated},
+        evidence::leaf,
+    },
     keys::key_ring::KeyRing,
     service::Core,
     start::CoreSettings,
     store::SharedBackend,
-    tables::{
-        log::{AppendOutcome, LogStore},
-        signed_trees::LogKey,
-    },
+    tables::log::{AppendOutcome, LogStore},
     tests::{
         faulty::{Fault, MemoryStore, Process},
         harness::{ManualClock, ids, new_thesis, settings, shared_memory},
@@ -247,6 +249,48 @@ async fn a_new_key_takes_the_place_of_the_old_one() {
     assert_eq!(names, [(&*old, true), (&*new, false)]);
 }
 
+/// Checks a receipt as its reader does. Returns the evidence.
+fn verified(trees: &Trees, receipt: v1::Receipt) -> Evidence {
+    let json = serde_json::to_vec(&thesis_proto::json::Receipt::from(&receipt)).unwrap();
+    let proven = Document::parse(&json).unwrap().verify(&[trees.verifier(&LIVE)], &[]).unwrap();
+    let Subject::Recorded(evidence) = proven.subject else { panic!("a receipt proves evidence") };
+    *evidence
+}
+
+#[tokio::test]
+async fn a_statement_holds_up_to_its_checkpoint() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    follower(&trees).advance(append(&backend, 10).await).await.unwrap();
+    let signed = trees.checkpoint(&LIVE).await.unwrap().unwrap();
+    let (claim, verdict) = (json!({"handle": "@a"}), json!({"verified": false}));
+    let statement = trees.state(&LIVE, &signed, &claim, &verdict).unwrap();
+    let json = serde_json::to_vec(&thesis_proto::json::Statement::from(&statement)).unwrap();
+    let proven = Document::parse(&json).unwrap().verify(&[trees.verifier(&LIVE)], &[]).unwrap();
+    assert_eq!((proven.subject, proven.checkpoint.size), (Subject::Stated { claim, verdict }, 10));
+    // Another key signs no statement about this checkpoint.
+    let other = trees_with(Arc::clone(&backend), &clock, 2, 6).await;
+    assert_eq!(other.state(&LIVE, &signed, &json!({}), &json!({})), None);
+}
+
+#[tokio::test]
+async fn tiles_reach_as_far_as_the_signed_tree() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    follower(&trees).advance(append(&backend, 300).await).await.unwrap();
+    let tile = |level, index| TileId { level, index };
+    for (id, width) in [(tile(0, 0), 256), (tile(0, 1), 44), (tile(0, 1), 3), (tile(1, 0), 1)] {
+        let hashes = trees.tile(&LIVE, id, width).await.unwrap().unwrap();
+        assert_eq!(hashes.len(), width * HASH_BYTES, "{id}");
+    }
+    for (id, width) in [(tile(0, 1), 45), (tile(0, 2), 1), (tile(1, 0), 2), (tile(2, 0), 1), (tile(0, u64::MAX), 1)] {
+        assert_eq!(trees.tile(&LIVE, id, width).await.unwrap(), None, "{id}");
+    }
+    assert_eq!(trees.tile(&Dataset::Sandbox, tile(0, 0), 1).await.unwrap(), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_core_with_a_key_signs_within_two_seconds() {
     let clock = ManualClock::new();
@@ -264,6 +308,10 @@ async fn a_core_with_a_key_signs_within_two_seconds() {
             // A core that has just started first finds out whether there are others.
             assert!(waited <= if number == 1 { 10_000 } else { 2_000 }, "thesis {number} is not signed");
         }
+        let Some(Kind::ThesisCreated(ThesisCreated { thesis, .. })) = created.entry.kind else { panic!("{created:?}") };
+        let proven = verified(trees, trees.receipt_of(&LIVE, &thesis).await.unwrap());
+        assert_eq!(proven.kind, EvidenceKind::Created);
+        assert_eq!((proven.sequence, proven.thesis_id, proven.text), (created.seq, thesis.id, Some(thesis.text)));
     }
     assert!(trees.checkpoint(&Dataset::Sandbox).await.unwrap().unwrap().size > 0);
     core.close().await;

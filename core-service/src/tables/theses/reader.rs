@@ -49,6 +49,12 @@ impl ThesisStore {
         self.reader(view).await?.thesis(view, id).await
     }
 
+    /// The number of the log entry that wrote a thesis last.
+    pub async fn last_entry(&self, dataset: &Dataset, id: &str) -> StoreResult<Option<u64>> {
+        let row = self.backend.get(Thesis::TABLE, &key![dataset.name(), id], Consistency::Quorum).await?;
+        Ok(row.map(|row| row.version.unsigned_abs()))
+    }
+
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
         self.reader(view).await?.profile(view, id).await
     }
