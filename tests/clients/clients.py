@@ -278,18 +278,20 @@ async def docs(service):
 
 
 async def receipts_python(service):
-    """An implementation of the formats in Python makes the test vectors of receipts, and judges them."""
+    """An implementation of the formats in Python makes the test vectors of receipts, and judges them and a receipt."""
     receipts.python()
+    await receipts.served(service)
 
 
 async def receipts_go(service):
-    """Go's modules for signed notes and for trees judge the test vectors."""
-    await receipts.go()
+    """Go's modules for signed notes and for trees judge the test vectors and a receipt."""
+    await receipts.go(service)
 
 
 async def receipts_page(service):
-    """The page that checks receipts judges the test vectors in Chromium, also from a disk without network."""
-    await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS)
+    """The page that checks receipts judges the vectors and a receipt in Chromium, also from a disk without network."""
+    file, *_ = await receipts.live(service)
+    await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS, file)
 
 
 async def main():
