@@ -59,7 +59,9 @@ impl Trees {
     /// The newest signed checkpoint, with the cosignatures of witnesses that came for it.
     pub async fn checkpoint(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
         let Some(signed) = self.signed(dataset).await? else { return Ok(None) };
-        let cosigned = self.cosigned(dataset).await?.filter(|cosigned| cosigned.size == signed.size);
+        // A new key signs the same tree again.
+        let is_same = |cosigned: &SignedTree| (cosigned.size, &cosigned.key) == (signed.size, &signed.key);
+        let cosigned = self.cosigned(dataset).await?.filter(is_same);
         Ok(Some(cosigned.unwrap_or(signed)))
     }
 

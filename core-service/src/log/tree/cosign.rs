@@ -85,7 +85,7 @@ impl CosigningRound {
         let note = match before {
             // Another core was faster.
             Some((_, newer)) if newer.size > tree.size => return Ok(()),
-            Some((_, same)) if same.size == tree.size => without(&same.note, cosignatures),
+            Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => without(&same.note, cosignatures),
             _ => tree.note,
         };
         let note = cosignatures.iter().fold(note, |note, cosignature| note + &cosignature.line);
