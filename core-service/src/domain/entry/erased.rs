@@ -2,8 +2,27 @@
 
 use std::mem::take;
 
-use super::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisEdited};
+use prost::Message as _;
+
+use super::{Entry, EntryOutline, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisEdited};
 use crate::domain::row::Thesis;
+
+/// The tag of [`Kind::Engagement`].
+const ENGAGEMENT: u32 = 9;
+
+/// True for the stored form of the entry that begins an erasure: the row of a deleted thesis without its text. Earlier
+/// entries are replaced after it.
+#[must_use]
+pub fn begins_erasure(stored: &[u8]) -> bool {
+    // Most entries are of another kind, and need not be decoded.
+    if !EntryOutline::read(stored).is_ok_and(|outline| outline.kind == ENGAGEMENT) {
+        return false;
+    }
+    match Entry::decode(stored).ok().and_then(|entry| entry.kind) {
+        Some(Kind::Engagement(ThesisChanged { thesis })) => thesis.deleted_at.is_some() && thesis.text.is_empty(),
+        _ => false,
+    }
+}
 
 impl Entry {
     fn thesis_mut(&mut self) -> Option<&mut Thesis> {
@@ -55,6 +74,21 @@ mod tests {
 
     fn entry(kind: Kind) -> Entry {
         Entry { id: "evt_1".to_owned(), kind: Some(kind), salt: vec![7; Entry::SALT_BYTES], ..Entry::default() }
+    }
+
+    #[test]
+    fn an_erasure_begins_with_the_row_of_a_deleted_thesis_without_its_text() {
+        let stored = |kind: Kind| entry(kind).stored(7);
+        let changed = |text: &str, deleted_at| {
+            let thesis = Thesis { deleted_at, ..thesis(text) };
+            [Kind::Engagement(ThesisChanged { thesis: thesis.clone() }), Kind::ThesisAwaited(ThesisChanged { thesis })]
+        };
+        let [erased, awaited] = changed("", Some(1));
+        assert!(begins_erasure(&stored(erased)) && !begins_erasure(&stored(awaited)));
+        for kind in [changed("text", Some(1)), changed("", None)].into_iter().flatten().chain(kinds("")) {
+            assert!(!begins_erasure(&stored(kind.clone())), "{kind:?}");
+        }
+        assert!(!begins_erasure(b"no entry") && !begins_erasure(b""));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Erases the text of a deleted thesis: from its row, the entries of the log, and so from events, exports and later
 //! backups. The search index lost it at the deletion.
 //!
-//! First the writer appends the row without its text: it is projected as every row is, and cores that cache the row
-//! learn of it. Then the entries from the creation to the deletion are replaced. They keep their leaves, so the Merkle
-//! tree stays as it was. A repeat after a crash goes on: the writer appends nothing then, and erased entries have no
-//! text.
+//! First the writer appends the row without its text: it is projected as every row is. Cores that cache the row learn
+//! of it, and forget the earlier entries of the log that they have in memory. Then the entries from the creation to the
+//! deletion are replaced. They keep their leaves, so the Merkle tree stays as it was. A repeat after a crash goes on:
+//! the writer appends nothing then, and erased entries have no text.
 //!
-//! An older copy in the memory of another process lasts until newer events displace it.
+//! An edge has the newest events in memory, where newer ones displace them.
 
 #[cfg(test)]
 mod tests;
