@@ -34,13 +34,13 @@ use http::{
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
-    server::{Limits, ServiceHandler},
+    server::{Limits, Listen, ServiceHandler},
     services::{Services, Streams},
     tls::Acceptor,
 };
 use thesis_proto::{descriptors, error::ApiError, v1};
 use thesis_streams::{Hub, Render};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -166,7 +166,7 @@ pub struct Serving {
 /// # Errors
 /// Fails if the description of the services cannot be read.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Listen,
     core: Arc<Core>,
     serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {

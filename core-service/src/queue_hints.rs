@@ -1,6 +1,7 @@
-//! Hints to the dispatcher of this core about new deliveries. A delivery that surely nobody has sent comes with its
-//! body, so the dispatcher reads nothing. Where another core wrote rows, or an earlier try may have, a hint names only
-//! the queue, and the dispatcher reads it. A lost hint delays attempts until their marks are read (`tables/queue.rs`).
+//! Hints to the dispatcher of this core about new deliveries. A delivery that this core has no reason to think sent
+//! comes with its body, so the dispatcher reads nothing. Where another core wrote rows, or an earlier try may have, a
+//! hint names only the queue, and the dispatcher reads it. A lost hint delays attempts until their marks are read
+//! (`tables/queue.rs`).
 
 use std::{
     collections::HashMap,

@@ -2,8 +2,9 @@
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry. It has shards (`shard.rs`), of
 //! which a search reads those of its window.
 //!
-//! It lives in the core's data folder and goes on from its positions after a restart. Without a folder it is in memory
-//! and built at each start: `live` and `sandbox` at once, a project's log with its first search.
+//! It lives in the core's data folder and goes on from its positions after a restart. A core with an empty folder copies
+//! it from another core (`copies.rs`). Without a folder it is in memory and built at each start: `live` and `sandbox` at
+//! once, a project's log with its first search.
 //!
 //! Hits are read again from the store, so a deleted row never shows. A search may miss the last second; `likes_desc`
 //! waits up to 250 ms until the index has the log's head, else it is 503. Searches are 503 until the index is complete.
@@ -13,6 +14,7 @@ mod best;
 mod cancel;
 
 mod compile;
+mod copies;
 
 mod documents;
 
@@ -23,11 +25,14 @@ pub mod follow;
 mod id;
 
 mod marks;
+pub mod months;
 mod near;
 
 mod open_shard;
 mod opening;
+mod placement;
 mod progress;
+mod ranks;
 mod rebuild;
 pub mod run;
 
@@ -36,6 +41,8 @@ mod schema;
 mod segments;
 
 mod shard;
+
+mod statistics;
 
 mod syntax;
 
@@ -53,7 +60,6 @@ mod writer;
 use std::{
     collections::{BTreeMap, HashMap},
     io::ErrorKind,
-    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -61,20 +67,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tantivy::{
-    IndexReader, TantivyError,
-    collector::Collector as _,
-    directory::error::OpenReadError as ReadError,
-    query::{BooleanQuery, EnableScoring, Query},
-};
-use tokio::sync::{Notify, watch};
+use tantivy::{IndexReader, TantivyError, directory::error::OpenReadError as ReadError};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use self::{
     best::{Best, Rank},
-    cancel::Cancellable,
-    compile::{Frequencies, MAX_EXPANSIONS, TermsAndShards, count_expansions, has, has_one},
+    placement::KnownCores,
     schema::{Fields, Terms},
-    segments::Source,
     shard::Shard,
     turns::Turns,
     writer::Writer,
@@ -87,12 +86,17 @@ use crate::domain::{
 pub use self::{
     best::Order,
     cancel::Cancellation,
+    copies::send_shard,
     filter::{ListedThesis, SearchFilter},
     folder::SearchFolder,
     near::NearMatches,
     schema::Kind,
     syntax::{ParsedSearch, parse},
 };
+
+/// Maximum number of copies of shards that a core sends at the same time. Others wait, since more would take no less
+/// time each.
+const MAX_SENT_COPIES: usize = 2;
 
 /// Failures of the index. No data is lost: the index is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +128,9 @@ pub enum SearchError {
     Exhausted,
     #[error("files of the search index are damaged")]
     Damaged,
+    /// A core sends as many copies of shards as it may.
+    #[error("too many copies of the search index are under way")]
+    Busy,
 }
 
 impl SearchError {
@@ -177,6 +184,12 @@ pub struct SearchIndex {
     /// Requested datasets by name, with the time of the last request once the follower has noted it.
     requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
+    /// Notified while a month waits for a copy.
+    missing: Notify,
+    /// Permits to send copies of shards.
+    sent_copies: Arc<Semaphore>,
+    /// The cores that share the months.
+    known_cores: Mutex<KnownCores>,
     turns: Turns,
 }
 
@@ -193,6 +206,9 @@ impl SearchIndex {
             incomplete: watch::Sender::default(),
             requests: Mutex::default(),
             wanted: Notify::new(),
+            missing: Notify::new(),
+            sent_copies: Arc::new(Semaphore::new(MAX_SENT_COPIES)),
+            known_cores: Mutex::default(),
             turns: Turns::new(),
         };
         if index.folder.is_none() {
@@ -212,23 +228,25 @@ impl SearchIndex {
     /// Makes searches see the applied entries. This blocks for some tens of milliseconds. An error closes the index,
     /// and uncommitted entries must be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
-        self.write(|writer| {
-            let changed = writer.commit(&self.fields)?;
-            *self.readers.lock() = Some(writer.readers());
-            self.committed.send_modify(|marks| {
-                for (name, mark) in changed {
-                    match mark {
-                        Some(mark) => drop(marks.insert(name, mark)),
-                        None => drop(marks.remove(&name)),
-                    }
+        self.write(|writer| self.commit_changes(writer))
+    }
+
+    fn commit_changes(&self, writer: &mut Writer) -> Result<(), SearchError> {
+        let changed = writer.commit(&self.fields)?;
+        *self.readers.lock() = Some(writer.readers());
+        self.committed.send_modify(|marks| {
+            for (name, mark) in changed {
+                match mark {
+                    Some(mark) => drop(marks.insert(name, mark)),
+                    None => drop(marks.remove(&name)),
                 }
-            });
-            if self.failing.swap(false, Relaxed) {
-                tracing::info!("the search index works again");
             }
-            self.complete();
-            Ok(())
-        })
+        });
+        if self.failing.swap(false, Relaxed) {
+            tracing::info!("the search index works again");
+        }
+        self.complete();
+        Ok(())
     }
 
     /// Finds the ids of the rows of a kind that match a search. By relevance, profiles with exactly that handle and
@@ -244,112 +262,19 @@ impl SearchIndex {
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         Ok(ids(kind, self.best(view, kind, Some(parsed), narrow, Best::new(order, None, limit))?))
     }
-
-    /// Lists theses in the order of likes (unknown likes last), then time, then id, all descending, after the given
-    /// thesis.
-    pub fn likes_page(
-        &self,
-        view: &View,
-        narrow: &SearchFilter,
-        after: Option<(Option<i64>, i64, &str)>,
-        limit: usize,
-    ) -> Result<Vec<ListedThesis>, SearchError> {
-        let after = after.map(|(likes, created_at, id)| {
-            let id = id.strip_prefix(Kind::Thesis.prefix()).and_then(id::halves).unwrap_or_default();
-            Rank { first: likes, created_at, id }
-        });
-        let found = self.best(view, Kind::Thesis, None, narrow, Best::new(Order::Likes, after, limit))?;
-        let liked = |(rank, dataset): (Rank, &Dataset)| ListedThesis {
-            dataset: dataset.clone(),
-            id: id::join(Kind::Thesis.prefix(), rank.id),
-            likes: rank.first,
-            created_at: rank.created_at,
-        };
-        Ok(found.into_iter().map(liked).collect())
-    }
-
-    fn best<'a>(
-        &self,
-        view: &'a View,
-        kind: Kind,
-        parsed: Option<&ParsedSearch>,
-        narrow: &SearchFilter,
-        mut best: Best,
-    ) -> Result<Vec<(Rank, &'a Dataset)>, SearchError> {
-        if best.limit == 0 {
-            return Ok(Vec::new());
-        }
-        let searchers = self.searchers(view, kind, narrow)?;
-        let terms = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset));
-        let datasets: Vec<TermsAndShards> = terms.zip(searchers).collect();
-        let frequencies = best.requires_scoring().then(|| Frequencies::new(&datasets, kind)).transpose()?;
-        let mut left = MAX_EXPANSIONS;
-        if let Some(parsed) = parsed {
-            datasets.iter().try_for_each(|dataset| count_expansions(dataset, kind, parsed, &mut left))?;
-        }
-        best.cancellation = narrow.cancellation.clone();
-        let mut sources = Vec::new();
-        for ((terms, searchers), dataset) in datasets.iter().zip(view.datasets()) {
-            if kind == Kind::Thesis {
-                (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
-            }
-            for searcher in searchers {
-                let query = query(terms, kind, parsed, narrow, segments::days_of(searcher, best.from, best.to)?);
-                let weight = query.weight(match &frequencies {
-                    Some(frequencies) => EnableScoring::enabled_from_statistics_provider(frequencies, searcher),
-                    None => EnableScoring::disabled_from_searcher(searcher),
-                })?;
-                sources.push(Source { dataset, searcher, weight, wanted: best.clone() });
-            }
-        }
-        let found = segments::search(&sources, best.limit)?;
-        if narrow.cancellation.is_exhausted() {
-            return Err(SearchError::Exhausted);
-        }
-        if narrow.cancellation.is_cancelled() {
-            return Err(SearchError::Cancelled);
-        }
-        Ok(found)
-    }
 }
 
-/// Matches the rows of one dataset and kind that a search and its filter match. `days` are those of the window.
-fn query(
-    terms: &Terms,
-    kind: Kind,
-    parsed: Option<&ParsedSearch>,
-    narrow: &SearchFilter,
-    days: Option<RangeInclusive<i64>>,
-) -> BooleanQuery {
-    let fields = &terms.fields;
-    // A profile or a token has fewer theses than most days.
-    let days = days.filter(|_| kind == Kind::Thesis && narrow.profile.is_none() && narrow.tokens.is_none());
-    let rows = match (parsed, days) {
-        (Some(parsed), _) => compile::query(terms, kind, parsed, &narrow.cancellation),
-        (None, Some(days)) => cancellable(has_one(days.map(|day| terms.day(day))), &narrow.cancellation),
-        (None, None) => cancellable(has(terms.term(fields.kind, kind.prefix())), &narrow.cancellation),
-    };
-    let mut clauses = vec![rows];
-    let (profile, token) = match kind {
-        Kind::Thesis => (fields.author, fields.about),
-        Kind::Profile | Kind::Token => (fields.id, fields.id),
-    };
-    if let Some(id) = narrow.profile.as_ref().filter(|_| kind != Kind::Token) {
-        clauses.push(has(terms.term(profile, id)));
-    }
-    if let Some(ids) = narrow.tokens.as_ref().filter(|_| kind != Kind::Profile) {
-        clauses.push(has_one(ids.iter().map(|id| terms.term(token, id))));
-    }
-    if let Some(chain) = narrow.chain.as_ref().filter(|_| kind != Kind::Profile) {
-        clauses.push(has(terms.term(fields.chain, chain)));
-    }
-    BooleanQuery::intersection(clauses)
+fn ids(kind: Kind, found: Vec<(Rank, Dataset)>) -> Vec<(Dataset, String)> {
+    found.into_iter().map(|(rank, dataset)| (dataset, id::join(kind.prefix(), rank.id))).collect()
 }
 
-fn cancellable(query: Box<dyn Query>, cancellation: &Cancellation) -> Box<dyn Query> {
-    Box::new(Cancellable::new(Arc::<dyn Query>::from(query), cancellation))
+/// The rank of a thesis in a list by likes: its likes, its time and its id.
+fn rank_of_likes((likes, created_at, id): (Option<i64>, i64, &str)) -> Rank {
+    let id = id.strip_prefix(Kind::Thesis.prefix()).and_then(id::halves).unwrap_or_default();
+    Rank { first: likes, created_at, id }
 }
 
-fn ids(kind: Kind, found: Vec<(Rank, &Dataset)>) -> Vec<(Dataset, String)> {
-    found.into_iter().map(|(rank, dataset)| (dataset.clone(), id::join(kind.prefix(), rank.id))).collect()
+fn listed((rank, dataset): (Rank, Dataset)) -> ListedThesis {
+    let id = id::join(Kind::Thesis.prefix(), rank.id);
+    ListedThesis { dataset, id, likes: rank.first, created_at: rank.created_at }
 }

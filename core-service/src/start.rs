@@ -206,13 +206,14 @@ impl Core {
         Follower {
             index: Arc::clone(&self.search),
             datasets: Arc::clone(&self.datasets),
+            peers: Arc::clone(&self.peers),
             shared: Arc::clone(&self.shared),
             stop: self.stop.clone(),
         }
     }
 
-    /// Starts to make and sign the trees, and to get cosignatures if there are witnesses.
-    fn follow_trees(&self, witnesses: &[WitnessSettings]) {
+    /// Makes and signs the trees, if there is a key for them, and gets cosignatures, if there are witnesses.
+    pub(crate) fn follow_trees(&self, witnesses: &[WitnessSettings]) {
         let Some(trees) = &self.trees else { return };
         for dataset in tree::DATASETS {
             let (trees, peers, stop) = (Arc::clone(trees), Arc::clone(&self.peers), self.stop.clone());

@@ -7,3 +7,4 @@ mod fuzz;
 pub(crate) mod harness;
 mod recount;
 mod rows;
+mod simulation;

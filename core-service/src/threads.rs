@@ -8,6 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use thesis_net::blocking;
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,6 +48,9 @@ impl Threads {
 
     /// Runs work on one of the threads, unless its caller has given up by then.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRun> {
+        if blocking::is_inline() {
+            return Ok(work());
+        }
         let (answer, answered) = oneshot::channel();
         let job = move || {
             if !answer.is_closed() {

@@ -1,27 +1,39 @@
 //! HTTP clients, each bound to vetted addresses.
 
 use std::{
+    error::Error,
+    io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
+use bytes::Bytes;
+use http::HeaderMap;
 use quick_cache::sync::Cache;
 use reqwest::{
-    Client,
+    Client, Response,
     dns::{Addrs, Name, Resolve, Resolving},
     redirect::Policy,
     retry,
 };
 use rustls::{ClientConfig, RootCertStore};
 use thesis_net::tls::{add_authorities, client_config};
+use tonic::async_trait;
 use url::Host;
 
-use crate::{error::WorkerError, guard::VettedTarget};
+use crate::{error::WorkerError, failure::Failure, guard::VettedTarget};
 
 const MAX_CLIENTS: usize = 4096;
 /// Timeout of an idle connection. Common servers close theirs after 5 s, and a POST must not meet the closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Sends the requests of attempts.
+#[async_trait]
+pub trait Transport: Send + Sync + 'static {
+    /// Posts a body to a vetted target. The caller drops the call at the deadline of the attempt.
+    async fn post(&self, target: VettedTarget, headers: HeaderMap, body: Bytes) -> Result<Response, Failure>;
+}
 
 /// One client, with its own connections, for each host with the exact set of its addresses. So an attempt never uses a
 /// connection to an address that was not judged for this attempt.
@@ -37,7 +49,7 @@ impl Clients {
         Ok(Self { tls: tls_config(root_certificate)?, connect_timeout, by_target: Cache::new(MAX_CLIENTS) })
     }
 
-    pub(crate) fn get(&self, target: &VettedTarget) -> reqwest::Result<Client> {
+    fn get(&self, target: &VettedTarget) -> reqwest::Result<Client> {
         let key = (target.host.clone(), target.addresses.clone());
         self.by_target.get_or_insert_with(&key, || self.build(&target.addresses))
     }
@@ -58,6 +70,33 @@ impl Clients {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
     }
+}
+
+#[async_trait]
+impl Transport for Clients {
+    async fn post(&self, target: VettedTarget, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
+        let client = self.get(&target).map_err(|_| Failure::Request)?;
+        client.post(target.url).headers(headers).body(body).send().await.map_err(|error| why(&error))
+    }
+}
+
+fn why(error: &reqwest::Error) -> Failure {
+    if error.is_timeout() {
+        Failure::Timeout
+    } else if !error.is_connect() {
+        Failure::Response
+    } else if is_tls(error) {
+        Failure::Tls
+    } else {
+        Failure::Connect
+    }
+}
+
+/// TLS errors travel inside I/O errors, which do not name them as their source.
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    error.is::<rustls::Error>()
+        || error.downcast_ref::<io::Error>().and_then(io::Error::get_ref).is_some_and(|inner| is_tls(inner))
+        || error.source().is_some_and(is_tls)
 }
 
 /// A TLS configuration that trusts the public roots, and the certificates of a PEM file.

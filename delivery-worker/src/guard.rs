@@ -15,10 +15,13 @@ use crate::failure::Failure;
 const MAX_ADDRESSES: usize = 8;
 
 /// A URL and the judged addresses that an attempt may use.
-pub(crate) struct VettedTarget {
-    pub(crate) url: Url,
-    pub(crate) host: Host,
-    pub(crate) addresses: Vec<IpAddr>,
+pub struct VettedTarget {
+    /// The normalised URL.
+    pub url: Url,
+    /// Its host.
+    pub host: Host,
+    /// The addresses of the host, each judged.
+    pub addresses: Vec<IpAddr>,
 }
 
 pub(crate) struct Guard {

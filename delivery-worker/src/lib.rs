@@ -21,7 +21,13 @@ mod send;
 mod sign;
 mod traced;
 
-pub use self::{client::tls_config, error::WorkerError, send::headers};
+pub use self::{
+    client::{Transport, tls_config},
+    error::WorkerError,
+    failure::Failure,
+    guard::VettedTarget,
+    send::headers,
+};
 
 /// The settings that a worker starts with.
 #[derive(Clone)]
@@ -61,12 +67,27 @@ pub async fn run(
     ids: SharedIdSource,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
+    let clients = client::Clients::new(config.root_certificate.as_deref(), config.timeout)?;
+    run_over(Arc::new(clients), cores, config, clock, ids, shutdown).await
+}
+
+/// Does the same with another transport of attempts.
+///
+/// # Errors
+/// Fails when the configuration cannot be used.
+pub async fn run_over(
+    transport: Arc<dyn Transport>,
+    cores: Vec<Arc<Deliveries>>,
+    config: WorkerConfig,
+    clock: SharedClock,
+    ids: SharedIdSource,
+    shutdown: CancellationToken,
+) -> Result<(), WorkerError> {
     metrics::declare();
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
-    let clients = client::Clients::new(config.root_certificate.as_deref(), config.timeout)?;
     let worker = claim::Worker {
         cores: report::Cores::new(cores, Arc::clone(&ids)),
-        sender: send::Sender { guard, clients, timeout: config.timeout, clock },
+        sender: send::Sender { guard, transport, timeout: config.timeout, clock },
         capacity: config.capacity.max(1),
     };
     Arc::new(worker).run(shutdown).await;

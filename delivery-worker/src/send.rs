@@ -1,6 +1,6 @@
 //! One attempt: sign, vet, POST.
 
-use std::{error::Error, io, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue};
 use prost_types::Timestamp;
@@ -13,7 +13,7 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Clients, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
+use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
 
 /// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
@@ -32,7 +32,7 @@ pub(crate) struct AttemptResult {
 
 pub(crate) struct Sender {
     pub(crate) guard: Guard,
-    pub(crate) clients: Clients,
+    pub(crate) transport: Arc<dyn Transport>,
     pub(crate) timeout: Duration,
     pub(crate) clock: SharedClock,
 }
@@ -61,8 +61,7 @@ impl Sender {
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
         let headers = headers(&claim, unix_seconds).ok_or(Failure::Request)?;
         let target = self.guard.vet(&claim.url, claim.livemode).await?;
-        let client = self.clients.get(&target).map_err(|_| Failure::Request)?;
-        client.post(target.url).headers(headers).body(claim.body).send().await.map_err(|error| why(&error))
+        self.transport.post(target, headers, claim.body).await
     }
 }
 
@@ -102,23 +101,4 @@ pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
     }
     headers.insert(SIGNATURE, text(&signature(unix_seconds, &claim.body, &claim.secrets))?);
     Some(headers)
-}
-
-fn why(error: &reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        Failure::Timeout
-    } else if !error.is_connect() {
-        Failure::Response
-    } else if is_tls(error) {
-        Failure::Tls
-    } else {
-        Failure::Connect
-    }
-}
-
-/// TLS errors travel inside I/O errors, which do not name them as their source.
-fn is_tls(error: &(dyn Error + 'static)) -> bool {
-    error.is::<rustls::Error>()
-        || error.downcast_ref::<io::Error>().and_then(io::Error::get_ref).is_some_and(|inner| is_tls(inner))
-        || error.source().is_some_and(is_tls)
 }

@@ -82,6 +82,19 @@ impl CoreChannel {
         authorities: &Authorities,
         clock: SharedClock,
     ) -> Result<Self, tonic::transport::Error> {
+        Self::connected_by(Endpoint::connect_lazy, addresses, authorities, clock)
+    }
+
+    /// Does the same over connections of another kind than the system's sockets.
+    ///
+    /// # Errors
+    /// Fails when an address is not a URL.
+    pub fn connected_by(
+        connect: impl Fn(&Endpoint) -> Channel,
+        addresses: &[String],
+        authorities: &Authorities,
+        clock: SharedClock,
+    ) -> Result<Self, tonic::transport::Error> {
         let cores = addresses
             .iter()
             .map(|address| {
@@ -89,7 +102,7 @@ impl CoreChannel {
                 if address.starts_with("https://") {
                     endpoint = endpoint.tls_config(authorities.client())?;
                 }
-                let channel = endpoint
+                let endpoint = endpoint
                     .connect_timeout(Duration::from_secs(2))
                     // A silent core is given up before its streams' slots are given to others.
                     .http2_keep_alive_interval(Duration::from_secs(3))
@@ -100,8 +113,8 @@ impl CoreChannel {
                     .initial_stream_window_size(STREAM_WINDOW)
                     .initial_connection_window_size(MAX_WINDOW)
                     // Errors travel in headers, with everything that they list.
-                    .http2_max_header_list_size(MAX_HEADERS)
-                    .connect_lazy();
+                    .http2_max_header_list_size(MAX_HEADERS);
+                let channel = connect(&endpoint);
                 let (address, avoid_until, tls_failed_at) = (address.clone(), AtomicI64::new(0), AtomicI64::new(0));
                 Ok(Arc::new(Core { address, channel, avoid_until, tls_failed_at }))
             })

@@ -1,7 +1,8 @@
 //! The network parts of all roles: the accept loop, its limits, the channel to core, TLS, DNS, the guard of webhook
-//! URLs, streams of events, backoff, time, metrics, traces, and the limit of repeated log lines.
+//! URLs, streams of events, backoff, blocking work, time, metrics, traces, and the limit of repeated log lines.
 
 pub mod backoff;
+pub mod blocking;
 pub mod causes;
 pub mod channel;
 pub mod client_address;

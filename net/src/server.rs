@@ -24,7 +24,7 @@ mod takeover;
 mod tests;
 mod wire;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -45,7 +45,7 @@ pub use self::{
     metered::Metered,
     open_request::{MeteredBody, ReadyResponse, RefusedRequest, UnattendedResponse},
     takeover::{Socket, Takeover},
-    wire::Wire,
+    wire::{Accepted, OtherStream, Wire},
 };
 use self::{
     connection::{Protocols, ServerContext},
@@ -105,10 +105,23 @@ pub trait RequestHandler: Send + Sync + 'static {
     fn turned_away(&self) -> Bytes;
 }
 
+/// Accepts connections.
+pub trait Listen: Send + 'static {
+    /// Waits for the next connection; returns it with the address of its peer.
+    fn accept(&self) -> impl Future<Output = io::Result<(Accepted, SocketAddr)>> + Send;
+}
+
+impl Listen for TcpListener {
+    async fn accept(&self) -> io::Result<(Accepted, SocketAddr)> {
+        let (stream, address) = Self::accept(self).await?;
+        Ok((Accepted::Tcp(stream), address))
+    }
+}
+
 /// Serves until `shutdown`, then finishes open requests and returns. With `tls`, every connection begins with a
 /// handshake.
 pub async fn serve<A: RequestHandler>(
-    listener: TcpListener,
+    listener: impl Listen,
     tls: Option<Acceptor>,
     handler: Arc<A>,
     limits: Limits,
@@ -143,7 +156,9 @@ pub async fn serve<A: RequestHandler>(
         };
         if connections.len() >= limits.connections && !open.close_idle() {
             counted::count_closed(limits.server, "turned_away", 1);
-            if served.tls.is_none() {
+            if served.tls.is_none()
+                && let Accepted::Tcp(stream) = &stream
+            {
                 // Best effort: the connection is closed either way.
                 let _ = stream.try_write(&served.handler.turned_away());
             }

@@ -23,7 +23,7 @@ use tower::{
 };
 
 use self::remote::Remote;
-use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
+use crate::{channel::CoreChannel, trace::Trace};
 
 /// Maximum unreported attempts for each slot of a worker: core gives the slots of late attempts to others.
 pub const ATTEMPTS_A_PLACE: usize = 2;
@@ -32,19 +32,17 @@ pub const ATTEMPTS_A_PLACE: usize = 2;
 pub type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 /// `PeerService` of another core.
-pub type PeerCore = dyn PeerService<AppendStream = Stream<v1::AppendResponse>, NewsStream = Stream<v1::NewsResponse>>;
+pub type PeerCore = dyn PeerService<
+        AppendStream = Stream<v1::AppendResponse>,
+        CopyShardStream = Stream<v1::CopyShardResponse>,
+        NewsStream = Stream<v1::NewsResponse>,
+    >;
 
-/// Another core of the cluster, called with the service credential.
+/// Another core of the cluster, called over its channel with the service credential.
 ///
 /// # Errors
-/// Fails when the address is no URL, or the credential cannot travel in a header.
-pub fn peer(
-    address: &str,
-    authorities: &Authorities,
-    credential: &SecretString,
-    clock: SharedClock,
-) -> Result<Arc<PeerCore>, StdError> {
-    let channel = CoreChannel::new(&[address.to_owned()], authorities, clock)?;
+/// Fails when the credential cannot travel in a header.
+pub fn peer(channel: CoreChannel, credential: &SecretString) -> Result<Arc<PeerCore>, InvalidHeaderValue> {
     Ok(Arc::new(Remote {
         channel: BoxCloneSyncService::new(MapErr::new(channel, Status::from_error)),
         credential: sensitive(credential)?,
@@ -192,7 +190,7 @@ impl Services {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::{clock::SystemClock, tls::Authorities};
 
     #[tokio::test]
     async fn a_credential_that_cannot_travel_is_refused() {

@@ -23,7 +23,6 @@ use rustls::{
 use tokio::{
     io,
     net::TcpStream,
-    task::spawn_blocking,
     time::{MissedTickBehavior, interval},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -33,7 +32,7 @@ pub use self::{
     authorities::{Authorities, add_authorities},
     pair::{PairFiles, Unusable},
 };
-use crate::{clock::SharedClock, metric::seconds};
+use crate::{blocking, clock::SharedClock, metric::seconds};
 
 /// Interval between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -128,7 +127,7 @@ impl Identity {
         loop {
             ticks.tick().await;
             let identity = Arc::clone(&self);
-            match spawn_blocking(move || identity.reload()).await {
+            match blocking::run(move || identity.reload()).await {
                 Ok(ReloadOutcome::Renewed) => {
                     tracing::info!(certificate = %self.files.certificate.display(), "TLS certificate renewed")
                 }

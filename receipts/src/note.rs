@@ -133,8 +133,8 @@ impl SigningKey {
     #[must_use]
     pub fn verifier(&self, name: &str, kind: KeyKind) -> VerifierKey {
         debug_assert!(is_name(name), "{name} is no name of a key");
-        let public_key = <[u8; KEY_BYTES]>::try_from(self.0.public_key().as_ref());
-        let public_key = public_key.expect("an Ed25519 key has 32 bytes");
+        let public_key: &[u8] = self.0.public_key().as_ref();
+        let public_key = public_key.try_into().expect("an Ed25519 key has 32 bytes");
         VerifierKey { name: name.to_owned(), kind, public_key }
     }
 

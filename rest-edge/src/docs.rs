@@ -14,7 +14,8 @@ use http::{
     header::{CONTENT_SECURITY_POLICY, ETAG},
 };
 use rest_edge_console::HEADERS;
-use tokio::{sync::OnceCell, task::spawn_blocking};
+use thesis_net::blocking;
+use tokio::sync::OnceCell;
 
 use self::page::Page;
 use crate::{
@@ -84,7 +85,7 @@ impl Docs {
     /// Returns all documents. A blocking thread builds them, because that takes too long for a thread of the runtime.
     async fn documents(&self) -> Result<&HashMap<String, Document>, Failure> {
         let public_url = self.public_url.clone();
-        let make = async || spawn_blocking(move || documents(&public_url)).await;
+        let make = async || blocking::run(move || documents(&public_url)).await;
         self.documents.get_or_try_init(make).await.map_err(|_| Failure::incomplete())
     }
 }

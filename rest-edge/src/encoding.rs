@@ -14,7 +14,7 @@ use http::{
 };
 use http_body_util::{Either, Full};
 use hyper::body::Body as _;
-use tokio::task::spawn_blocking;
+use thesis_net::blocking;
 
 use crate::answer::{Body, take_bytes};
 
@@ -98,7 +98,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
 pub(crate) async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
     let is_short = bare.len() <= MAX_AT_ONCE;
     let compress = move || encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
-    if is_short { compress() } else { spawn_blocking(compress).await.ok().flatten() }
+    if is_short { compress() } else { blocking::run(compress).await.ok().flatten() }
 }
 
 #[cfg(test)]

@@ -12,11 +12,10 @@ use hyper::body::Incoming;
 use rest_edge_console::loggable_path;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
-    server::{Limits, RequestHandler, Socket},
+    server::{Limits, Listen, RequestHandler, Socket},
     services::Services,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -43,7 +42,7 @@ const DRAIN: Duration = Duration::from_secs(8);
 
 /// Serves the REST API until `shutdown`. Then it ends streams, finishes requests and returns.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Listen,
     core: Services,
     config: EdgeConfig,
     clock: SharedClock,
@@ -139,7 +138,7 @@ fn is_host(text: &[u8]) -> bool {
 mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::TcpStream,
+        net::{TcpListener, TcpStream},
     };
 
     use super::*;

@@ -24,6 +24,8 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 /// Number of handled events whose ids are kept. A stream that resumes too early repeats the newest ones.
 const REMEMBERED: usize = 1_000;
+/// Maximum bytes of an id that is kept, so that the kept ids take little memory. Those of the service are shorter.
+const MAX_ID_BYTES: usize = 64;
 
 /// Forwards the events of a stream, one after the other.
 pub(super) struct Follower {
@@ -98,16 +100,24 @@ impl Follower {
     /// Forwards an event unless it was there before.
     async fn forward_once(&mut self, event: &Event) -> Result<(), Failure> {
         let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
-        if !id.is_empty() && self.handled.contains(&id) {
+        if self.handled.contains(&id) {
             return Ok(());
         }
         say(&self.forwarder.forward(&id, event).await)?;
-        if self.handled.len() == REMEMBERED {
-            self.handled.pop_front();
-        }
-        self.handled.push_back(id);
+        remember(&mut self.handled, id);
         Ok(())
     }
+}
+
+/// Keeps the id of a handled event, unless it is empty or too long.
+fn remember(handled: &mut VecDeque<String>, id: String) {
+    if !(1..=MAX_ID_BYTES).contains(&id.len()) {
+        return;
+    }
+    if handled.len() == REMEMBERED {
+        handled.pop_front();
+    }
+    handled.push_back(id);
 }
 
 /// A gap in words.
@@ -121,6 +131,21 @@ fn gap(data: &[u8], base: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_ids_of_a_usual_length_are_kept() {
+        let mut handled = VecDeque::new();
+        let longest = "e".repeat(MAX_ID_BYTES);
+        for id in [String::new(), longest.clone(), format!("{longest}e")] {
+            remember(&mut handled, id);
+        }
+        assert_eq!(handled, [longest]);
+        for number in 0..REMEMBERED {
+            remember(&mut handled, number.to_string());
+        }
+        let ends = (handled.front().map(String::as_str), handled.back().map(String::as_str));
+        assert_eq!((handled.len(), ends), (REMEMBERED, (Some("0"), Some("999"))));
+    }
 
     #[test]
     fn a_gap_tells_how_many_and_where() {

@@ -45,7 +45,12 @@ pub struct Floor {
 
 impl Floor {
     /// No bound at all.
-    pub const NONE: Self = Self { sandbox: EVER, others: EVER };
+    pub const NONE: Self = Self::at(EVER);
+
+    /// The same bound for all datasets.
+    pub const fn at(bound: i64) -> Self {
+        Self { sandbox: bound, others: bound }
+    }
 
     /// Returns the lower bound of a first page. An explicit bound before the window by more than the grace is refused.
     pub fn first(explicit: Option<i64>, window_start: i64) -> Result<Self, HistoryLimit> {

@@ -5,14 +5,15 @@ use std::{future::ready, sync::Arc};
 use futures::{StreamExt as _, stream};
 use prost::Message as _;
 use thesis_net::services::Stream;
-use thesis_proto::v1::{
-    self, append_request::Command, append_response::Result as Answer, peer_service_server::PeerService,
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1::{self, append_request::Command, append_response::Result as Answer, peer_service_server::PeerService},
 };
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{internal, service_only, status},
+    answer::{error_status, internal, service_only, status},
 };
 use crate::{
     domain::{dataset::Dataset, row::NewThesis},
@@ -20,6 +21,7 @@ use crate::{
     ingest::upstream::Upstream,
     log::fan_out::{MatchedEvent, create_deliveries},
     operations::ingest::ingest,
+    search::{SearchError, months::search_here, send_shard},
     service::Core,
 };
 
@@ -35,11 +37,15 @@ async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answ
 }
 
 impl Api {
+    /// Refuses a request for another core.
+    fn check_core(&self, core: &str) -> Result<(), Status> {
+        let is_meant = core == self.core.shared.replica;
+        is_meant.then_some(()).ok_or_else(|| Status::failed_precondition("another core is meant"))
+    }
+
     /// Returns the dataset of a request, if the request is for this core.
     fn meant(&self, core: &str, dataset: &str) -> Result<Dataset, Status> {
-        if core != self.core.shared.replica {
-            return Err(Status::failed_precondition("another core is meant"));
-        }
+        self.check_core(core)?;
         Dataset::parse(dataset).ok_or_else(|| unreadable("dataset"))
     }
 
@@ -64,6 +70,7 @@ enum Written {
 #[async_trait]
 impl PeerService for Api {
     type AppendStream = Stream<v1::AppendResponse>;
+    type CopyShardStream = Stream<v1::CopyShardResponse>;
     type NewsStream = Stream<v1::NewsResponse>;
 
     async fn append(&self, request: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
@@ -136,6 +143,37 @@ impl PeerService for Api {
             Ok(v1::CreateDeliveriesResponse {})
         })
         .await
+    }
+
+    async fn copy_shard(
+        &self,
+        request: Request<v1::CopyShardRequest>,
+    ) -> Result<Response<Self::CopyShardStream>, Status> {
+        service_only(&self.core, &request)?;
+        let request = request.into_inner();
+        self.check_core(&request.core)?;
+        let pieces = send_shard(&self.core.search, request).await.map_err(|error| match error {
+            SearchError::Busy => {
+                let refused = ApiError::new(ErrorCode::RateLimited, error.to_string());
+                error_status(&refused, &self.core.gate.new_request_id())
+            }
+            // Other cores may have the shard, so this is no failure that an operator should know.
+            _ => Status::unavailable(error.to_string()),
+        })?;
+        let pieces = pieces.map(|piece| piece.map_err(|error| Status::unavailable(error.to_string())));
+        Ok(Response::new(pieces.take_until(self.core.stop.clone().cancelled_owned()).boxed()))
+    }
+
+    async fn search_months(
+        &self,
+        request: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let request = request.into_inner();
+        self.check_core(&request.core)?;
+        // The caller has another core to search, and logs its own failure.
+        let found = search_here(&self.core.search, request).await;
+        found.map(Response::new).map_err(|error| Status::unavailable(error.to_string()))
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

@@ -94,7 +94,10 @@ async fn every_failure_has_details_before_the_gate_too() {
 
 #[tokio::test]
 async fn a_panic_is_one_failure_and_the_connection_lives_on() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
     let core = core().await;
     let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
     let service = guarded(Routes::from(router), Guard::new(&core, Exposure::All, Vec::new()));

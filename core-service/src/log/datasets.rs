@@ -39,7 +39,8 @@ struct OpenDataset {
     last_deleted: LastDeleted,
     /// True if it was used since the last search for unused datasets.
     is_used: bool,
-    /// The time of the first search for unused datasets that found no use; none if the last one found a use.
+    /// The time of the first search for unused datasets that found no use; none if the last one found it used since the
+    /// search before, or in use.
     unused_since: Option<i64>,
     first_read: Option<FirstRead>,
 }
@@ -234,7 +235,9 @@ impl Datasets {
         let rows = unfinished::list_all(&self.shared.backend).await?;
         for dataset in rows.iter().filter_map(|row| Dataset::parse(&row.dataset)) {
             let mut position = self.position(&dataset).await?;
-            let head = self.shared.log.head(&dataset.to_string(), *position.borrow(), Consistency::Quorum).await?;
+            // A borrow over the read would hold up whoever moves the position.
+            let known = *position.borrow();
+            let head = self.shared.log.head(&dataset.to_string(), known, Consistency::Quorum).await?;
             drop(self.writer(&dataset));
             // The sender lives as long as `self`.
             let _projected = position.wait_for(|position| *position >= head).await;

@@ -158,8 +158,9 @@ impl FanOut {
         }
     }
 
-    /// Returns whether no other process can have moved the checkpoint, since this one has appended all entries that are
-    /// not done, up to `upto`.
+    /// Returns whether this process has appended all entries that are not done, up to `upto`. The fan-out then does not
+    /// read the checkpoint, although a second core that has a writer of this dataset may have moved it. That core may
+    /// also have created and sent deliveries of these entries. Then an attempt may be sent twice.
     fn has_own_entries(&self, upto: u64) -> bool {
         self.shared.backend.is_exclusive() || self.shared.log.has_appended(&self.name, self.done, upto)
     }
@@ -242,7 +243,8 @@ impl FanOut {
     }
 
     /// Creates the deliveries of events. Some of them may exist already: another core that appended an entry may have
-    /// created them, or this one, before an error or in a fan-out that has ended.
+    /// created them, or this one, before an error or in a fan-out that has ended. Those of own entries count as new at
+    /// first, although a second core with a writer may have created and sent them. Then an attempt may be sent twice.
     async fn create(&self, matched: Vec<MatchedEvent>) -> Result<()> {
         let Some(last) = matched.last() else { return Ok(()) };
         let are_new = self.shared.log.begin_fan_out(&self.name, self.done, last.event.seq);

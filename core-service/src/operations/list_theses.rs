@@ -16,7 +16,10 @@ use crate::{
         window::{Floor, parse_span},
     },
     error::{Error, Result},
-    search::{Cancellation, ListedThesis, SearchFilter, run::likes_page},
+    search::{
+        Cancellation, ListedThesis, SearchFilter,
+        months::{SearchCores, likes_page},
+    },
     service::Core,
     tables::{index_scope::IndexScope, theses::RowReader},
 };
@@ -123,8 +126,9 @@ async fn rows(
         let chain = chain.clone();
         let narrow = SearchFilter { profile, tokens, chain, floor, to, cancellation: Cancellation::default() };
         let after = position.map(|position| (position.likes, position.created_at, position.id));
-        let index = (&core.search, call.caller.organization.id.as_str());
-        return likes_page(index, &core.datasets, view, narrow, after, limit).await.map(Some);
+        let organization = &call.caller.organization.id;
+        let cores = SearchCores { index: &core.search, peers: &core.peers, organization };
+        return likes_page(cores, &core.datasets, view, narrow, after, limit).await.map(Some);
     }
     let descending = message.sort() != ThesisSort::CreatedAtAsc;
     let slices = Slices { scopes: scopes(profile, tokens, chain.as_ref()), floor, to, descending };

@@ -18,8 +18,10 @@ use crate::{
     domain::{dataset::Dataset, reference::TokenReference},
     error::{Error, Result},
     search::{
-        Cancellation, Kind, Order, ParsedSearch, SearchFilter, parse,
-        run::{run_in_turn, wait_until_complete, with_timeout},
+        Cancellation, Kind, Order, ParsedSearch, SearchFilter,
+        months::{SearchCores, ThesisSearch, find_theses},
+        parse,
+        run::{wait_until_complete, with_timeout},
     },
     service::Core,
     tables::theses::RowReader,
@@ -62,12 +64,16 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     call.charge().await?;
     let view = &call.caller.view;
     let narrow = narrow(core, call, &message, window).await?;
+    let mut position_of_live = 0;
     with_timeout(async {
         wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
             // The index catches up within the second that a search may miss, with the entries since it follows the log.
             let position = core.datasets.refresh_unless_notified(dataset).await?;
             core.search.wait_for_position(dataset, position).await;
+            if *dataset == Dataset::Live {
+                position_of_live = position;
+            }
         }
         Ok(())
     })
@@ -75,18 +81,17 @@ pub async fn search(core: &Core, call: &Call, message: v1::SearchRequest) -> Res
     let limits = [SearchType::Theses, SearchType::Profiles, SearchType::Tokens]
         .map(|kind| if is_for(&message, kind) { limit } else { 0 });
     let order = if message.sort() == SearchSort::CreatedAtDesc { Order::Newest } else { Order::Relevance };
+    // Twice the limit, since some rows may be deleted by now.
+    let (words, limit_of_theses) = ((message.q.clone(), parsed.clone()), 2 * limits[0]);
+    let theses = ThesisSearch::new(view.clone(), words, narrow.clone(), order, limit_of_theses, position_of_live);
+    let cores = SearchCores { index: &core.search, peers: &core.peers, organization: &call.caller.organization.id };
     let searched = view.clone();
-    let cancellation = narrow.cancellation.clone();
-    let searching = run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-        let find = |kind, order, limit| index.find(kind, &searched, &parsed, &narrow, order, limit);
-        // Twice the limit, since some rows may be deleted by now.
-        let theses = find(Kind::Thesis, order, 2 * limits[0])?;
-        let profiles = find(Kind::Profile, Order::Relevance, limits[1])?;
-        let tokens = find(Kind::Token, Order::Relevance, limits[2])?;
-        Ok((theses, profiles, tokens))
+    let searching = find_theses(cores, theses, move |index| {
+        let find = |kind, limit| index.find(kind, &searched, &parsed, &narrow, Order::Relevance, limit);
+        Ok((find(Kind::Profile, limits[1])?, find(Kind::Token, limits[2])?))
     });
     let reader = async { Ok::<_, Error>(core.shared.theses.reader(view).await?) };
-    let ((theses, profiles, tokens), reader) = tokio::try_join!(searching, reader)?;
+    let ((theses, (profiles, tokens)), reader) = tokio::try_join!(searching, reader)?;
     let result = v1::SearchResult {
         query: message.q,
         theses: shown_theses(&reader, theses, limit).await?,

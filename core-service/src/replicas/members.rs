@@ -35,7 +35,7 @@ use super::shard_cores;
 use crate::{
     domain::{id, window::CLOCK_SKEW_MS},
     store::{SharedBackend, StoreResult},
-    tables::members::{self, HEARTBEAT_RETENTION_SECONDS, Heartbeat, Member},
+    tables::members::{self, HEARTBEAT_RETENTION_SECONDS, Heartbeat, Member, SearchPart},
 };
 
 /// Interval in which a core writes its heartbeat and reads the others'.
@@ -124,6 +124,7 @@ pub struct OtherCore {
     pub address: String,
     /// True if it may own logs, because its heartbeat is recent.
     pub owns: bool,
+    pub search: Option<SearchPart>,
 }
 
 /// Chooses one of some cores for an object by rendezvous hashing. Every caller that knows the same cores chooses the
@@ -199,6 +200,15 @@ impl Members {
     pub fn set_handing_out(&self, does: bool) {
         let was = replace(&mut self.state.lock().own.hands_out, does);
         if was != does {
+            self.beat_now.notify_one();
+        }
+    }
+
+    /// Publishes with the heartbeat which part of the search index this core has.
+    pub fn set_search(&self, part: SearchPart) {
+        let part = Some(part);
+        let was = replace(&mut self.state.lock().own.search, part.clone());
+        if was != part {
             self.beat_now.notify_one();
         }
     }
@@ -289,6 +299,7 @@ impl Members {
                 replica: replica.clone(),
                 address: seen.member.address.clone(),
                 owns: seen.is_alive(now_ms, OWNER_MS),
+                search: seen.member.search.clone(),
             };
             live.map(other).collect()
         };

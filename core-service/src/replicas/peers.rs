@@ -10,6 +10,7 @@
 //! While another core is not connected, this core polls instead: positions of followed logs each second, the control
 //! log ten times a second, marks of queues every two seconds.
 
+mod reach;
 mod silence;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use prost::Message as _;
 use secrecy::SecretString;
 use thesis_net::{
+    channel::CoreChannel,
     clock::SharedClock,
     services::{self, PeerCore},
     tls::Authorities,
@@ -73,7 +75,10 @@ pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Syn
 
 /// Reaches cores by gRPC, with the service credential.
 pub fn over_grpc(authorities: Authorities, credential: SecretString, clock: SharedClock) -> Dial {
-    Arc::new(move |address: &str| services::peer(address, &authorities, &credential, Arc::clone(&clock)))
+    Arc::new(move |address: &str| {
+        let channel = CoreChannel::new(&[address.to_owned()], &authorities, Arc::clone(&clock))?;
+        Ok(services::peer(channel, &credential)?)
+    })
 }
 
 pub type OnNotification = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;

@@ -281,8 +281,8 @@ impl StreamSlots {
             return Err(open);
         }
         let left = limit - open;
-        // If each replica takes such a block in turn, a third of the places is left. One that has used up a lease takes
-        // more, so that fewer leases fill a plan.
+        // If each replica takes such a part in turn, a third of the places is left. One that has streams takes half as
+        // much again, so that fewer leases fill a plan.
         let part = left / replicas.saturating_add(1);
         let part = if held.open == 0 { part } else { part + part / 2 };
         let block = if share == 0 { 0 } else { share.max(part) };

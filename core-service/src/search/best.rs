@@ -61,8 +61,8 @@ impl Best {
         let is_wanted = |times: &RangeInclusive<i64>| *times.end() >= self.from && *times.start() <= self.to;
         let Some(times) = times_of(segment)?.filter(is_wanted) else { return Ok(None) };
         let first = match self.order {
-            // The index has the document with the highest score of a word in each block, but by another average length of
-            // a text than that of `compile.rs`. So it bounds no score.
+            // The index has the document with the highest score of a word in each block, but by another average length
+            // of a text than that of `compile.rs`. So it bounds no score.
             Order::Relevance => Some(i64::MAX),
             Order::Newest => None,
             Order::Likes => Some(columns.i64(LIKES)?.max_value()),

@@ -91,30 +91,52 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
     Box::new(BooleanQuery::new(clauses))
 }
 
+/// The prefixes of a search.
+pub(super) fn prefixes(parsed: &ParsedSearch) -> impl Iterator<Item = &str> {
+    let prefixes = parsed.alternatives.iter().flatten().filter(|item| item.prefix);
+    prefixes.filter_map(|item| item.words.last()).map(|word| word.text.as_str())
+}
+
+/// Subtracts the words that a prefix matches from a budget. The search is refused when they are too many.
+pub(super) fn spend_expansions(left: &mut u32, prefix: &str, words: u32) -> Result<(), SearchError> {
+    *left = left.checked_sub(words).ok_or_else(|| SearchError::TooBroad(prefix.to_owned()))?;
+    Ok(())
+}
+
 /// Counts the words of a dataset that the prefixes of a search match, and subtracts them from the budget `left`.
 pub(super) fn count_expansions(
-    (terms, searchers): &TermsAndShards,
+    dataset: &TermsAndShards,
     kind: Kind,
     parsed: &ParsedSearch,
     left: &mut u32,
 ) -> Result<(), SearchError> {
+    prefixes(parsed).try_for_each(|prefix| {
+        let words = count_words(dataset, kind, prefix, *left)?;
+        spend_expansions(left, prefix, words)
+    })
+}
+
+/// Counts the words that begin with a prefix in the part of the index that has the most, up to one more than `limit`.
+pub(super) fn count_words(
+    (terms, searchers): &TermsAndShards,
+    kind: Kind,
+    prefix: &str,
+    limit: u32,
+) -> tantivy::Result<u32> {
     let field = terms.fields.words_of(kind);
-    for word in parsed.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
-        let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
-        let mut largest = 0;
-        for segment in searchers.iter().flat_map(Searcher::segment_readers) {
-            let index = segment.inverted_index(field)?;
-            let range = index.terms().range().without_keys();
-            let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
-            let (mut words, mut count) = (range.into_stream()?, 0);
-            while count <= *left && words.advance() {
-                count += 1;
-            }
-            largest = largest.max(count);
+    let (start, end) = (terms.term(field, prefix), end_of(terms, field, prefix));
+    let mut largest = 0;
+    for segment in searchers.iter().flat_map(Searcher::segment_readers) {
+        let index = segment.inverted_index(field)?;
+        let range = index.terms().range().without_keys();
+        let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
+        let (mut words, mut count) = (range.into_stream()?, 0);
+        while count <= limit && words.advance() {
+            count += 1;
         }
-        *left = left.checked_sub(largest).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
+        largest = largest.max(count);
     }
-    Ok(())
+    Ok(largest)
 }
 
 /// Escapes a text to a pattern that only this text matches.
@@ -159,6 +181,11 @@ impl<'a> Frequencies<'a> {
         let rows = count(datasets, |terms| Some(terms.term(terms.fields.kind, kind.prefix())))?;
         Ok(Self { datasets, rows, counted: RefCell::default() })
     }
+
+    /// The number of rows, and the frequencies that were requested.
+    pub(super) fn into_counts(self) -> (u64, HashMap<Term, u64>) {
+        (self.rows, self.counted.into_inner())
+    }
 }
 
 /// Adds up the frequencies of each dataset's term.
@@ -169,7 +196,7 @@ fn count(datasets: &[TermsAndShards], term_of: impl Fn(&Terms) -> Option<Term>) 
 
 impl Bm25StatisticsProvider for Frequencies<'_> {
     fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
-        Ok(self.total_num_docs()? * AVERAGE_WORDS)
+        Ok(tokens_of(self.rows))
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
@@ -178,12 +205,20 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let mut counted = self.counted.borrow_mut();
-        if let Some(frequency) = counted.get(term) {
-            return Ok(*frequency);
-        }
+        let frequency = match counted.get(term) {
+            Some(frequency) => *frequency,
+            None => {
+                let frequency = count(self.datasets, |terms| terms.own(term))?;
+                counted.insert(term.clone(), frequency);
+                frequency
+            }
+        };
         // The score rejects a frequency above the number of rows.
-        let frequency = count(self.datasets, |terms| terms.own(term))?.min(self.rows);
-        counted.insert(term.clone(), frequency);
-        Ok(frequency)
+        Ok(frequency.min(self.rows))
     }
+}
+
+/// The assumed number of words of some rows.
+pub(super) fn tokens_of(rows: u64) -> u64 {
+    rows.max(1) * AVERAGE_WORDS
 }

@@ -1,6 +1,7 @@
 //! The folder of an index on a disk. It belongs to one process at a time.
 //!
-//! Each shard of the index has its own folder in it, named after the shard.
+//! Each shard of the index has its own folder in it, named after the shard. So has each copy of a shard that is being
+//! received.
 
 use std::{
     collections::BTreeSet,
@@ -22,6 +23,9 @@ use super::{
 /// The file whose lock says that a process uses the folder. The lock ends with the process.
 const LOCK: &str = "lock";
 
+/// The name of the folder of a copy that is being received begins so, and ends with the name of the shard.
+const COPY_PREFIX: &str = "copy-";
+
 /// A locked folder. The lock ends when this is dropped.
 #[derive(Debug)]
 pub struct SearchFolder {
@@ -41,7 +45,11 @@ impl SearchFolder {
         fs::create_dir_all(path)?;
         let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, verified: Mutex::default() }),
+            Ok(()) => {
+                let folder = Self { path: path.to_owned(), _lock: lock, verified: Mutex::default() };
+                folder.delete_copies()?;
+                Ok(folder)
+            }
             Err(TryLockError::WouldBlock) => {
                 Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses the folder"))
             }
@@ -75,9 +83,7 @@ impl SearchFolder {
     /// Creates an empty shard in place of the one that is there.
     pub(super) fn create(&self, shard: Shard) -> Result<Index, SearchError> {
         let path = self.path_of(shard);
-        if path.exists() {
-            fs::remove_dir_all(&path)?;
-        }
+        remove_folder(&path)?;
         fs::create_dir_all(&path)?;
         self.verified.lock().insert(shard);
         Ok(Index::create_in_dir(&path, Fields::new().1)?)
@@ -88,43 +94,64 @@ impl SearchFolder {
         if !self.has_files(shard)? {
             return Err(SearchError::Damaged);
         }
-        let index = Index::open_in_dir(self.path_of(shard))?;
-        let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
-        if note.version != VERSION || index.schema() != Fields::new().1 {
-            return Err(SearchError::Version);
-        }
-        if note.generation != generation {
-            return Err(SearchError::Generation);
-        }
+        let (index, note) = open_at(&self.path_of(shard), generation)?;
         let is_verified = self.verified.lock().contains(&shard);
         if !is_verified {
-            if !index.validate_checksum()?.is_empty() {
-                return Err(SearchError::Damaged);
-            }
+            verify_checksums(&index)?;
             self.verified.lock().insert(shard);
         }
         Ok((index, note))
     }
 
-    /// Opens a month that holds the log of `live` up to a sequence number, or whole. A damaged one is replaced by an
-    /// empty one, which must be rebuilt.
+    /// Opens a month that holds the log of `live` up to a sequence number, or whole.
     pub(super) fn open_month(
         &self,
         month: Shard,
         generation: &str,
         rebuilt_to: Option<u64>,
     ) -> Result<OpenShard, SearchError> {
-        let opened = self.open(month, generation).and_then(|(index, note)| {
-            let rebuilt_to = rebuilt_to.into_iter().chain(note.rebuilt_to).min();
-            OpenShard::new(month, index, rebuilt_to)
-        });
-        match opened {
-            Err(error) if error.must_be_rebuilt() => {
-                tracing::warn!(%error, %month, "building a month of the search index again");
-                OpenShard::new(month, self.create(month)?, Some(0))
+        let (index, note) = self.open(month, generation)?;
+        let rebuilt_to = rebuilt_to.into_iter().chain(note.rebuilt_to).min();
+        OpenShard::new(month, index, rebuilt_to)
+    }
+
+    /// Opens an empty month in place of the one that is there. It must be rebuilt.
+    pub(super) fn replace_month(&self, month: Shard) -> Result<OpenShard, SearchError> {
+        OpenShard::new(month, self.create(month)?, Some(0))
+    }
+
+    /// Creates an empty folder for a copy of a shard.
+    pub(super) fn create_copy(&self, shard: Shard) -> io::Result<PathBuf> {
+        let path = self.path.join(format!("{COPY_PREFIX}{shard}"));
+        remove_folder(&path)?;
+        fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// Puts a verified copy in place of a shard.
+    pub(super) fn install(&self, shard: Shard, copy: &Path) -> io::Result<()> {
+        let path = self.path_of(shard);
+        remove_folder(&path)?;
+        fs::rename(copy, path)?;
+        self.verified.lock().insert(shard);
+        Ok(())
+    }
+
+    /// Deletes a month.
+    pub(super) fn delete(&self, month: Shard) -> io::Result<()> {
+        self.verified.lock().remove(&month);
+        remove_folder(&self.path_of(month))
+    }
+
+    /// Deletes the copies that an earlier process has not ended.
+    fn delete_copies(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(COPY_PREFIX)) {
+                fs::remove_dir_all(entry.path())?;
             }
-            opened => opened,
         }
+        Ok(())
     }
 
     /// Deletes all months but some.
@@ -139,7 +166,29 @@ impl SearchFolder {
         Ok(())
     }
 
-    fn path_of(&self, shard: Shard) -> PathBuf {
+    pub(super) fn path_of(&self, shard: Shard) -> PathBuf {
         self.path.join(shard.to_string())
     }
+}
+
+/// Opens the files of a shard, if they can be used for the logs of a generation.
+pub(super) fn open_at(path: &Path, generation: &str) -> Result<(Index, CommitNote), SearchError> {
+    let index = Index::open_in_dir(path)?;
+    let note: CommitNote = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
+    if note.version != VERSION || index.schema() != Fields::new().1 {
+        return Err(SearchError::Version);
+    }
+    if note.generation != generation {
+        return Err(SearchError::Generation);
+    }
+    Ok((index, note))
+}
+
+/// Reads all files of a shard to verify their checksums.
+pub(super) fn verify_checksums(index: &Index) -> Result<(), SearchError> {
+    if index.validate_checksum()?.is_empty() { Ok(()) } else { Err(SearchError::Damaged) }
+}
+
+fn remove_folder(path: &Path) -> io::Result<()> {
+    if path.exists() { fs::remove_dir_all(path) } else { Ok(()) }
 }

@@ -5,11 +5,15 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
-use super::run::with_index;
+use super::{
+    copies::{copy_common, copy_months},
+    run::with_index,
+};
 use crate::{
     domain::{dataset::Dataset, entry::SequencedEntry},
     error::Result,
     log::datasets::Datasets,
+    replicas::peers::Peers,
     search::SearchIndex,
     shared::Shared,
     tables::log::decode,
@@ -40,15 +44,34 @@ const CONCURRENT_READS: usize = 8;
 pub struct Follower {
     pub index: Arc<SearchIndex>,
     pub datasets: Arc<Datasets>,
+    pub peers: Arc<Peers>,
     pub shared: Arc<Shared>,
     pub stop: CancellationToken,
 }
 
-/// Adds new log entries to the index, until the core stops.
+/// Adds new log entries to the index, and copies months that it lacks beside that, until the core stops.
 pub async fn follow(follower: Follower) {
+    let copying = async {
+        loop {
+            follower.index.wait_for_missing_month().await;
+            copy_missing(&follower).await;
+        }
+    };
+    tokio::join!(follow_logs(&follower), follower.stop.run_until_cancelled(copying));
+}
+
+/// Copies the months that the index lacks from other cores.
+pub(crate) async fn copy_missing(follower: &Follower) {
+    let generation = follower.shared.generation.as_str();
+    if let Err(error) = copy_months(&follower.index, &follower.peers, generation).await {
+        tracing::debug!(%error, "copying months of the search index ended");
+    }
+}
+
+async fn follow_logs(follower: &Follower) {
     let (mut checked, mut reopen_pause) = (HashSet::new(), RETRY_PAUSE);
     loop {
-        let mut pause = round(&follower, &mut checked).await;
+        let mut pause = round(follower, &mut checked).await;
         let is_open = follower.index.is_open();
         if !is_open {
             pause = reopen_pause;
@@ -70,21 +93,22 @@ pub async fn follow(follower: Follower) {
 /// are rebuilt. Returns the pause before the next round.
 pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
     if !follower.index.is_open() {
-        let generation = follower.shared.generation.as_str().to_owned();
-        let opening = with_index(&follower.index, move |index| index.reopen(&generation));
-        // The checksums of a large index take a while, and a stop does not wait for them.
-        if !matches!(follower.stop.run_until_cancelled(opening).await, Some(Ok(()))) {
+        // The checksums of a large index take a while, and so does a copy. A stop does not wait for them.
+        if !matches!(follower.stop.run_until_cancelled(open_index(follower)).await, Some(Ok(()))) {
             return RETRY_PAUSE;
         }
         // The opened index may be another one.
         checked.clear();
     }
     let now_ms = follower.shared.clock.now_ms();
-    let opening = with_index(&follower.index, move |index| index.open_month(now_ms));
+    let can_copy = !follower.peers.reachable().await.is_empty();
+    let opening = with_index(&follower.index, move |index| index.open_month(now_ms, can_copy));
     let Some(Ok(is_opening)) = follower.stop.run_until_cancelled(opening).await else { return RETRY_PAUSE };
     checked.extend(read_starts(follower).await);
     let pause = advance(follower, checked).await;
     drop_unused(follower).await;
+    place(follower, now_ms).await;
+    follower.peers.publish_search(follower.index.searchable_part());
     match rebuild(follower).await {
         Ok(is_rebuilding) if (is_opening || is_rebuilding) && pause < RETRY_PAUSE => ROUND_PAUSE,
         Ok(_) => pause,
@@ -96,6 +120,20 @@ pub(crate) async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) -
             RETRY_PAUSE
         }
     }
+}
+
+/// Gets and deletes months as the live cores share them at a time.
+pub(crate) async fn place(follower: &Follower, now_ms: i64) {
+    let (own, others) = (follower.peers.own_address(), follower.peers.reachable().await);
+    // An error closes the index, which has logged it.
+    drop(with_index(&follower.index, move |index| index.place(&index.placement(own, others, now_ms))).await);
+}
+
+/// Opens the index. A core without a common shard gets a copy of another core's first, if there is one.
+async fn open_index(follower: &Follower) -> Result<()> {
+    let generation = follower.shared.generation.as_str().to_owned();
+    copy_common(&follower.index, &follower.peers, &generation).await?;
+    with_index(&follower.index, move |index| index.reopen(&generation)).await
 }
 
 /// Reads the start positions of requested datasets that have none yet. Returns the datasets that it checked.

@@ -5,8 +5,9 @@ use std::{mem::take, pin::Pin};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use tantivy::{
-    FutureResult, Index, IndexReader, IndexWriter, ReloadPolicy,
-    index::SegmentMeta,
+    Directory as _, FutureResult, Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError,
+    directory::META_LOCK,
+    index::{IndexMeta, SegmentMeta},
     indexer::IndexWriterOptions,
     merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy as _, NoMergePolicy},
 };
@@ -31,14 +32,19 @@ pub(super) struct CommitNote {
     /// In the common shard: all months. One that lacks entries of `live` has the sequence number up to which it holds
     /// the log.
     pub(super) months: Vec<(Shard, Option<u64>)>,
-    /// In a month that is being rebuilt: the sequence number up to which it holds the log of `live`.
+    /// In the common shard: the months that other cores have. An older version builds them again.
+    #[serde(default)]
+    pub(super) away: Vec<Shard>,
+    /// In a month that is being rebuilt, or was copied from another core: the sequence number up to which it holds the
+    /// log of `live`.
     pub(super) rebuilt_to: Option<u64>,
 }
 
 impl CommitNote {
     /// The note of a month that is not being rebuilt.
     pub(super) fn new(generation: &str) -> Self {
-        Self { version: VERSION, generation: generation.to_owned(), months: Vec::new(), rebuilt_to: None }
+        let (months, away) = (Vec::new(), Vec::new());
+        Self { version: VERSION, generation: generation.to_owned(), months, away, rebuilt_to: None }
     }
 }
 
@@ -121,6 +127,25 @@ impl OpenShard {
             writer.garbage_collect_files().wait()?;
         }
         Ok(())
+    }
+
+    /// The metadata of the last commit for a copy. The note of a month gets the sequence number up to which it holds the
+    /// log of `live`. The files that the metadata name are not deleted while they live.
+    pub(super) fn meta_for_copy(&self, position: u64) -> Result<IndexMeta, SearchError> {
+        // No merge deletes files before the metadata protect them.
+        let _lock = self.index.directory().acquire_lock(&META_LOCK).map_err(TantivyError::from)?;
+        let mut meta = self.index.load_metas()?;
+        if self.shard != Shard::Common {
+            let note = meta.payload.as_deref().ok_or(SearchError::Version)?;
+            let note = CommitNote { rebuilt_to: Some(position), ..serde_json::from_str(note)? };
+            meta.payload = Some(serde_json::to_string(&note)?);
+        }
+        Ok(meta)
+    }
+
+    /// True if a month has no changes to commit, and no merge runs.
+    pub(super) fn is_idle(&mut self) -> bool {
+        !self.has_changes && self.have_merges_ended()
     }
 
     #[cfg(test)]

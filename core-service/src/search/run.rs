@@ -2,15 +2,15 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use thesis_net::blocking;
 use thesis_proto::error::{ApiError, ErrorCode, FieldError};
 use tokio::time::timeout;
 
 use crate::{
     domain::dataset::View,
     error::{Error, Result},
-    log::datasets::Datasets,
     search::{
-        Cancellation, ListedThesis, SearchError, SearchFilter, SearchIndex,
+        Cancellation, SearchError, SearchIndex,
         cancel::{CancelOnDrop, MAX_DOCUMENTS},
     },
 };
@@ -18,7 +18,7 @@ use crate::{
 /// A request waits for the index at most this time.
 const INDEX_TIMEOUT: Duration = Duration::from_millis(250);
 /// A search must get its turn and end within this time.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Seconds after which a client may retry a search that was too slow.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -38,7 +38,7 @@ impl From<SearchError> for Error {
     }
 }
 
-fn too_slow() -> Error {
+pub(super) fn too_slow() -> Error {
     let text = "the search takes too long; narrow it, or try again later";
     ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER_SECONDS).into()
 }
@@ -49,7 +49,7 @@ pub async fn with_index<T: Send + 'static>(
     work: impl FnOnce(&SearchIndex) -> std::result::Result<T, SearchError> + Send + 'static,
 ) -> Result<T> {
     let index = Arc::clone(index);
-    Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
+    Ok(blocking::run(move || work(&index)).await.map_err(Error::internal)??)
 }
 
 /// Runs a search of an organization on the search threads. The search ends soon after the caller gives up.
@@ -92,29 +92,4 @@ pub async fn wait_until_complete(index: &SearchIndex, view: &View) {
     for dataset in view.datasets() {
         index.wait_until_complete(dataset).await;
     }
-}
-
-/// Reads theses for an organization in the order of likes. The result includes all writes acknowledged before.
-pub async fn likes_page(
-    (index, organization): (&Arc<SearchIndex>, &str),
-    datasets: &Datasets,
-    view: &View,
-    narrow: SearchFilter,
-    after: Option<(Option<i64>, i64, String)>,
-    limit: usize,
-) -> Result<Vec<ListedThesis>> {
-    with_timeout(async {
-        wait_until_complete(index, view).await;
-        for dataset in view.datasets() {
-            index.wait_for_position(dataset, datasets.refresh(dataset).await?).await;
-        }
-        Ok(())
-    })
-    .await?;
-    let (view, cancellation) = (view.clone(), narrow.cancellation.clone());
-    run_in_turn(index, organization, &cancellation, move |index| {
-        let after = after.as_ref().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
-        index.likes_page(&view, &narrow, after, limit)
-    })
-    .await
 }

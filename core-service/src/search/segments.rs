@@ -35,8 +35,12 @@ struct Part<'p, 'a, 's> {
     bound: (Option<i64>, i64),
 }
 
-/// Returns the highest ranks of all sources, which want the same order and number.
-pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::Result<Vec<(Rank, &'a Dataset)>> {
+/// Returns the highest ranks of all sources, which want the same order and number. No rank below `lowest` is wanted.
+pub(super) fn search<'a>(
+    sources: &[Source<'a, '_>],
+    limit: usize,
+    mut lowest: Option<Rank>,
+) -> tantivy::Result<Vec<(Rank, &'a Dataset)>> {
     let mut parts = Vec::new();
     for source in sources {
         for (ordinal, segment) in (0..).zip(source.searcher.segment_readers()) {
@@ -46,7 +50,7 @@ pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::R
         }
     }
     parts.sort_by_key(|part| Reverse(part.bound));
-    let (mut found, mut lowest) = (Vec::new(), None::<Rank>);
+    let mut found = Vec::new();
     for Part { source, ordinal, segment, bound } in parts {
         if lowest.is_some_and(|lowest| bound < (lowest.first, lowest.created_at)) {
             break;
@@ -55,7 +59,7 @@ pub(super) fn search<'a>(sources: &[Source<'a, '_>], limit: usize) -> tantivy::R
         let ranks = wanted.collect_segment(source.weight.as_ref(), ordinal, segment)?;
         found.extend(ranks.into_iter().map(|rank| (rank, source.dataset)));
         found = highest(found, limit);
-        lowest = limit.checked_sub(1).and_then(|last| found.get(last)).map(|(rank, _)| *rank);
+        lowest = limit.checked_sub(1).and_then(|last| found.get(last)).map(|(rank, _)| *rank).or(lowest);
     }
     Ok(found)
 }

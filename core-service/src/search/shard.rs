@@ -24,7 +24,7 @@ impl Shard {
     /// The shard of a thesis. Its time of creation never changes.
     pub(super) fn of_thesis(dataset: &Dataset, created_at: i64) -> Self {
         match dataset {
-            Dataset::Live => Self::Month(created_at.div_euclid(MONTH_MS)),
+            Dataset::Live => Self::Month(Self::month_of(created_at)),
             Dataset::Sandbox | Dataset::Project(_) => Self::Common,
         }
     }
@@ -34,6 +34,24 @@ impl Shard {
         match kind {
             Kind::Thesis => Self::of_thesis(dataset, from)..=Self::of_thesis(dataset, to),
             Kind::Profile | Kind::Token => Self::Common..=Self::Common,
+        }
+    }
+
+    /// The number of the month of a time.
+    pub(super) const fn month_of(millis: i64) -> i64 {
+        millis.div_euclid(MONTH_MS)
+    }
+
+    /// The time at which a month ends.
+    pub(super) const fn end_of_month(month: i64) -> i64 {
+        (month + 1) * MONTH_MS
+    }
+
+    /// True if this is a month with a property.
+    pub(super) fn is_month_that(self, has_property: impl FnOnce(i64) -> bool) -> bool {
+        match self {
+            Self::Common => false,
+            Self::Month(month) => has_property(month),
         }
     }
 

@@ -1,6 +1,9 @@
 mod bounds;
+mod copies;
 mod files;
+mod months;
 mod near;
+mod placement;
 mod shards;
 mod unused;
 mod windows;
@@ -22,6 +25,20 @@ use crate::domain::{
 struct Log {
     index: SearchIndex,
     entries: BTreeMap<String, Vec<SequencedEntry>>,
+}
+
+impl SearchIndex {
+    /// Lists theses by likes, after the given one.
+    fn likes_page(
+        &self,
+        view: &View,
+        narrow: &SearchFilter,
+        after: Option<(Option<i64>, i64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<ListedThesis>, SearchError> {
+        let best = Best::new(Order::Likes, after.map(rank_of_likes), limit);
+        Ok(self.best(view, Kind::Thesis, None, narrow, best)?.into_iter().map(listed).collect())
+    }
 }
 
 fn project(name: &str) -> Dataset {

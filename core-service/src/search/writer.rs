@@ -7,12 +7,13 @@
 //! A month that is closed gets the entries that it lacks in the same way, after it was opened.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     mem::take,
+    path::Path,
     sync::Arc,
 };
 
-use tantivy::Index;
+use tantivy::{Index, index::IndexMeta};
 
 use super::{
     LogMark, Marks, Readers, SearchError,
@@ -20,6 +21,7 @@ use super::{
     folder::SearchFolder,
     marks::{ChangedMarks, write_marks},
     open_shard::{CommitNote, OpenShard},
+    placement::Placement,
     schema::{Fields, Kind, Terms},
     shard::Shard,
 };
@@ -35,6 +37,18 @@ struct ClosedMonth {
     rebuilt_to: Option<u64>,
     /// The earliest time to open it, after a failure.
     retry_at_ms: i64,
+    copy: CopyState,
+}
+
+/// The copy of a month that cannot be used.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum CopyState {
+    #[default]
+    NotNeeded,
+    /// The month is not opened before the copy ends.
+    Pending,
+    /// A month that cannot be used now is rebuilt.
+    Ended,
 }
 
 pub(super) struct Writer {
@@ -47,22 +61,27 @@ pub(super) struct Writer {
     changed: ChangedMarks,
     shards: BTreeMap<Shard, OpenShard>,
     closed: BTreeMap<Shard, ClosedMonth>,
+    /// The months that only other cores have.
+    away: BTreeSet<Shard>,
 }
 
 impl Writer {
     /// A writer with an open common shard, and the note and the marks of its last commit.
     pub(super) fn new(folder: Option<Arc<SearchFolder>>, common: OpenShard, note: CommitNote, marks: Marks) -> Self {
-        let CommitNote { generation, months, .. } = note;
+        let CommitNote { generation, months, away, .. } = note;
+        let away: BTreeSet<Shard> = away.into_iter().collect();
         let (shards, changed) = (BTreeMap::from([(Shard::Common, common)]), ChangedMarks::new());
-        let closed = |(month, rebuilt_to)| (month, ClosedMonth { rebuilt_to, ..ClosedMonth::default() });
-        Self { folder, generation, marks, changed, shards, closed: months.into_iter().map(closed).collect() }
+        let here = months.into_iter().filter(|(month, _)| !away.contains(month));
+        let closed = here.map(|(month, rebuilt_to)| (month, ClosedMonth { rebuilt_to, ..ClosedMonth::default() }));
+        let closed = closed.collect();
+        Self { folder, generation, marks, changed, shards, closed, away }
     }
 
     /// The readers of all shards.
     pub(super) fn readers(&self) -> Readers {
         let reader_of = |open: &OpenShard| open.rebuilt_to.is_none().then(|| open.reader.clone());
         let open = self.shards.iter().map(|(shard, open)| (*shard, reader_of(open)));
-        open.chain(self.closed.keys().map(|shard| (*shard, None))).collect()
+        open.chain(self.closed.keys().chain(&self.away).map(|shard| (*shard, None))).collect()
     }
 
     /// Applies the entries of a dataset after its position.
@@ -84,8 +103,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies a change after a position. A month that is closed or being rebuilt reads it again later.
+    /// Applies a change after a position. A month that is closed or being rebuilt reads it again later, and one that is
+    /// away comes with it.
     fn apply_change(&mut self, change: Change, position: u64) -> Result<(), SearchError> {
+        if self.away.contains(&change.shard) {
+            return Ok(());
+        }
         if let Some(closed) = self.closed.get_mut(&change.shard) {
             closed.rebuilt_to.get_or_insert(position);
             return Ok(());
@@ -131,13 +154,26 @@ impl Writer {
         }
     }
 
-    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. Returns false if there
-    /// is none to open at this time.
-    pub(super) fn open_month(&mut self, now_ms: i64) -> bool {
+    /// Opens the newest month that is closed. One that cannot be read stays closed for a while. One that cannot be used
+    /// is copied, if that is possible, or else rebuilt. Returns false if there is none to open at this time.
+    pub(super) fn open_month(&mut self, now_ms: i64, can_copy: bool) -> bool {
         let Some(folder) = &self.folder else { return false };
-        let closed = self.closed.iter_mut().rev().find(|(_, closed)| closed.retry_at_ms <= now_ms);
+        let mut closed = self.closed.iter_mut().rev().filter(|(_, closed)| closed.copy != CopyState::Pending);
+        let closed = closed.find(|(_, closed)| closed.retry_at_ms <= now_ms);
         let Some((&shard, closed)) = closed else { return false };
-        match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+        let opened = match folder.open_month(shard, &self.generation, closed.rebuilt_to) {
+            Err(error) if error.must_be_rebuilt() && can_copy && closed.copy == CopyState::NotNeeded => {
+                tracing::info!(%error, %shard, "copying a month of the search index from another core");
+                closed.copy = CopyState::Pending;
+                return true;
+            }
+            Err(error) if error.must_be_rebuilt() => {
+                tracing::warn!(%error, %shard, "building a month of the search index again");
+                folder.replace_month(shard)
+            }
+            opened => opened,
+        };
+        match opened {
             Ok(open) => {
                 self.closed.remove(&shard);
                 self.shards.insert(shard, open);
@@ -150,6 +186,36 @@ impl Writer {
         true
     }
 
+    /// The newest month that waits for a copy.
+    pub(super) fn month_to_copy(&self) -> Option<Shard> {
+        self.closed.iter().rev().find(|(_, closed)| closed.copy == CopyState::Pending).map(|(shard, _)| *shard)
+    }
+
+    /// Puts a copy in place of a closed month. Its note says which entries it lacks.
+    pub(super) fn install_month(&mut self, month: Shard, copy: &Path) -> Result<(), SearchError> {
+        let folder = self.folder.as_ref().ok_or(SearchError::Closed)?;
+        let closed = self.closed.get_mut(&month).ok_or(SearchError::Closed)?;
+        folder.install(month, copy)?;
+        *closed = ClosedMonth { copy: CopyState::Ended, ..ClosedMonth::default() };
+        Ok(())
+    }
+
+    /// Lets a month that waits for a copy be rebuilt.
+    pub(super) fn give_up_copy(&mut self, month: Shard) {
+        if let Some(closed) = self.closed.get_mut(&month) {
+            closed.copy = CopyState::Ended;
+        }
+    }
+
+    /// The metadata of a whole shard for a copy. All changes must be committed.
+    pub(super) fn meta_for_copy(&self, shard: Shard, generation: &str) -> Result<IndexMeta, SearchError> {
+        if self.generation != generation {
+            return Err(SearchError::Generation);
+        }
+        let open = self.shards.get(&shard).filter(|open| open.rebuilt_to.is_none()).ok_or(SearchError::Closed)?;
+        open.meta_for_copy(self.position(&Dataset::Live))
+    }
+
     /// Commits all changes. Returns the changed marks.
     pub(super) fn commit(&mut self, fields: &Fields) -> Result<ChangedMarks, SearchError> {
         let newest = self.shards.keys().next_back().copied();
@@ -158,8 +224,10 @@ impl Writer {
         }
         let open = self.shards.iter().filter(|(shard, _)| **shard != Shard::Common);
         let open = open.map(|(shard, open)| (*shard, open.rebuilt_to));
-        let months = open.chain(self.closed.iter().map(|(shard, closed)| (*shard, closed.rebuilt_to))).collect();
-        let note = CommitNote { months, ..CommitNote::new(&self.generation) };
+        let closed = self.closed.iter().map(|(shard, closed)| (*shard, closed.rebuilt_to));
+        let away = self.away.iter().map(|shard| (*shard, None));
+        let (months, away) = (open.chain(closed).chain(away).collect(), self.away.iter().copied().collect());
+        let note = CommitNote { months, away, ..CommitNote::new(&self.generation) };
         let common = self.shards.get_mut(&Shard::Common).ok_or(SearchError::Closed)?;
         write_marks(common.writer()?, fields, &self.changed)?;
         common.commit(&note)?;
@@ -175,6 +243,7 @@ impl Writer {
         if *dataset == Dataset::Live {
             self.shards.retain(|shard, _| *shard == Shard::Common);
             self.closed.clear();
+            self.away.clear();
             if let Some(folder) = &self.folder {
                 folder.retain_months(|_| false)?;
             }
@@ -190,6 +259,43 @@ impl Writer {
             None => drop(self.marks.remove(&name)),
         }
         self.changed.insert(name, mark);
+    }
+
+    /// Lets months that this core gets wait for copies, and takes out the months that it may delete. Months that change
+    /// stay for now. Returns the months that were taken out, whose folders must be deleted after the next commit.
+    pub(super) fn place(&mut self, placement: &Placement) -> Vec<Shard> {
+        if self.folder.is_none() {
+            return Vec::new();
+        }
+        let gained: Vec<Shard> =
+            self.away.iter().copied().filter(|month| month.is_month_that(|n| placement.gains(n))).collect();
+        for month in gained {
+            self.away.remove(&month);
+            self.closed.insert(month, ClosedMonth { copy: CopyState::Pending, ..ClosedMonth::default() });
+        }
+        let idle = self.shards.iter_mut().filter_map(|(month, open)| {
+            let may_drop = month.is_month_that(|number| placement.may_drop(number));
+            (may_drop && open.is_idle()).then_some(*month)
+        });
+        let waiting = self.closed.iter().filter(|(_, closed)| closed.copy == CopyState::Pending);
+        let waiting = waiting.filter(|(month, _)| month.is_month_that(|number| placement.is_elsewhere(number)));
+        let dropped: Vec<Shard> = idle.chain(waiting.map(|(month, _)| *month)).collect();
+        for month in &dropped {
+            self.shards.remove(month);
+            self.closed.remove(month);
+            self.away.insert(*month);
+        }
+        dropped
+    }
+
+    /// Deletes the folders of months that are away.
+    pub(super) fn delete_months(&self, months: &[Shard]) {
+        let Some(folder) = &self.folder else { return };
+        for month in months {
+            if let Err(error) = folder.delete(*month) {
+                tracing::warn!(%error, %month, "a month of the search index was not deleted; the next start deletes it");
+            }
+        }
     }
 
     /// Number of months with an open writer.

@@ -107,13 +107,13 @@ impl LogStore {
         &self.backend
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
-    /// of none of them.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
     pub fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.recent.has_appended(log, after, upto)
     }
 
-    /// Begins the fan-out of the entries up to `upto`. Returns what [`Self::has_appended`] was before.
+    /// Begins the fan-out of the entries after `after` up to `upto`. Returns whether none of these entries can have a
+    /// delivery that this process began before.
     pub fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
         self.recent.begin_fan_out(log, after, upto)
     }

@@ -25,6 +25,20 @@ pub struct Member {
     /// True when this was the core's last heartbeat.
     #[prost(bool, tag = "3")]
     pub is_gone: bool,
+    /// The part of the search index that other cores may search; none for a core that searches for no other.
+    #[prost(message, optional, tag = "4")]
+    pub search: Option<SearchPart>,
+}
+
+/// The part of the search index that a core has.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct SearchPart {
+    /// The version of the index.
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+    /// The months of `live` that it has whole.
+    #[prost(sint64, repeated, tag = "2")]
+    pub months: Vec<i64>,
 }
 
 #[derive(Debug)]

@@ -9,12 +9,12 @@
 //!
 //! A cluster remembers removed rows for hours, and refuses a read that passes too many. So a busy minute has a mark
 //! every [`ROWS_PER_MARK`] rows, and one read ends where the next mark begins. First attempts come in the order of
-//! their times, and so do the retries after each failure. Therefore each of a delivery's six attempts has at most that
-//! many rows between two marks, and at one time at most those of one append. That is below 1,000, however many
-//! deliveries a webhook gets. It is n times as many if n cores write rows of one minute. The core that reads a queue
-//! reads the marks of a minute once, and again after a notification of other cores' rows (`tables/queue_parts.rs`). A
-//! read passes more removed rows in two cases: the marks have expired, or other cores have written rows more than a
-//! minute after they were due, with marks in later minutes.
+//! their times, and so do the retries after each failure. Therefore a read passes at most [`ROWS_PER_MARK`] rows of
+//! first attempts between two marks, and as many of each of the five retries; at one time, at most the rows of one
+//! append are due. That is below 1,000, however many deliveries a webhook gets. It is n times as many if n cores write
+//! rows of one minute. The core that reads a queue reads the marks of a minute once, and again after a notification of
+//! other cores' rows (`tables/queue_parts.rs`). A read passes more removed rows in two cases: the marks have expired,
+//! or other cores have written rows more than a minute after they were due, with marks in later minutes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

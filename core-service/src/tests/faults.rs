@@ -26,15 +26,24 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use thesis_net::clock::{IdSource as _, SystemIdSource};
 
+pub(super) use self::{
+    cases::random as random_observation,
+    stored::{deliveries, entries, logs},
+    world::Acknowledged,
+    world_store::Dice,
+};
 use self::{
     cases::{ALL, UseCase},
     links::Links,
     world::{Plan, World},
-    world_store::{Dice, RandomFaults, StoreKind},
+    world_store::{RandomFaults, StoreKind},
 };
 use crate::{
     store::schema,
-    tests::{faulty::StoreCall, rows},
+    tests::{
+        faulty::{MemoryStore, StoreCall},
+        rows,
+    },
 };
 
 /// Settles everything, writes a little more, settles that and compares all.
@@ -43,6 +52,14 @@ async fn judge(world: &mut World) {
     world.probe().await;
     world.settle_written().await;
     recount::recount(world).await;
+}
+
+/// Lets a core finish the work that other processes have left in a store, and compares all rows with a recount.
+pub(super) async fn judge_rows(rows: Arc<MemoryStore>, at: i64, acknowledged: Acknowledged) {
+    let mut world = World::after(rows, at, acknowledged);
+    world.settle().await;
+    recount::recount(&world).await;
+    world.stop();
 }
 
 /// Runs one case; returns its calls, and the tables to which it wrote rows that expire.

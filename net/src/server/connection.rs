@@ -32,7 +32,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Limits, Metered, MeteredBody, RequestHandler, Socket, Takeover, Wire, count_refused,
+    Accepted, Limits, Metered, MeteredBody, RequestHandler, Socket, Takeover, Wire, count_refused,
     lag::Lag,
     meter::{ACKNOWLEDGEMENT_TIMEOUT_MS, Meter},
     open_request::{ConnectionEntry, OpenRequest},
@@ -86,15 +86,12 @@ pub(super) struct ServerContext<A> {
 pub(super) async fn serve<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,
-    stream: TcpStream,
+    stream: Accepted,
     address: SocketAddr,
 ) {
-    // A frame of a stream should leave at once. A vanished peer does not acknowledge sent bytes. Otherwise
-    // the system keeps up to megabytes for a peer that reads slowly.
-    let set = stream.set_nodelay(true).is_ok()
-        && set_tcp_user_timeout(&stream, ACKNOWLEDGEMENT_TIMEOUT_MS).is_ok()
-        && set_socket_send_buffer_size(&stream, SEND_BUFFER).is_ok();
-    if !set {
+    if let Accepted::Tcp(stream) = &stream
+        && !prepare(stream)
+    {
         return;
     }
     let meter = Arc::clone(&place.meter);
@@ -133,6 +130,15 @@ pub(super) async fn serve<A: RequestHandler>(
         () = meter.closed() => tracing::debug!(%address, "connection closed: it took too much or was idle"),
         () = watching => tracing::debug!(%address, "connection closed: it did not ask or take its answers"),
     }
+}
+
+/// Sets the options of a socket; returns false if it is gone.
+fn prepare(stream: &TcpStream) -> bool {
+    // A frame of a stream should leave at once. A vanished peer does not acknowledge sent bytes. Otherwise the system
+    // keeps up to megabytes for a peer that reads slowly.
+    stream.set_nodelay(true).is_ok()
+        && set_tcp_user_timeout(stream, ACKNOWLEDGEMENT_TIMEOUT_MS).is_ok()
+        && set_socket_send_buffer_size(stream, SEND_BUFFER).is_ok()
 }
 
 struct ConnectionRequests<A: RequestHandler> {
@@ -183,7 +189,7 @@ impl<A: RequestHandler> ConnectionRequests<A> {
 async fn http<A: RequestHandler>(
     served: Arc<ServerContext<A>>,
     place: ConnectionEntry,
-    stream: TcpStream,
+    stream: Accepted,
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
     let ServerContext { name, handler, tls, lag, protocols, shutdown } = &*served;

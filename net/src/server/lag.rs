@@ -7,9 +7,10 @@ use std::{
 
 use tokio::{
     runtime::Handle,
-    task::spawn_blocking,
     time::{Instant, MissedTickBehavior, interval},
 };
+
+use crate::blocking;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum total time of late probes in a row; more shows a queue. A machine that paused for a moment is late once and
@@ -70,7 +71,7 @@ impl Lag {
             self.begin(self.now_ms());
             // A task from a blocking thread queues behind all that are ready; one from here would not.
             let runtime = Handle::current();
-            if let Ok(probe) = spawn_blocking(move || runtime.spawn(async {})).await {
+            if let Ok(probe) = blocking::run(move || runtime.spawn(async {})).await {
                 let _ = probe.await;
             }
             self.end(self.now_ms());

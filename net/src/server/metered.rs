@@ -62,12 +62,15 @@ impl Metered<Wire> {
     /// Continues without HTTP, which had read some bytes too many.
     pub(super) fn taken_over(mut self, unused: &[u8], taking: OpenResponse) -> Self {
         // A server has many streams, and a frame is far smaller than a response.
-        let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
-        // Linux also gives up a peer that acknowledges and keeps its window closed for this time. A reader may pause.
-        let _best_effort = set_tcp_user_timeout(self.stream.tcp(), STREAM_READ_TIMEOUT_MS);
+        if let Some(tcp) = self.stream.tcp() {
+            let _best_effort = set_socket_send_buffer_size(tcp, SEND_BUFFER);
+            // Linux also gives up a peer that acknowledges and keeps its window closed for this time. A reader may
+            // pause.
+            let _best_effort = set_tcp_user_timeout(tcp, STREAM_READ_TIMEOUT_MS);
+        }
         // Once it is closed, a reader that takes nothing is no longer worth the memory of the system.
         self.before_close = Some(|wire| {
-            let _best_effort = set_tcp_user_timeout(wire.tcp(), ACKNOWLEDGEMENT_TIMEOUT_MS);
+            let _best_effort = wire.tcp().map(|tcp| set_tcp_user_timeout(tcp, ACKNOWLEDGEMENT_TIMEOUT_MS));
         });
         self.meter.becomes_stream();
         self.first = [unused, &self.first].concat().into();
@@ -210,7 +213,7 @@ mod tests {
         let meter = Arc::clone(&place.meter);
         let taking = place.begin(Version::HTTP_11).taken_over();
         let mut server = Metered::new(Wire::plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
-        assert_eq!(tcp_user_timeout(server.stream.tcp()).unwrap(), 600_000, "TCP cuts nobody off sooner");
+        assert_eq!(tcp_user_timeout(server.stream.tcp().unwrap()).unwrap(), 600_000, "TCP cuts nobody off sooner");
         while timeout(Duration::from_secs(1), server.write(&[0; 64 * 1024])).await.is_ok() {}
         assert!(server.blocked_since().is_some());
         tokio::time::advance(Duration::from_secs(590)).await;

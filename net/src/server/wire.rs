@@ -5,6 +5,7 @@
 //! slow peer is noticed.
 
 use std::{
+    fmt::Debug,
     io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
@@ -25,9 +26,26 @@ const HANDSHAKE: u8 = 22;
 const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
     content-length: 48\r\n\r\nThis port speaks TLS; take https:// in the URL.\n";
 
-/// The bytes of a connection: as they are, or by TLS, in a box, so that it takes no room in plain connections.
+/// A connection that is no socket of the system, such as a simulated one.
+pub trait OtherStream: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static> OtherStream for T {}
+
+/// A new connection.
 #[derive(Debug)]
-pub struct Wire(Either<TcpStream, Box<TlsStream<TcpStream>>>);
+pub enum Accepted {
+    /// A socket of the system.
+    Tcp(TcpStream),
+    /// Another connection. It does not speak TLS.
+    Other(Box<dyn OtherStream>),
+}
+
+/// In boxes, so that they take no room in plain connections.
+type TlsOrOther = Either<Box<TlsStream<TcpStream>>, Box<dyn OtherStream>>;
+
+/// The bytes of a connection: as they are, or by TLS.
+#[derive(Debug)]
+pub struct Wire(Either<TcpStream, TlsOrOther>);
 
 impl Wire {
     pub(super) const fn plain(stream: TcpStream) -> Self {
@@ -35,7 +53,11 @@ impl Wire {
     }
 
     /// Shakes hands where the listener speaks TLS. The client's pace decides how long that takes.
-    pub(super) async fn open(stream: TcpStream, tls: Option<&Acceptor>) -> io::Result<Self> {
+    pub(super) async fn open(stream: Accepted, tls: Option<&Acceptor>) -> io::Result<Self> {
+        let stream = match stream {
+            Accepted::Tcp(stream) => stream,
+            Accepted::Other(stream) => return Ok(Self(Either::Right(Either::Right(stream)))),
+        };
         let Some(tls) = tls else { return Ok(Self::plain(stream)) };
         let mut first = [0];
         if stream.peek(&mut first).await? == 0 {
@@ -47,14 +69,15 @@ impl Wire {
             return Err(io::Error::other("it does not speak TLS"));
         }
         // In a box, so that the room for a handshake is free afterwards.
-        Ok(Self(Either::Right(Box::new(Box::pin(tls.accept(stream)).await?))))
+        Ok(Self(Either::Right(Either::Left(Box::new(Box::pin(tls.accept(stream)).await?)))))
     }
 
-    /// The system's socket.
-    pub(super) fn tcp(&self) -> &TcpStream {
+    /// The system's socket, if there is one.
+    pub(super) fn tcp(&self) -> Option<&TcpStream> {
         match &self.0 {
-            Either::Left(stream) => stream,
-            Either::Right(stream) => stream.get_ref().0,
+            Either::Left(stream) => Some(stream),
+            Either::Right(Either::Left(stream)) => Some(stream.get_ref().0),
+            Either::Right(Either::Right(_)) => None,
         }
     }
 }

@@ -63,7 +63,8 @@ impl Document {
     /// Verifies a document without network access. `trusted` are keys that the verifier trusts: with none, the keys
     /// that the document lists are taken, and [`Proven::is_trusted`] is false. Each of `witnesses` must have cosigned.
     ///
-    /// # Errors Fails with the first thing that is wrong.
+    /// # Errors
+    /// Fails with the first thing that is wrong.
     pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
         match self {
             Self::Receipt(receipt) => receipt.verify(trusted, witnesses),

@@ -121,7 +121,7 @@ fn content(route: &Route, example: Option<Example>) -> Option<Value> {
         SuccessResponse::Object => json(reference("Description")),
         SuccessResponse::Bytes { kind, about, example } => {
             let schema = json!({"type": "string", "description": about});
-            Some(json!({*kind: {"schema": schema, "example": example}}))
+            Some(json!({(*kind): {"schema": schema, "example": example}}))
         }
         SuccessResponse::Events => {
             let about = "Server-Sent Events; `x-event-stream` names the schema of each type's `data`.";

@@ -24,7 +24,7 @@ use clap::Args;
 use futures::{StreamExt as _, stream::iter};
 use tokio::time::timeout;
 
-use self::target::Target;
+use self::{replay::backlog, target::Target};
 pub use self::{
     rules::{LONG_RULES, RULES, Rule},
     stream::Transport,
@@ -79,6 +79,9 @@ pub async fn judge(options: Options) -> Result<Vec<Judgement>, String> {
         Err(Miss::Failed(why)) => return Err(why),
         Err(Miss::NotApplicable(why)) => return Err(why.to_owned()),
     };
+    // The posts of a new backlog use up the rate limit, so they come before the rules. If they fail, the rules that
+    // need the backlog say why.
+    let _posted = backlog(&target).await;
     let long: &[Rule] = if target.options.all { LONG_RULES } else { &[] };
     let checks =
         RULES.iter().chain(long).flat_map(|rule| rule.transports.iter().map(move |transport| (rule, *transport)));

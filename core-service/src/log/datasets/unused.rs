@@ -27,17 +27,17 @@ impl OpenDataset {
 }
 
 impl Datasets {
-    /// Removes the projects that were not used since the last call, unless `is_needed` is true at their position.
+    /// Removes the projects that are not in use and were not used since the last call, unless `is_needed` is true at
+    /// their position.
     pub fn close_unused(&self, now_ms: i64, is_needed: impl Fn(&Dataset, u64) -> bool) {
         let mut open = self.open.lock();
         open.retain(|dataset, open| {
-            if take(&mut open.is_used) {
+            if take(&mut open.is_used) || open.is_in_use(dataset) {
                 open.unused_since = None;
                 return true;
             }
             let unused_since = *open.unused_since.get_or_insert(now_ms);
             now_ms - unused_since < LAST_DELETED_KEPT_MS && open.knows_last_deleted()
-                || open.is_in_use(dataset)
                 || is_needed(dataset, *open.position.borrow())
         });
         let kept = open.len();

@@ -108,7 +108,8 @@ impl<'a> Draft<'a> {
                 Some(Kind::TokenObserved(TokenObserved { token, .. })) => {
                     self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                 }
-                Some(Kind::ThesisDeleted(_) | Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
+                Some(Kind::ThesisDeleted(_)) => debug_assert!(false, "a deletion is under way"),
+                Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
             }
         }
         self

@@ -20,7 +20,7 @@ use crate::{
     search::{
         ListedThesis, SearchFolder, SearchIndex,
         follow::{Follower, advance, read_starts, round},
-        run::likes_page,
+        months::likes_page,
     },
     store::schema::EVENT_LOG,
     tables::log::decode,
@@ -160,15 +160,7 @@ async fn likes_are_exact_once_written() {
     // On a busy machine the index may take more than a quarter of a second, and says so.
     let page = async |after: Option<(Option<i64>, i64, String)>, limit| {
         loop {
-            match likes_page(
-                (&core.search, "prj"),
-                &core.datasets,
-                live(),
-                SearchFilter::default(),
-                after.clone(),
-                limit,
-            )
-            .await
+            match likes_page(cores(&core), &core.datasets, live(), SearchFilter::default(), after.clone(), limit).await
             {
                 Err(error) if error.api.code == thesis_proto::error::ErrorCode::ServiceUnavailable => {}
                 outcome => return outcome,
@@ -185,6 +177,10 @@ async fn likes_are_exact_once_written() {
     let after = Some((first[0].likes, first[0].created_at, first[0].id.clone()));
     assert_eq!(ids(page(after, 9).await.unwrap()), [id("3"), id("2")]);
     core.close().await;
+}
+
+fn cores(core: &Core) -> SearchCores<'_> {
+    SearchCores { index: &core.search, peers: &core.peers, organization: "prj" }
 }
 
 fn live() -> &'static View {
@@ -205,10 +201,9 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
     let is_refused = async |call: &Call| {
         let found = result(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
-        let liked =
-            likes_page((&second.search, "prj"), &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
-                .await
-                .map(|page| page.len());
+        let liked = likes_page(cores(&second), &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
+            .await
+            .map(|page| page.len());
         for outcome in [found, liked] {
             let Err(error) = outcome else { return false };
             assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
@@ -246,8 +241,7 @@ async fn an_index_that_is_behind_is_said_to_be() {
     core.stop.cancel();
     tokio::time::pause();
     let view = call(&core, TEST_KEY).caller.view.clone();
-    let error =
-        likes_page((&core.search, "prj"), &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
+    let error = likes_page(cores(&core), &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
     assert_eq!(error.api.code.http_status(), 503);
 }
 
@@ -346,7 +340,7 @@ async fn a_core_whose_folder_goes_refuses_searches_alone() {
         round(&follower, &mut checked).await;
         assert!(!core.search.is_open());
         let found = result(&core, &caller, query("moon")).await.map(|found| found.theses.len());
-        let liked = likes_page((&core.search, "prj"), &core.datasets, live(), SearchFilter::default(), None, 9).await;
+        let liked = likes_page(cores(&core), &core.datasets, live(), SearchFilter::default(), None, 9).await;
         for outcome in [found, liked.map(|page| page.len())] {
             let error = outcome.unwrap_err();
             assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
@@ -356,7 +350,7 @@ async fn a_core_whose_folder_goes_refuses_searches_alone() {
     // Derived events may be appended meanwhile, and the list waits for them too.
     let liked = loop {
         round(&follower, &mut checked).await;
-        let page = likes_page((&core.search, "prj"), &core.datasets, live(), SearchFilter::default(), None, 9).await;
+        let page = likes_page(cores(&core), &core.datasets, live(), SearchFilter::default(), None, 9).await;
         if let Ok(page) = page {
             break page;
         }

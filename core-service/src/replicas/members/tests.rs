@@ -36,7 +36,8 @@ async fn a_core_owns_while_it_is_seen_to_beat() {
     assert!(owners(&one).is_empty(), "a beat of unknown age");
     clock.advance(1_000);
     beat(&[&one, &other]).await;
-    let other_core = OtherCore { replica: "rep_b".to_owned(), address: "http://rep_b".to_owned(), owns: true };
+    let (replica, address) = ("rep_b".to_owned(), "http://rep_b".to_owned());
+    let other_core = OtherCore { replica, address, owns: true, search: None };
     assert_eq!(*one.others().borrow(), [other_core]);
     assert_eq!(owners(&other), ["rep_a"]);
     clock.advance(OWNER_MS - 1);

@@ -1,6 +1,8 @@
 //! Cores over one store that reach each other over sockets.
 
+mod copies;
 mod deliveries;
+mod months;
 
 use std::{future::pending, net::SocketAddr, sync::atomic::AtomicUsize};
 
@@ -56,11 +58,16 @@ async fn start(backend: SharedBackend, number: u64) -> Server {
 }
 
 async fn start_dialling(backend: SharedBackend, number: u64, dial: Option<Dial>) -> Server {
+    start_with(SearchIndex::open(None).unwrap(), backend, number, dial).await
+}
+
+async fn start_with(search: SearchIndex, backend: SharedBackend, number: u64, dial: Option<Dial>) -> Server {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let mut settings = settings();
     settings.advertise_url = format!("http://{}", listener.local_addr().unwrap());
-    let search = Arc::new(SearchIndex::open(None).unwrap());
-    let core = Core::start_beside(search, dial, backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
+    let core = Core::start_beside(Arc::new(search), dial, backend, settings, Arc::new(SystemClock), ids(number))
+        .await
+        .unwrap();
     let shutdown = CancellationToken::new();
     let serving = Serving {
         exposure: Exposure::All,
@@ -144,7 +151,7 @@ async fn without_its_owner_a_log_goes_on() {
     one.kill();
 }
 
-/// A core whose notifications arrive, but that answers no request.
+/// A core whose notifications arrive, but that answers no request. Its copies break off.
 struct Silent {
     core: Arc<PeerCore>,
     /// Number of subscriptions to its notifications.
@@ -163,6 +170,7 @@ fn dial_silent(subscriptions: &Arc<AtomicUsize>) -> Dial {
 #[async_trait]
 impl PeerService for Silent {
     type AppendStream = Stream<v1::AppendResponse>;
+    type CopyShardStream = Stream<v1::CopyShardResponse>;
     type NewsStream = Stream<v1::NewsResponse>;
 
     async fn append(&self, _: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
@@ -191,6 +199,20 @@ impl PeerService for Silent {
         &self,
         _: Request<v1::GetFeedStatusRequest>,
     ) -> Result<Response<v1::GetFeedStatusResponse>, Status> {
+        pending().await
+    }
+
+    async fn copy_shard(
+        &self,
+        request: Request<v1::CopyShardRequest>,
+    ) -> Result<Response<Self::CopyShardStream>, Status> {
+        Ok(self.core.copy_shard(request).await?.map(|pieces| pieces.take(2).boxed()))
+    }
+
+    async fn search_months(
+        &self,
+        _: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
         pending().await
     }
 

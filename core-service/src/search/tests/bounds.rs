@@ -10,13 +10,13 @@ use std::{
 
 use tantivy::{
     DocId, DocSet, Score, SegmentReader, TERMINATED,
-    query::{EnableScoring, Explanation, Scorer, Weight},
+    query::{BooleanQuery, EnableScoring, Explanation, Query, Scorer, Weight},
 };
 use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 
 use super::*;
-use crate::search::{Cancellation, compile::MAX_EXPANSIONS, run::run_in_turn};
+use crate::search::{cancel::Cancellable, compile::MAX_EXPANSIONS, run::run_in_turn};
 
 fn find(log: &Log, text: &str, narrow: &SearchFilter) -> Result<usize, SearchError> {
     let parsed = parse(text).unwrap();

@@ -13,7 +13,7 @@ fn open_for(folder: &Path, generation: &str) -> SearchIndex {
     let index = SearchIndex::open(Some(SearchFolder::lock(folder).unwrap())).unwrap();
     assert!(!index.is_open());
     index.reopen(generation).unwrap();
-    while index.open_month(0).unwrap() {}
+    while index.open_month(0, false).unwrap() {}
     index
 }
 

@@ -9,12 +9,12 @@ use super::{
 use crate::domain::window::DAY_MS;
 
 /// The start of a month of the index.
-fn month(number: i64) -> i64 {
+pub(super) fn month(number: i64) -> i64 {
     number * 30 * DAY_MS
 }
 
 /// Finds the theses since the start of a month, newest first.
-fn find_since(index: &SearchIndex, first: i64) -> Result<Vec<(Dataset, String)>, SearchError> {
+pub(super) fn find_since(index: &SearchIndex, first: i64) -> Result<Vec<(Dataset, String)>, SearchError> {
     let floor = Floor::first(Some(month(first)), 0).unwrap();
     let narrow = SearchFilter { floor, ..SearchFilter::default() };
     index.find(Kind::Thesis, &View::live(), &parse("words").unwrap(), &narrow, Order::Newest, 50)
@@ -39,7 +39,7 @@ fn a_window_reads_no_older_months() {
 }
 
 /// An index in a folder with a thesis in each of five months and in the sandbox, closed.
-fn five_months(folder: &Path) -> Vec<SequencedEntry> {
+pub(super) fn five_months(folder: &Path) -> Vec<SequencedEntry> {
     let mut log = Log::on(open(folder));
     for number in 0..5 {
         log.say(&Dataset::Live, &number.to_string(), "words", month(number));
@@ -107,10 +107,10 @@ fn months_are_opened_newest_first() {
     index.reopen(GENERATION).unwrap();
     for first in (0..5).rev() {
         assert!(matches!(find_since(&index, first), Err(SearchError::Closed)), "{first}");
-        assert!(index.open_month(0).unwrap());
+        assert!(index.open_month(0, false).unwrap());
         assert_eq!(find_since(&index, first).unwrap().len(), usize::try_from(5 - first).unwrap());
     }
-    assert!(!index.open_month(0).unwrap());
+    assert!(!index.open_month(0, false).unwrap());
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn a_month_that_cannot_be_read_now_is_tried_again_and_lacks_nothing() {
             drop(index);
             index = open(folder.path());
         } else {
-            assert!(!index.open_month(29_999).unwrap());
-            assert!(index.open_month(30_000).unwrap());
+            assert!(!index.open_month(29_999, false).unwrap());
+            assert!(index.open_month(30_000, false).unwrap());
         }
         assert_eq!(index.rebuild_range().unwrap(), Some((5, 7)), "only what came meanwhile");
         index.rebuild(&entries["live"][5..]).unwrap();

@@ -4,6 +4,9 @@
 //!
 //! Only an erasure changes entries, so it does not matter who appended them. With the entry that begins an erasure all
 //! earlier ones leave memory, on every core.
+//!
+//! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
+//! the fan-out creates them without a read.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 
@@ -29,8 +32,11 @@ struct RecentLog {
     before: u64,
     entries: VecDeque<Bytes>,
     bytes: usize,
-    /// This process has appended all entries after this sequence number, and begun the fan-out of none of them.
+    /// This process has appended all entries after this sequence number.
     own_after: u64,
+    /// This process has begun the fan-out of entries up to here. An own append does not lower it: while the append was
+    /// in doubt, another core may have notified the fan-out of its entries.
+    begun: u64,
 }
 
 impl RecentLog {
@@ -43,7 +49,7 @@ impl RecentLog {
     /// append that the store has lost.
     fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool) {
         if after > self.end() || are_own && after < self.before {
-            *self = Self { before: after, own_after: after, ..Self::default() };
+            *self = Self { before: after, own_after: after, begun: self.begun, ..Self::default() };
         }
         while are_own
             && self.end() > after
@@ -55,7 +61,9 @@ impl RecentLog {
         let known = self.end();
         for entry in entries.skip(usize::try_from(known - after).unwrap_or(usize::MAX)) {
             if begins_erasure(entry) {
-                *self = Self { before: self.end(), own_after: self.own_after, ..Self::default() };
+                self.before = self.end();
+                self.entries.clear();
+                self.bytes = 0;
             }
             self.bytes += size(entry);
             self.entries.push_back(entry.clone());
@@ -129,8 +137,7 @@ impl RecentEntries {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
 
-    /// Returns whether this process has surely appended all entries after `after` up to `upto`, and begun the fan-out
-    /// of none of them.
+    /// Returns whether this process has surely appended all entries after `after` up to `upto`.
     pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let recent = recent.lock();
@@ -138,12 +145,13 @@ impl RecentEntries {
         })
     }
 
-    /// Begins the fan-out of the entries up to `upto`. Returns what [`Self::has_appended`] was before.
+    /// Begins the fan-out of the entries after `after` up to `upto`. Returns whether none of these entries can have a
+    /// delivery that this process began before.
     pub(super) fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
         self.0.get(log).is_some_and(|recent| {
             let mut recent = recent.lock();
-            let are_new = recent.own_after <= after && upto <= recent.end();
-            recent.own_after = recent.own_after.max(upto);
+            let are_new = recent.own_after.max(recent.begun) <= after && upto <= recent.end();
+            recent.begun = recent.begun.max(upto);
             are_new
         })
     }
@@ -204,11 +212,25 @@ mod tests {
         assert!(!recent.begin_fan_out("live", 0, 1));
         recent.add_appended("live", 4, &bodies(5..=8));
         assert!(recent.begin_fan_out("live", 4, 6));
-        assert!(!recent.has_appended("live", 4, 8) && !recent.begin_fan_out("live", 5, 6));
-        assert!(recent.has_appended("live", 6, 8));
+        assert!(recent.has_appended("live", 4, 8) && !recent.begin_fan_out("live", 5, 6));
         assert!(!recent.begin_fan_out("live", 6, 9), "the last one is not known here");
         recent.add_appended("live", 8, &bodies(9..=10));
         assert!(!recent.begin_fan_out("live", 8, 9) && recent.begin_fan_out("live", 9, 10));
+    }
+
+    #[test]
+    fn entries_whose_fan_out_has_begun_are_not_new_after_their_append_is_repeated() {
+        let recent = RecentEntries::default();
+        // Another core projects the entries of an append in doubt, so the fan-out here reads them as foreign ones.
+        recent.add_read("live", 4, &numbered(5..=6));
+        assert!(!recent.begin_fan_out("live", 4, 6));
+        recent.add_appended("live", 4, &bodies(5..=6));
+        assert!(recent.has_appended("live", 4, 6) && !recent.begin_fan_out("live", 4, 6));
+        // These replace all entries in memory.
+        recent.add_appended("live", 2, &bodies(3..=6));
+        assert!(recent.has_appended("live", 2, 6) && !recent.begin_fan_out("live", 4, 6));
+        recent.add_appended("live", 6, &bodies(7..=7));
+        assert!(recent.begin_fan_out("live", 6, 7));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn queued(delivery: &Delivery) -> QueuedAttempt {
     QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() }
 }
 
-/// Makes the next attempt of a delivery, which ends when it was due.
+/// Makes the next attempt of a delivery, which ends 100 ms after it was due.
 fn attempted(before: Delivery, succeeds: bool) -> DeliveryChange {
     let (number, ended_at) = (before.attempt_count() + 1, before.next_attempt_at.unwrap() + 100);
     let response_status = Some(if succeeds { 200 } else { 500 });

@@ -127,7 +127,7 @@ async fn derive_again(world: &mut World) {
 }
 
 /// A random observation; the theses are few.
-pub(super) fn random(dice: &mut Dice) -> v1::Observation {
+pub(in crate::tests) fn random(dice: &mut Dice) -> v1::Observation {
     let (name, revision) = (format!("m{}", dice.roll(12)), i64::try_from(dice.roll(40)).unwrap() + 1);
     match dice.roll(8) {
         0 => deletion(&name),

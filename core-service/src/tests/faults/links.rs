@@ -141,6 +141,7 @@ struct Link {
 #[async_trait]
 impl PeerService for Link {
     type AppendStream = Stream<v1::AppendResponse>;
+    type CopyShardStream = Stream<v1::CopyShardResponse>;
     type NewsStream = Stream<v1::NewsResponse>;
 
     async fn append(&self, request: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
@@ -212,6 +213,20 @@ impl PeerService for Link {
         let created = other.api.create_deliveries(service(request.into_inner())).await;
         // The response may be lost although the deliveries exist.
         if fate == Some(1) || other.process.ended().is_some() { Err(broken()) } else { created }
+    }
+
+    async fn copy_shard(
+        &self,
+        request: Request<v1::CopyShardRequest>,
+    ) -> Result<Response<Self::CopyShardStream>, Status> {
+        self.links.far_end(&self.address)?.api.copy_shard(service(request.into_inner())).await
+    }
+
+    async fn search_months(
+        &self,
+        request: Request<v1::SearchMonthsRequest>,
+    ) -> Result<Response<v1::SearchMonthsResponse>, Status> {
+        self.links.far_end(&self.address)?.api.search_months(service(request.into_inner())).await
     }
 
     async fn news(&self, _: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

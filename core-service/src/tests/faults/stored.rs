@@ -33,10 +33,10 @@ use crate::{
     tests::{faulty::MemoryStore, harness::ids},
 };
 
-pub(super) type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
+pub(in crate::tests) type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
 
 /// Every log, without a gap, up to its head.
-pub(super) fn logs(store: &MemoryStore) -> Logs {
+pub(in crate::tests) fn logs(store: &MemoryStore) -> Logs {
     let mut logs = Logs::new();
     let mut heads = BTreeMap::new();
     for (key, row) in store.all(&schema::EVENT_LOG) {
@@ -55,12 +55,12 @@ pub(super) fn logs(store: &MemoryStore) -> Logs {
     logs
 }
 
-pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
+pub(in crate::tests) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
     bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(*seq, body.clone()).unwrap() }).collect()
 }
 
 /// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.
-pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
+pub(in crate::tests) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     let (mut queued, mut rows) = (BTreeSet::new(), Vec::new());
     for (key, row) in store.all(&schema::DELIVERY) {
         let (webhook, at, id) = (key[0].text(), key[3].int(), key[4].text());

@@ -19,7 +19,7 @@ use super::{
     links::Links,
     stored::{self, replay},
     worker::work,
-    world_store::{RandomFaults, StoreKind, WorldStore},
+    world_store::{Dice, RandomFaults, StoreKind, WorldStore},
 };
 use crate::{
     grpc::Api,
@@ -59,18 +59,18 @@ impl Clock for PausedClock {
 
 /// The acknowledged writes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Acknowledged {
+pub(in crate::tests) struct Acknowledged {
     /// Dataset and id of entries.
-    pub(super) entries: BTreeSet<(String, String)>,
+    pub(in crate::tests) entries: BTreeSet<(String, String)>,
     /// Theses of the live dataset deleted upstream.
-    pub(super) gone: BTreeSet<String>,
+    pub(in crate::tests) gone: BTreeSet<String>,
     /// Kind and name of rows that operators created once.
-    pub(super) created: Vec<(&'static str, String)>,
+    pub(in crate::tests) created: Vec<(&'static str, String)>,
     /// Webhooks that exist, and deleted ones.
-    pub(super) webhooks: BTreeSet<String>,
-    pub(super) deleted: BTreeSet<String>,
+    pub(in crate::tests) webhooks: BTreeSet<String>,
+    pub(in crate::tests) deleted: BTreeSet<String>,
     /// Webhooks whose endpoint has answered 410.
-    pub(super) disabled: BTreeSet<String>,
+    pub(in crate::tests) disabled: BTreeSet<String>,
 }
 
 /// State of one test.
@@ -160,6 +160,19 @@ impl World {
         other.sent = self.sent.clone();
         other.acknowledged = Acknowledged::default();
         other
+    }
+
+    /// A world on the rows that other processes have left, some time after their end.
+    pub(super) fn after(rows: Arc<MemoryStore>, at: i64, acknowledged: Acknowledged) -> Self {
+        let search = Arc::new(SearchIndex::open(None).unwrap());
+        let mut world = Self::on(WorldStore::Memory(rows), clock(at), search);
+        world.old_webhooks = acknowledged.webhooks.clone();
+        world.acknowledged = acknowledged;
+        // Nobody else lives at the addresses in the rows.
+        let links = Links::new(Dice(0));
+        links.calm();
+        world.links = Some((links, "http://after:1".to_owned()));
+        world
     }
 
     /// An empty store.

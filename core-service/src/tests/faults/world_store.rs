@@ -16,11 +16,11 @@ use crate::{
 
 /// Repeatable random numbers.
 #[derive(Debug)]
-pub(super) struct Dice(pub(super) u64);
+pub(in crate::tests) struct Dice(pub(in crate::tests) u64);
 
 impl Dice {
     /// One of `0..below`.
-    pub(super) fn roll(&mut self, below: usize) -> usize {
+    pub(in crate::tests) fn roll(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

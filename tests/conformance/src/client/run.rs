@@ -25,7 +25,7 @@ pub(super) struct Opening {
     pub(super) cursor: Option<String>,
     /// True if the key came in the header, and nowhere else.
     pub(super) is_authorized: bool,
-    /// The time since the end of the connection before.
+    /// The time from the end of the connection before until the client connected.
     pub(super) waited: Duration,
 }
 
@@ -147,6 +147,7 @@ impl Run {
 
     /// Serves one request.
     async fn serve(&mut self, mut socket: TcpStream, script: &[Connection]) -> io::Result<()> {
+        let accepted_at = Instant::now();
         socket.set_nodelay(true)?;
         let head = timeout(HEAD_TIMEOUT, Head::read(&mut socket)).await??;
         if head.path.starts_with("/v1/events?") {
@@ -160,7 +161,7 @@ impl Run {
         }
         let is_authorized = head.header("authorization").is_some_and(|value| value == format!("Bearer {KEY}"))
             && !head.path.contains(KEY);
-        let waited = self.ended_at.elapsed();
+        let waited = accepted_at.duration_since(self.ended_at);
         self.openings.push(Opening { cursor: head.cursor(), is_authorized, waited });
         // A client that opens more than the script has gets its last response again.
         let Some(connection) = script.get(self.openings.len() - 1).or(script.last()) else { return Ok(()) };

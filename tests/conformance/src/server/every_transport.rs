@@ -41,7 +41,8 @@ pub(super) async fn exact_resume(target: &Target, transport: Transport) -> Verdi
         let mut resumed = Stream::open(target, transport, &query.after(cursor)).await?;
         for expected in &seen[position + 1..] {
             let replayed = resumed.event().await?;
-            ensure!(replayed == *expected, "after {cursor} comes {replayed:?} instead of {expected:?}");
+            // The cursors may differ: one also names positions of data that the filters leave out.
+            ensure!(replayed.1 == expected.1, "after {cursor} comes {replayed:?} instead of {expected:?}");
         }
         resumed.expect(&last).await?;
     }

@@ -23,7 +23,7 @@ const POSTED: usize = REPLAYED + 3;
 const WRITERS: usize = 16;
 
 /// The given backlog, or a new one.
-async fn backlog(target: &Target) -> Result<&Backlog, Miss> {
+pub(super) async fn backlog(target: &Target) -> Result<&Backlog, Miss> {
     let options = &target.options;
     let make = async || match (&options.backlog_cursor, &options.backlog_token) {
         (Some(cursor), Some(token)) => Ok(Backlog { cursor: cursor.clone(), token: token.clone() }),

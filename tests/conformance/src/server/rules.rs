@@ -52,7 +52,7 @@ pub const RULES: &[Rule] = rules! {
         "A stream that has sent no event resumes with its first cursor, and sends every event since.";
     "exact-resume" Transport::ALL, every::exact_resume,
         "A stream opened with the cursor of an event sends all matching events after it, once, in their order, with \
-         the same cursors and contents, and then new ones.";
+         the same contents, and then new ones.";
     "shared-cursor" Transport::ALL, every::shared_cursor,
         "A cursor of this transport resumes a stream of every transport.";
     "other-filters" Transport::ALL, every::other_filters,

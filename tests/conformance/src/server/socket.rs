@@ -15,7 +15,7 @@ use tokio_tungstenite::{
 
 use super::{
     item::{Gap, Item, Query},
-    target::{Refusal, Target, retried, soon, whole, within},
+    target::{RATE_LIMITED, Refusal, Target, retried, soon, whole, within},
 };
 use crate::{Miss, verdict::ensure};
 
@@ -74,7 +74,8 @@ impl Socket {
             Err(refusal) => return Ok(Err(refusal)),
         };
         socket.expect("welcome").await?;
-        let response = socket.request(&subscribe("s", query)).await?;
+        socket.send(&subscribe("s", query)).await?;
+        let response = socket.next().await?;
         if response["op"] == "error" {
             let code = response["error"]["code"].as_str().unwrap_or("without a code").to_owned();
             return Ok(Err(Refusal { status: None, code }));
@@ -128,10 +129,13 @@ impl Socket {
         soon("a message", next).await?
     }
 
-    /// Sends a message; returns the next one.
+    /// Sends a message, again while the rate limit refuses it; returns the response.
     pub(super) async fn request(&mut self, message: &Value) -> Result<Value, Miss> {
-        self.send(message).await?;
-        self.next().await
+        let response = retried(async || {
+            self.send(message).await?;
+            Ok(unless_limited(self.next().await?))
+        });
+        response.await
     }
 
     /// The next message, which must be of this kind.
@@ -170,6 +174,14 @@ impl Socket {
             _ => Err(format!("{message} instead of an event, a gap or a heartbeat with a cursor").into()),
         }
     }
+}
+
+/// A response, or its refusal by the rate limit.
+pub(super) fn unless_limited(response: Value) -> Result<Value, Refusal> {
+    if response["error"]["code"] == RATE_LIMITED {
+        return Err(Refusal::of_rate_limit(None));
+    }
+    Ok(response)
 }
 
 /// The request of a subscription.

@@ -77,7 +77,7 @@ fn read_item(event: Event) -> Result<Option<Item>, Miss> {
     let Event { id, kind, data } = event;
     let text = String::from_utf8(data).map_err(|_| format!("the data of {kind} is no UTF-8"))?;
     let data: Value = serde_json::from_str(&text).map_err(|_| format!("the data of {kind} is no JSON: {text}"))?;
-    let cursor = id.ok_or_else(|| format!("{kind} comes before any id"))?;
+    let cursor = id.ok_or_else(|| format!("{kind} comes before any id"))?.to_string();
     Ok(match kind.as_str() {
         "stream.cursor" => Some(Item::Cursor(cursor)),
         "stream.gap" => {

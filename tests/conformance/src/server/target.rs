@@ -19,12 +19,14 @@ use tokio::{
 use super::Options;
 use crate::{Miss, verdict::ensure};
 
-/// Maximum wait for anything that should happen soon. A heartbeat comes every 15 s.
-pub(super) const SOON: Duration = Duration::from_secs(20);
+/// Maximum wait for anything that should happen soon. A heartbeat comes every 15 s; the rest is for a busy machine.
+pub(super) const SOON: Duration = Duration::from_secs(30);
 /// The wait before a request is repeated that a limit refused.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Number of tries of such a request.
 const TRIES: usize = 120;
+/// The code of the rate limit's error.
+pub(super) const RATE_LIMITED: &str = "RATE_LIMITED";
 const PAGE: usize = 100;
 
 /// A failed request: its status and the code of its error.
@@ -36,9 +38,14 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    /// A refusal by the rate limit.
+    pub(super) fn of_rate_limit(status: Option<u16>) -> Self {
+        Self { status, code: RATE_LIMITED.to_owned() }
+    }
+
     /// True if a limit refused the request.
     pub(super) fn is_limit(&self) -> bool {
-        matches!(self.code.as_str(), "RATE_LIMITED" | "STREAM_LIMIT_REACHED")
+        matches!(self.code.as_str(), RATE_LIMITED | "STREAM_LIMIT_REACHED")
     }
 
     /// Demands an error.
@@ -62,7 +69,7 @@ pub(super) struct Target {
     /// Makes the names of this run its own.
     run: String,
     names: AtomicU32,
-    /// Filled by the first rule that needs it.
+    /// Filled before the rules.
     pub(super) backlog: OnceCell<Backlog>,
     /// Held by the rule that uses the other key's streams.
     pub(super) other: Mutex<()>,
@@ -106,22 +113,31 @@ impl Target {
         Ok(Err(Refusal { status: Some(status.as_u16()), code }))
     }
 
+    /// Sends a request, again while a limit refuses it; returns the head of its response, or another error.
+    pub(super) async fn send_retried(
+        &self,
+        request: impl Fn() -> RequestBuilder,
+    ) -> Result<Result<Response, Refusal>, Miss> {
+        let sent = retried(async || match self.send(request()).await? {
+            Err(limit) if limit.is_limit() => Ok(Err(limit)),
+            response => Ok(Ok(response)),
+        });
+        sent.await
+    }
+
     /// Sends a JSON request, again while a limit refuses it; returns the body of the response.
     async fn json(&self, method: Method, path: &str, key: &str, body: Option<&Value>) -> Result<Value, Miss> {
-        for _ in 0..TRIES {
-            let mut request = self.request(method.clone(), path, Some(key));
-            if let Some(body) = body {
-                request = request.json(body);
+        let request = || {
+            let request = self.request(method.clone(), path, Some(key));
+            match body {
+                Some(body) => request.json(body),
+                None => request,
             }
-            match self.send(request).await? {
-                Ok(response) => {
-                    return soon("a body", response.json()).await?.map_err(|error| whole(error).into());
-                }
-                Err(refusal) if refusal.is_limit() => sleep(RETRY_WAIT).await,
-                Err(refusal) => return Err(format!("{method} {path}: {refusal:?}").into()),
-            }
+        };
+        match self.send_retried(request).await? {
+            Ok(response) => soon("a body", response.json()).await?.map_err(|error| whole(error).into()),
+            Err(refusal) => Err(format!("{method} {path}: {refusal:?}").into()),
         }
-        Err(format!("{method} {path}: the rate limit does not end").into())
     }
 
     /// GET with the key under judgement.
@@ -172,7 +188,7 @@ impl Target {
     }
 }
 
-/// Opens something, again while a limit refuses it.
+/// Opens or requests something, again while a limit refuses it.
 pub(super) async fn retried<T>(mut open: impl AsyncFnMut() -> Result<Result<T, Refusal>, Miss>) -> Result<T, Miss> {
     for _ in 0..TRIES {
         match open().await? {
@@ -181,7 +197,7 @@ pub(super) async fn retried<T>(mut open: impl AsyncFnMut() -> Result<Result<T, R
             Err(refusal) => return Err(format!("the stream does not open: {refusal:?}").into()),
         }
     }
-    Err("the stream does not open: a limit refuses it".into())
+    Err(format!("a limit refuses each of {TRIES} tries").into())
 }
 
 /// Waits for something that should happen soon.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, header::SEC_WEBSOCKET_VERSION};
+use reqwest::{Method, StatusCode, header::SEC_WEBSOCKET_VERSION};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::{
@@ -15,9 +15,9 @@ use tokio_tungstenite::tungstenite::{
 
 use super::{
     item::Query,
-    socket::{Socket, subscribe, upgrade},
+    socket::{Socket, subscribe, unless_limited, upgrade},
     stream::Transport,
-    target::{SOON, Target, whole},
+    target::{Refusal, SOON, Target, retried, soon, whole},
 };
 use crate::{
     Miss,
@@ -33,9 +33,13 @@ const SILENCE: Duration = Duration::from_secs(45);
 
 pub(super) async fn welcome(target: &Target, _transport: Transport) -> Verdict {
     let by_header = Socket::open(target, Some(&target.options.key), "").await?.expect("welcome").await?;
-    let mut socket = Socket::open(target, None, "").await?;
-    let by_message = socket.request(&json!({"op": "auth", "key": target.options.key})).await?;
-    for welcome in [by_header, by_message] {
+    // A server may close a socket whose first message the rate limit refuses, so each try opens another one.
+    let by_message = retried(async || {
+        let mut socket = Socket::open(target, None, "").await?;
+        socket.send(&json!({"op": "auth", "key": target.options.key})).await?;
+        Ok(unless_limited(socket.next().await?))
+    });
+    for welcome in [by_header, by_message.await?] {
         let is_whole =
             welcome["op"] == "welcome" && welcome["connection_id"].is_string() && welcome["heartbeat_s"] == 15;
         ensure!(is_whole, "{welcome} instead of a welcome with connection_id and heartbeat_s 15");
@@ -147,12 +151,16 @@ pub(super) async fn wrong_requests(target: &Target, _transport: Transport) -> Ve
 
 pub(super) async fn handshake(target: &Target, _transport: Transport) -> Verdict {
     let key = Some(target.options.key.as_str());
-    let plain = target.request(Method::GET, "/v1/stream", key);
-    match target.send(plain).await? {
+    match target.send_retried(|| target.request(Method::GET, "/v1/stream", key)).await? {
         Ok(response) => return Err(format!("{} for a request without an upgrade", response.status()).into()),
         Err(refusal) => refusal.expect(400, "INVALID_REQUEST")?,
     }
-    let old = upgrade(target, key, "", "12").send().await.map_err(whole)?;
+    let old = retried(async || {
+        let response = soon("a response", upgrade(target, key, "", "12").send()).await?.map_err(whole)?;
+        let is_limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
+        Ok(if is_limited { Err(Refusal::of_rate_limit(Some(429))) } else { Ok(response) })
+    });
+    let old = old.await?;
     let versions = old.headers().get(SEC_WEBSOCKET_VERSION).cloned();
     ensure!(old.status() == 426, "{} for version 12 of the protocol", old.status());
     ensure!(versions.as_ref().is_some_and(|versions| versions == "13"), "Sec-WebSocket-Version is {versions:?}");

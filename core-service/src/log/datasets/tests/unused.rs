@@ -74,24 +74,36 @@ async fn a_project_that_leaves_memory_under_load_loses_no_position() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_stays_an_hour_while_its_last_deleted_thesis_is_known_and_while_readers_share_a_read() {
+async fn a_project_whose_last_deleted_thesis_is_known_stays_an_hour_after_its_last_use() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
-    let datasets = ["full", "read", "other"].map(Dataset::of_project);
+    let datasets = ["full", "followed", "read", "other"].map(Dataset::of_project);
     for dataset in &datasets {
         core.datasets.refresh(dataset).await.unwrap();
     }
-    let last_deleted = core.datasets.with(&datasets[0], |open| Arc::clone(&open.last_deleted));
-    *last_deleted.lock().await = Some((1, "th_1".to_owned()));
-    drop(last_deleted);
-    let _reading = core.datasets.with(&datasets[1], |open| Arc::clone(&open.shared_reads));
+    for dataset in &datasets[..2] {
+        let last_deleted = core.datasets.with(dataset, |open| Arc::clone(&open.last_deleted));
+        *last_deleted.lock().await = Some((1, "th_1".to_owned()));
+    }
+    let mut following = Some(core.datasets.with(&datasets[1], |open| open.position.subscribe()));
+    let _reading = core.datasets.with(&datasets[2], |open| Arc::clone(&open.shared_reads));
     // The first call forgets the use.
     core.datasets.close_unused(NOON, |_, _| false);
-    for (now_ms, known) in
-        [(NOON, [true, true, false]), (NOON + HOUR_MS - 1, [true, true, false]), (NOON + HOUR_MS, [false, true, false])]
-    {
-        core.datasets.close_unused(now_ms, |_, _| false);
-        assert_eq!(datasets.each_ref().map(|dataset| core.datasets.knows(dataset)), known, "{now_ms}");
+    for (hours, early_ms, known) in [
+        (0, 0, [true, true, true, false]),
+        (1, 1, [true, true, true, false]),
+        (1, 0, [false, true, true, false]),
+        // Nobody follows the second project from here on. Its hour begins at the next call.
+        (2, 0, [false, true, true, false]),
+        (3, 1, [false, true, true, false]),
+        (3, 0, [false, false, true, false]),
+    ] {
+        if hours == 2 {
+            following = None;
+        }
+        core.datasets.close_unused(NOON + hours * HOUR_MS - early_ms, |_, _| false);
+        let all = datasets.each_ref().map(|dataset| core.datasets.knows(dataset));
+        assert_eq!(all, known, "{hours} hours, {early_ms} ms, followed: {}", following.is_some());
     }
     core.close().await;
 }
