@@ -19,6 +19,7 @@ const STORE: &str = "store";
 pub(crate) const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const LOG_KEY: &str = "log_key";
+const WITNESS_KEY: &str = "witness_key";
 const TEST_KEY: &str = "test-key";
 const LIVE_KEY: &str = "live-key";
 const SET_UP_LINK: &str = "set-up-link";
@@ -128,6 +129,15 @@ pub(crate) fn found_log_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32]>,
         Some(key) => Ok(Some(key)),
         None => kept(dir, LOG_KEY)?.map(|text| decode_log_key(&text, &shown(dir, LOG_KEY))).transpose(),
     }
+}
+
+/// The key of a witness, made in its data folder at the first start.
+pub(crate) fn witness_key(dir: &Path, ids: &dyn IdSource) -> Result<[u8; 32], Refused> {
+    let text = keep(dir, WITNESS_KEY, || encode_secret(random(ids)))?;
+    decode_secret(SETTING, &text).map_err(|_| {
+        Refused::new(SETTING, format!("{} is not 32 bytes in base64", shown(dir, WITNESS_KEY)))
+            .remedy("put the file back from a copy; if it is lost, name another folder, which begins a new witness")
+    })
 }
 
 fn shown(dir: &Path, name: &str) -> String {

@@ -1,6 +1,7 @@
 //! Assembles a core: the state that the operations need, and its background tasks.
 
 use std::{
+    mem::take,
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -32,7 +33,7 @@ use crate::{
     keys::key_ring::KeyRing,
     log::{
         datasets::Datasets,
-        tree::{self, Trees},
+        tree::{self, Trees, WitnessSettings},
     },
     measure,
     metrics::{CONFIGURED, declare},
@@ -73,6 +74,8 @@ pub struct CoreSettings {
     pub secret_key: SecretBox<[u8; 32]>,
     /// 32 bytes of the key that signs the trees over the logs. Without it there are no trees and no receipts.
     pub log_key: Option<SecretBox<[u8; 32]>>,
+    /// Witnesses that cosign the trees.
+    pub witnesses: Vec<WitnessSettings>,
     /// The credential of edge, worker and admin.
     pub service_token: SecretString,
     /// Plans by name.
@@ -115,10 +118,11 @@ impl Core {
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
         let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_folder.take())?);
+        let witnesses = take(&mut settings.witnesses);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
         core.tasks.spawn(measure::run(Arc::clone(&core)));
-        core.follow_trees();
+        core.follow_trees(&witnesses);
         Ok(core)
     }
 
@@ -208,12 +212,16 @@ impl Core {
         }
     }
 
-    /// Makes and signs the trees, if there is a key for them.
-    pub(crate) fn follow_trees(&self) {
+    /// Makes and signs the trees, if there is a key for them, and gets cosignatures, if there are witnesses.
+    pub(crate) fn follow_trees(&self, witnesses: &[WitnessSettings]) {
         let Some(trees) = &self.trees else { return };
         for dataset in tree::DATASETS {
-            let (datasets, peers) = (Arc::clone(&self.datasets), Arc::clone(&self.peers));
-            self.tasks.spawn(tree::follow(Arc::clone(trees), datasets, peers, dataset, self.stop.clone()));
+            let (trees, peers, stop) = (Arc::clone(trees), Arc::clone(&self.peers), self.stop.clone());
+            if !witnesses.is_empty() {
+                let (trees, peers, witnesses) = (Arc::clone(&trees), Arc::clone(&peers), witnesses.to_vec());
+                self.tasks.spawn(tree::cosign(trees, peers, dataset.clone(), witnesses, stop.clone()));
+            }
+            self.tasks.spawn(tree::follow(trees, Arc::clone(&self.datasets), peers, dataset, stop));
         }
     }
 

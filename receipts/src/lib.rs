@@ -6,9 +6,10 @@
 //! leads from the leaf to a signed checkpoint. A [`Statement`] is a signed verdict with the checkpoint up to which it
 //! holds. [`Document::verify`] checks both, without network access.
 //!
-//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`. Service
-//! and verifiers share this crate. It does no input or output.
+//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`,
+//! `tlog-witness`. Service, verifiers and witnesses share this crate. It does no input or output.
 
+mod add_checkpoint;
 mod canonical;
 mod checkpoint;
 mod document;
@@ -22,6 +23,7 @@ mod tlog_proof;
 mod tree;
 
 pub use self::{
+    add_checkpoint::{AddCheckpoint, WitnessRefusal},
     canonical::{NotCanonical, to_canonical},
     checkpoint::Checkpoint,
     document::{

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use base64::{Engine as _, alphabet, engine};
 use clap::{ArgAction, Args};
 use core_service::{
-    Bootstrap,
+    Bootstrap, WitnessSettings,
     domain::plan::Plans,
     keys::{
         key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
@@ -14,7 +14,7 @@ use core_service::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Refused, plans};
+use super::{Refused, parse, plans};
 
 const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -45,6 +45,15 @@ pub(crate) struct Keys {
     /// in the data folder; with SVC_STORE=scylla none, and no receipts]
     #[arg(long, env = "SVC_LOG_KEY", value_name = "BASE64")]
     log_key: Option<SecretString>,
+    /// Witnesses that cosign the log, each as its key, a space and its URL [default: none]
+    #[arg(
+        long,
+        env = "SVC_WITNESSES",
+        value_name = "KEY URL,…",
+        value_delimiter = ',',
+        value_parser = parse::witness
+    )]
+    pub(crate) witnesses: Vec<WitnessSettings>,
     /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
     /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]

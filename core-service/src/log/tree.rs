@@ -6,17 +6,19 @@
 //! core continues the checkpoints of another one, or its own of an earlier time, it compares the tree with the last
 //! one. So no two checkpoints of a log contradict each other, whatever crashes.
 
+mod cosign;
 mod follow;
 mod receipt;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thesis_receipts::{GrowingTree, HASH_BYTES, Hash, KeyKind, SigningKey, TileId, VerifierKey};
 
-pub use self::{follow::follow, receipt::NoReceipt};
+pub use self::{cosign::cosign, follow::follow, receipt::NoReceipt, witness::WitnessSettings};
 use crate::{
     domain::dataset::Dataset,
     shared::Shared,
@@ -54,16 +56,40 @@ impl Trees {
         self.key.verifier(&self.log_name(dataset), KeyKind::Log)
     }
 
-    /// The newest signed checkpoint.
+    /// The newest signed checkpoint, with the cosignatures of witnesses that came for it.
     pub async fn checkpoint(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
+        let Some(signed) = self.signed(dataset).await? else { return Ok(None) };
+        // A new key signs the same tree again.
+        let is_same = |cosigned: &SignedTree| (cosigned.size, &cosigned.key) == (signed.size, &signed.key);
+        let cosigned = self.cosigned(dataset).await?.filter(is_same);
+        Ok(Some(cosigned.unwrap_or(signed)))
+    }
+
+    /// The checkpoint for the receipt of an entry: the newest cosigned one that covers it, or else the newest one.
+    pub async fn checkpoint_over(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<SignedTree>> {
+        match self.cosigned(dataset).await?.filter(|cosigned| cosigned.size >= seq) {
+            Some(cosigned) => Ok(Some(cosigned)),
+            None => self.signed(dataset).await,
+        }
+    }
+
+    /// The newest signed checkpoint as the log signed it.
+    async fn signed(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
         let log = self.log_name(dataset);
         let read = signed_trees::read(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;
         Ok(read.map(|(_, tree)| tree))
     }
 
+    /// The newest checkpoint that witnesses cosigned.
+    async fn cosigned(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
+        let log = self.log_name(dataset);
+        let read = signed_trees::read_cosigned(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;
+        Ok(read.map(|(_, tree)| tree))
+    }
+
     /// The first `width` hashes of a tile; none if the signed tree has fewer.
     pub async fn tile(&self, dataset: &Dataset, tile: TileId, width: usize) -> StoreResult<Option<Bytes>> {
-        let size = self.checkpoint(dataset).await?.map_or(0, |signed| signed.size);
+        let size = self.signed(dataset).await?.map_or(0, |signed| signed.size);
         if tile.width_at(size) < width {
             return Ok(None);
         }

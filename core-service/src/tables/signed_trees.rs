@@ -16,8 +16,10 @@ use crate::{
     },
 };
 
-/// The item of the checkpoint. No key has this text.
+/// The item of the newest checkpoint. No key has this text.
 const CHECKPOINT: &str = "checkpoint";
+/// The item of the newest checkpoint that witnesses cosigned. No key has this text either.
+const COSIGNED: &str = "cosigned";
 /// Maximum number of rows of a dataset. Each restore and each new key adds one or two.
 const MAX_ROWS: usize = 10_000;
 
@@ -103,6 +105,36 @@ pub async fn replace(
     backend.transact(Transaction { table, partition, writes, ttl: None }).await
 }
 
+/// Reads the newest cosigned checkpoint of the log with this name.
+pub async fn read_cosigned(
+    backend: &SharedBackend,
+    dataset: &Dataset,
+    log: &str,
+    consistency: Consistency,
+) -> StoreResult<Option<VersionedTree>> {
+    let key = key![dataset.name(), log, COSIGNED];
+    read_message(backend, &SIGNED_TREE, &key, consistency, "cosigned tree").await
+}
+
+/// Replaces the cosigned checkpoint of a log if its row still has this version, or is new. Returns whether it was
+/// written.
+pub async fn replace_cosigned(
+    backend: &SharedBackend,
+    dataset: &Dataset,
+    log: &str,
+    before: Option<i64>,
+    tree: &SignedTree,
+) -> StoreResult<bool> {
+    let write = ConditionalWrite {
+        clustering: key![log, COSIGNED],
+        expect: before.map_or(Expect::Absent, Expect::Version),
+        version: before.unwrap_or(0) + 1,
+        body: Some(tree.encode_to_vec().into()),
+    };
+    let (table, partition) = (&SIGNED_TREE, key![dataset.name()]);
+    backend.transact(Transaction { table, partition, writes: vec![write], ttl: None }).await
+}
+
 /// The keys that ever signed checkpoints of a dataset, oldest first. A key is retired once another one signs, in the
 /// same log or in that of a later generation.
 pub async fn keys(
@@ -119,6 +151,9 @@ pub async fn keys(
             if name == current_log {
                 current = Some(decode_message::<SignedTree>(row.body, "signed tree")?.key);
             }
+            continue;
+        }
+        if item == COSIGNED {
             continue;
         }
         let (name, key) = (name.to_owned(), item.to_owned());
@@ -168,6 +203,12 @@ mod tests {
         assert!(!sign(Some(1), &tree(2, "key+1"), true).await, "the key is not new");
         assert!(sign(Some(1), &tree(2, "key+1"), false).await);
         assert!(!sign(Some(1), &tree(3, "key+1"), false).await, "another core was faster");
+        assert!(replace_cosigned(&backend, &dataset, LOG, None, &tree(1, "key+1")).await.unwrap());
+        assert!(!replace_cosigned(&backend, &dataset, LOG, None, &tree(2, "key+1")).await.unwrap());
+        let cosigned = read_cosigned(&backend, &dataset, LOG, Consistency::Quorum).await.unwrap();
+        assert_eq!(cosigned, Some((1, tree(1, "key+1"))));
+        let listed = keys(&backend, &dataset, LOG, Consistency::Quorum).await.unwrap();
+        assert_eq!(listed.len(), 1, "a cosigned checkpoint is no key");
         let stored = read(&backend, &dataset, LOG, Consistency::Quorum).await.unwrap();
         assert_eq!(stored, Some((2, tree(2, "key+1"))));
         assert_eq!(read(&backend, &Dataset::Sandbox, LOG, Consistency::Quorum).await.unwrap(), None);

@@ -143,13 +143,20 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     }
 }
 
+/// The key of a log, from the specification of signed notes.
+const LOG_KEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+
 #[test]
 fn a_wrong_value_is_told_with_what_it_must_be() {
+    let log_key = format!("{LOG_KEY} https://witness.example");
     for (arguments, value, form) in [
         (["--drain-seconds", "abc"], "'abc'", "it must be a whole number from 0 to 300"),
         (["--drain-seconds", "301"], "'301'", "it must be a whole number from 0 to 300"),
         (["--scylla-keyspace", "system"], "'system'", "set another name"),
         (["--scylla-keyspace", "system_auth"], "'system_auth'", "set another name"),
+        (["--witnesses", "https://a"], "'https://a'", "a witness is its key, a space and its URL"),
+        (["--witnesses", &log_key], LOG_KEY, "is the key of a log, and not of a witness"),
+        (["--witnesses", "a+b+c https://a"], "'a+b+c https://a'", "as in the log's list of keys"),
     ] {
         let said = parse(&arguments).unwrap_err();
         assert!(said.contains(value) && said.ends_with(form), "{said}");

@@ -36,12 +36,10 @@ pub enum NoReceipt {
 impl Trees {
     /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
-        let signed = self.checkpoint(dataset).await?.ok_or(NoReceipt::Uncovered)?;
-        let found = match thesis.changed_in.or(thesis.sequence) {
-            Some(seq) => self.evidence(dataset, seq).await?,
-            None => None,
-        };
-        let (evidence, salt) = found.filter(|(found, _)| found.thesis_id == thesis.id).ok_or(NoReceipt::Erased)?;
+        let seq = thesis.changed_in.or(thesis.sequence).ok_or(NoReceipt::Erased)?;
+        let found = self.evidence(dataset, seq).await?.filter(|(found, _)| found.thesis_id == thesis.id);
+        let (evidence, salt) = found.ok_or(NoReceipt::Erased)?;
+        let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
         self.prove(dataset, &signed, evidence, &salt).await
     }
 

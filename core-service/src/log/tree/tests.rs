@@ -1,3 +1,5 @@
+mod witnesses;
+
 use std::time::Duration;
 
 use bytes::Bytes;

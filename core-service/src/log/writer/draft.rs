@@ -365,6 +365,17 @@ impl<'a> Draft<'a> {
         self.delete(thesis, version).await
     }
 
+    /// Adds the row of a deleted thesis without its text. Earlier entries keep theirs until they are replaced.
+    pub(super) async fn erase_text(&mut self, id: &str) -> StoreResult<EntryPlace> {
+        let Some(mut thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
+        if thesis.deleted_at.is_none() || thesis.text.is_empty() {
+            return Ok(EntryPlace::Nowhere);
+        }
+        thesis.text.clear();
+        let version = thesis.version;
+        Ok(self.change("erased", thesis, version, Kind::Engagement))
+    }
+
     pub(super) fn change(
         &mut self,
         name: &str,

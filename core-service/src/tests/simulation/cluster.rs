@@ -216,7 +216,7 @@ impl Cluster {
         let store = StoreView::open(Arc::clone(&self.rows), Arc::clone(&node.store), self.seed ^ (process << 32));
         let (search, dial) = (Arc::clone(&self.search), dial(node.clock()));
         let core = Core::start_beside(search, Some(dial), store, settings, node.clock(), ids(process)).await?;
-        core.follow_trees();
+        core.follow_trees(&[]);
         Ok(core)
     }
 }

@@ -1,0 +1,134 @@
+// The page around `receipts`: a file that is chosen or dropped is verified at once, and again when the keys change.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const KINDS = { "thesis.created": "Posted", "thesis.edited": "Edited", "thesis.deleted": "Deleted" };
+let last = 0;
+
+// A date reaches no further than 8.64e12 seconds.
+const shownTime = (seconds) =>
+  seconds < 8.64e12 ? new Date(seconds * 1000).toISOString() : "a time far in the future";
+
+const fill = (list, texts) => byId(list).replaceChildren(...texts.map((text) => {
+  const item = document.createElement("li");
+  item.textContent = text;
+  return item;
+}));
+
+const facts = (rows) => byId("facts").replaceChildren(...rows.flatMap(([name, value]) => {
+  const [term, description] = [document.createElement("dt"), document.createElement("dd")];
+  term.textContent = name;
+  description.textContent = value;
+  // Texts of people have their own direction, and must not change that of the page.
+  description.dir = "auto";
+  return [term, description];
+}));
+
+// What is proven, in a sentence for the verdict and in more for the list.
+const sayProven = ({ document: { evidence }, isReceipt, checkpoint, witnesses }) => {
+  const seen = witnesses.map(({ name, time }) => `The witness ${name} had seen this log by ${shownTime(time)}.`);
+  if (!isReceipt) {
+    return [`The service signed this verdict about this claim, from its log up to entry ${checkpoint.size}.`, ...seen];
+  }
+  return [
+    `The service recorded this as entry ${evidence.sequence} of its log, and had not rewritten it up to entry ` +
+      `${checkpoint.size}.`,
+    `It recorded it at ${evidence.recorded_at}, by its own clock.`,
+    ...seen,
+  ];
+};
+
+const sayUnproven = ({ isReceipt, isTrusted, witnesses }) => [
+  ...(isReceipt
+    ? [
+      "Who controls the account, or that the text is true.",
+      "The time of the post: it is what the platform said.",
+      ...(witnesses.length > 0 ? [] : ["That others saw the log at that time: name the key of a witness to check it."]),
+    ]
+    : ["Anything but what the service said: that something is absent has no proof."]),
+  ...(isTrusted
+    ? []
+    : [
+      "That the service made this file: whoever made it may have made its key. Compare the key below with those that " +
+        "the service lists, or name a key that you trust.",
+    ]),
+];
+
+const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, checkpoint, keys }) => [
+  ...(isReceipt
+    ? [
+      ["What happened", KINDS[evidence.type]],
+      ["Author", `${evidence.profile.handle} (${evidence.profile.id})`],
+      ["Token", `${evidence.token.symbol}, ${evidence.token.address} on ${evidence.token.chain}`],
+      ...(typeof evidence.text === "string" ? [["Text", evidence.text]] : []),
+      ["Posted, as the platform says", evidence.created_at],
+      ["Recorded by the service", evidence.recorded_at],
+      ["Thesis", evidence.thesis_id],
+    ]
+    : [["Claim", JSON.stringify(claim, null, 1)], ["Verdict", JSON.stringify(verdict, null, 1)]]),
+  ["Log", checkpoint.origin],
+  ["Signed by", keys.map(({ text }) => text).join("\n")],
+];
+
+const show = (className, badge, sentence, proven) => {
+  byId("badge").className = `badge ${className}`;
+  byId("badge").textContent = badge;
+  byId("sentence").textContent = sentence;
+  byId("content").hidden = !proven;
+  if (proven) {
+    fill("proven", sayProven(proven));
+    fill("unproven", sayUnproven(proven));
+    facts(sayFacts(proven));
+  }
+  byId("verdict").hidden = false;
+};
+
+const check = async (file) => {
+  if (!globalThis.crypto?.subtle) {
+    throw new receipts.Unreadable(
+      "This browser verifies nothing on a page without https: save the page, and open it from your disk.",
+    );
+  }
+  const trusted = [];
+  for (const text of byId("keys").value.split(/\s+/).filter((word) => word !== "")) {
+    try {
+      trusted.push(await receipts.readKey(text));
+    } catch (error) {
+      throw new receipts.Unreadable(`One of the keys that you trust is not readable. ${error.message}`);
+    }
+  }
+  return receipts.verify(receipts.read(await file.arrayBuffer()), trusted);
+};
+
+const run = async () => {
+  const [file] = byId("file").files;
+  if (!file) return;
+  const turn = ++last;
+  let outcome;
+  try {
+    const proven = await check(file);
+    outcome = ["good", "Valid", sayProven(proven)[0], proven];
+  } catch (error) {
+    if (error instanceof receipts.Invalid) outcome = ["bad", "Not valid", error.message];
+    else if (error instanceof receipts.Unreadable) outcome = ["warn", "Not readable", error.message];
+    else outcome = ["warn", "Not readable", `The file cannot be checked here: ${error.message}`];
+  }
+  // A later file or key decides.
+  if (turn === last) show(...outcome);
+};
+
+byId("file").addEventListener("change", run);
+byId("keys").addEventListener("input", run);
+byId("question").addEventListener("submit", (event) => event.preventDefault());
+document.addEventListener("dragover", (event) => {
+  event.preventDefault();
+  byId("drop").classList.add("over");
+});
+document.addEventListener("dragleave", () => byId("drop").classList.remove("over"));
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  byId("drop").classList.remove("over");
+  if (event.dataTransfer.files.length === 0) return;
+  byId("file").files = event.dataTransfer.files;
+  run();
+});

@@ -1,0 +1,109 @@
+// Somebody in Chromium who checks receipts: the test vectors and a receipt of the running service, on the page as it is
+// served, and on a copy on the disk without network.
+const assert = require("node:assert/strict");
+const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require("node:fs");
+const { tmpdir } = require("node:os");
+const { join } = require("node:path");
+const { pathToFileURL } = require("node:url");
+const { base, look, open, person, walk } = require("./browser.cjs");
+
+// The folder of the vectors, and a file with a receipt of the service and its keys, if there is one.
+const [, vectors, live] = process.argv.slice(2);
+const { documents } = JSON.parse(readFileSync(join(vectors, "vectors.json"), "utf8"));
+const EXPECTED = (wrong) => ({ null: "Valid", unreadable: "Not readable" })[wrong] ?? "Not valid";
+
+// What the page says of a file.
+async function judged(page, address, file, keys) {
+  await page.goto(address);
+  await page.getByLabel("Keys that you trust").fill(keys.join("\n"));
+  await page.getByLabel("Receipt", { exact: true }).setInputFiles(file);
+  await page.locator("#badge", { hasText: /./ }).waitFor();
+  return { badge: await page.locator("#badge").textContent(), sentence: await page.locator("#sentence").textContent() };
+}
+
+async function judgesAll(page, address) {
+  for (const { file, trusted, witnesses, wrong } of documents) {
+    const { badge, sentence } = await judged(page, address, join(vectors, file), [...trusted, ...witnesses]);
+    assert.equal(badge, EXPECTED(wrong), `${file}: ${sentence}`);
+    assert.ok(sentence.length > 10, file);
+  }
+}
+
+// A text of somebody else is shown as it is, and is never a part of the page.
+async function shows(page, name) {
+  const file = join(vectors, `valid/${name}.json`);
+  await judged(page, "/verify", file, []);
+  const text = JSON.parse(readFileSync(file, "utf8")).evidence.text;
+  const shown = await page.locator("#facts dd").evaluateAll((all) => all.map(({ textContent }) => textContent));
+  assert.ok(shown.includes(text), name);
+}
+
+async function dropped(page) {
+  await page.goto("/verify");
+  const text = readFileSync(join(vectors, "valid/umlauts.json"), "utf8");
+  await page.evaluate((content) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([content], "receipt.json", { type: "application/json" }));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+  }, text);
+  await page.locator("#badge", { hasText: /^Valid$/ }).waitFor();
+}
+
+// A key that is typed later is checked too.
+async function typed(page) {
+  const witnessed = documents.find(({ file }) => file === "valid/witnessed.json");
+  await judged(page, "/verify", join(vectors, "valid/plain.json"), []);
+  await page.locator("#unproven").getByText("may have made its key").waitFor();
+  await page.getByLabel("Keys that you trust").fill(witnessed.trusted.join());
+  await page.locator("#unproven").getByText("may have made its key").waitFor({ state: "detached" });
+  await page.getByLabel("Keys that you trust").fill("no key");
+  await page.locator("#badge", { hasText: /^Not readable$/ }).waitFor();
+}
+
+async function onDisk(browser) {
+  const folder = mkdtempSync(join(tmpdir(), "verify-"));
+  const context = await browser.newContext();
+  try {
+    const copy = join(folder, "verify.html");
+    writeFileSync(copy, await (await fetch(`${base}/verify`)).text());
+    await context.setOffline(true);
+    const page = await context.newPage();
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(`${error}`));
+    page.on("request", (request) => request.url().startsWith("file:") || faults.push(`it asks ${request.url()}`));
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await judgesAll(page, pathToFileURL(copy).href);
+    assert.deepEqual(faults, []);
+  } finally {
+    await context.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+walk(async (browser) => {
+  const reader = await person(browser);
+  const { page } = reader;
+  await open(reader, "/verify", "verify a receipt");
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await judgesAll(page, "/verify");
+  for (const name of ["umlauts", "emoji", "right-to-left", "2000-characters", "escapes"]) await shows(page, name);
+  for (const [name, file] of [["a valid receipt", "valid/right-to-left"], ["a wrong receipt", "invalid/changed-text"],
+    ["a statement", "valid/statement"], ["no receipt", "unreadable/cut-off"]]) {
+    await judged(page, "/verify", join(vectors, `${file}.json`), []);
+    await look(reader, name);
+  }
+  await dropped(page);
+  await typed(page);
+  if (live) {
+    const { keys } = JSON.parse(readFileSync(live, "utf8"));
+    const { badge, sentence } = await judged(page, "/verify", live, keys);
+    assert.equal(badge, "Valid", sentence);
+  }
+  assert.deepEqual(asked.filter((url) => url !== `${base}/verify`), [], "the page uses the network");
+  await onDisk(browser);
+  assert.deepEqual(reader.faults, []);
+}).catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
