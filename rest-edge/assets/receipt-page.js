@@ -5,6 +5,9 @@ const byId = (id) => document.getElementById(id);
 const KINDS = { "thesis.created": "Posted", "thesis.edited": "Edited", "thesis.deleted": "Deleted" };
 let last = 0;
 
+// A key that the reader typed is none, which says nothing about the file.
+class WrongKey extends Error {}
+
 // A date reaches no further than 8.64e12 seconds.
 const shownTime = (seconds) =>
   seconds < 8.64e12 ? new Date(seconds * 1000).toISOString() : "a time far in the future";
@@ -24,28 +27,44 @@ const facts = (rows) => byId("facts").replaceChildren(...rows.flatMap(([name, va
   return [term, description];
 }));
 
+// Whoever made the file may have made its key, so without a trusted one the service may have said nothing.
+const sayCondition = ({ isTrusted, keys }) =>
+  isTrusted
+    ? "Signed by a key that you trust: "
+    : `If the key ${keys.map(({ text }) => text).join(" or ")} is the service's: `;
+
 // What is proven, in a sentence for the verdict and in more for the list.
-const sayProven = ({ document: { evidence }, isReceipt, checkpoint, witnesses }) => {
+const sayProven = (proven) => {
+  const { document: { evidence }, isReceipt, checkpoint: { origin, size }, witnesses } = proven;
   const seen = witnesses.map(({ name, time }) => `The witness ${name} had seen this log by ${shownTime(time)}.`);
   if (!isReceipt) {
-    return [`The service signed this verdict about this claim, from its log up to entry ${checkpoint.size}.`, ...seen];
+    return [
+      `${sayCondition(proven)}the service signed this verdict about this claim, after it had read the checkpoint of ` +
+        `its log ${origin} with ${size} entries.`,
+      ...seen,
+    ];
   }
   return [
-    `The service recorded this as entry ${evidence.sequence} of its log, and had not rewritten it up to entry ` +
-      `${checkpoint.size}.`,
-    `It recorded it at ${evidence.recorded_at}, by its own clock.`,
+    `${sayCondition(proven)}the service recorded this as entry ${evidence.sequence} of its log ${origin}.`,
+    `The signed tree of ${size} entries has it as entry ${evidence.sequence}; a later rewrite would contradict this ` +
+      "signature.",
+    `The service recorded it at ${evidence.recorded_at}, by its own clock.`,
     ...seen,
   ];
 };
 
-const sayUnproven = ({ isReceipt, isTrusted, witnesses }) => [
+const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, witnesses }) => [
   ...(isReceipt
     ? [
       "Who controls the account, or that the text is true.",
       "The time of the post: it is what the platform said.",
-      ...(witnesses.length > 0 ? [] : ["That others saw the log at that time: name the key of a witness to check it."]),
+      ...(evidence.type === "thesis.deleted"
+        ? []
+        : ["That the thesis still stands: a later entry may have edited or deleted it."]),
     ]
     : ["Anything but what the service said: that something is absent has no proof."]),
+  ...(witnesses.length > 0 ? [] : ["That others saw the log at that time: name the key of a witness to check it."]),
+  ...(dataset === "sandbox" ? ["Anything about real people: the log is of the sandbox, so this is test data."] : []),
   ...(isTrusted
     ? []
     : [
@@ -74,13 +93,12 @@ const show = (className, badge, sentence, proven) => {
   byId("badge").className = `badge ${className}`;
   byId("badge").textContent = badge;
   byId("sentence").textContent = sentence;
-  byId("content").hidden = !proven;
   if (proven) {
     fill("proven", sayProven(proven));
     fill("unproven", sayUnproven(proven));
     facts(sayFacts(proven));
   }
-  byId("verdict").hidden = false;
+  byId("content").hidden = !proven;
 };
 
 const check = async (file) => {
@@ -94,8 +112,11 @@ const check = async (file) => {
     try {
       trusted.push(await receipts.readKey(text));
     } catch (error) {
-      throw new receipts.Unreadable(`One of the keys that you trust is not readable. ${error.message}`);
+      throw new WrongKey(`One of the keys that you trust is not readable. ${error.message}`);
     }
+  }
+  if (file.size > receipts.MAX_BYTES) {
+    throw new receipts.Unreadable("The file is larger than 1 MiB, and a receipt has a few KiB.");
   }
   return receipts.verify(receipts.read(await file.arrayBuffer()), trusted);
 };
@@ -107,9 +128,10 @@ const run = async () => {
   let outcome;
   try {
     const proven = await check(file);
-    outcome = ["good", "Valid", sayProven(proven)[0], proven];
+    outcome = [proven.isTrusted ? "good" : "warn", "Valid", sayProven(proven)[0], proven];
   } catch (error) {
     if (error instanceof receipts.Invalid) outcome = ["bad", "Not valid", error.message];
+    else if (error instanceof WrongKey) outcome = ["warn", "Key not readable", error.message];
     else if (error instanceof receipts.Unreadable) outcome = ["warn", "Not readable", error.message];
     else outcome = ["warn", "Not readable", `The file cannot be checked here: ${error.message}`];
   }

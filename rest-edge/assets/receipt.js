@@ -9,6 +9,9 @@ const receipts = (() => {
   const HASH_BYTES = 32;
   const SALT_BYTES = 16;
   const MAX_SIGNATURES = 64;
+  // A receipt has a few KiB, and few levels. The command has the same limits.
+  const MAX_BYTES = 1 << 20;
+  const MAX_DEPTH = 127;
   const encoder = new TextEncoder();
 
   // A receipt that is wrong. The message is one sentence for people.
@@ -56,16 +59,16 @@ const receipts = (() => {
 
   // Canonical JSON by RFC 8785: names in the order of their UTF-16 code units, and no space. ECMAScript writes texts
   // and numbers as it demands.
-  const canonical = (value) => {
-    if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const canonical = (value, path) => {
+    if (Array.isArray(value)) return `[${value.map((one, index) => canonical(one, `${path}.${index}`)).join(",")}]`;
     if (value !== null && typeof value === "object") {
-      const names = Object.keys(value).sort();
-      return `{${names.map((name) => `${canonical(name)}:${canonical(value[name])}`).join(",")}}`;
+      const field = (name) => `${canonical(name, path)}:${canonical(value[name], `${path}.${name}`)}`;
+      return `{${Object.keys(value).sort().map(field).join(",")}}`;
     }
-    demand(typeof value !== "string" || value.isWellFormed(), "A text has half of a character.");
+    demand(typeof value !== "string" || value.isWellFormed(), `The field ${path} has an incomplete character.`);
     demand(
       typeof value !== "number" || Number.isSafeInteger(value),
-      "The file has a number that is not whole, or is beyond 2^53 - 1.",
+      `The field ${path} has a number that is not whole, or is beyond 2^53 - 1.`,
     );
     return JSON.stringify(value);
   };
@@ -185,28 +188,56 @@ const receipts = (() => {
     return found;
   };
 
-  // The fields of each kind of document, with their types.
+  // The fields of each kind of document, with their types. Where any value is allowed, a later check reads it.
   const FIELDS = {
     receipt: {
-      thesis_id: "string", evidence: "object", salt: "string", index: "number", proof: "string", keys: "object",
+      thesis_id: "string", evidence: "any", salt: "string", index: "count", proof: "string", keys: "strings",
       livemode: "boolean",
     },
     statement: {
-      claim: "object", verdict: "object", checkpoint: "string", signature: "string", keys: "object",
-      livemode: "boolean",
+      claim: "any", verdict: "any", checkpoint: "string", signature: "string", keys: "strings", livemode: "boolean",
     },
-  };
-  const EVIDENCE = {
-    type: "string", dataset: "string", sequence: "number", thesis_id: "string", profile: "object", token: "object",
-    created_at: "string", recorded_at: "string",
   };
   const PROFILE = { id: "string", handle: "string" };
   const TOKEN = { id: "string", chain: "string", address: "string", symbol: "string" };
+  const EVIDENCE = {
+    type: "string", dataset: "string", sequence: "count", thesis_id: "string", profile: PROFILE, token: TOKEN,
+    created_at: "string", recorded_at: "string",
+  };
   const TYPES = ["thesis.created", "thesis.edited", "thesis.deleted"];
 
-  // The first field that is missing, or has another type.
-  const wrongField = (value, fields) =>
-    Object.keys(fields).find((name) => typeof value?.[name] !== fields[name] || value[name] === null);
+  const IS_OF_TYPE = {
+    any: (value) => value !== undefined,
+    string: (value) => typeof value === "string",
+    boolean: (value) => typeof value === "boolean",
+    count: (value) => Number.isInteger(value) && value >= 0,
+    strings: (value) => Array.isArray(value) && value.every((one) => typeof one === "string"),
+  };
+
+  // The path of the first field that is missing, or has another type.
+  const wrongField = (value, fields, path = "") => {
+    if (value === null || typeof value !== "object") return path;
+    for (const [name, type] of Object.entries(fields)) {
+      const [field, at] = [value[name], path === "" ? name : `${path}.${name}`];
+      const wrong = typeof type === "object" ? wrongField(field, type, at) : IS_OF_TYPE[type](field) ? undefined : at;
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  };
+
+  // Reads JSON as the command does, which refuses what `JSON.parse` rounds: a number that is not written as a whole one
+  // becomes 0.5, which no field may have.
+  const parse = (text) => {
+    JSON.parse(text);
+    let depth = 0;
+    const exact = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{\]}]|-?[0-9][0-9.eE+-]*/g, (token) => {
+      if (token === "[" || token === "{") depth += 1;
+      if (token === "]" || token === "}") depth -= 1;
+      if (depth > MAX_DEPTH) throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
+      return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
+    });
+    return JSON.parse(exact);
+  };
 
   // Reads a file. One that is no receipt and no statement is unreadable.
   const read = (content) => {
@@ -218,14 +249,17 @@ const receipts = (() => {
     }
     if (text.trim() === "") throw new Unreadable("The file is empty.");
     try {
-      document = JSON.parse(text);
-    } catch {
+      document = parse(text);
+    } catch (error) {
+      if (error instanceof Unreadable) throw error;
       throw new Unreadable("The file is not JSON, or it is cut off.");
     }
     const fields = Object.hasOwn(FIELDS, document?.object) ? FIELDS[document.object] : undefined;
     if (!fields) throw new Unreadable("The file is neither a receipt nor a statement.");
-    const wrong = wrongField(document, fields) ?? (Array.isArray(document.keys) ? undefined : "keys");
-    if (wrong) throw new Unreadable(`The file is no complete ${document.object}: look at its field ${wrong}.`);
+    const wrong = wrongField(document, fields);
+    if (wrong !== undefined) {
+      throw new Unreadable(`The file is no complete ${document.object}: its field ${wrong} is missing or wrong.`);
+    }
     return document;
   };
 
@@ -234,7 +268,6 @@ const receipts = (() => {
     demand(document.keys.length > 0, `The ${document.object} lists no key.`);
     const keys = [];
     for (const text of document.keys) {
-      demand(typeof text === "string", `A key of the ${document.object} is no text.`);
       const key = await readKey(text);
       demand(key.type === SIGNATURE, `The key ${key.name} is that of a witness, and a log signs with another kind.`);
       demand(key.name === checkpoint.origin, `The key ${key.name} is of another log than the checkpoint.`);
@@ -252,24 +285,35 @@ const receipts = (() => {
     return dataset;
   };
 
-  // Checks that the parts of a receipt are about one entry, and that the tree has it.
-  const checkReceipt = async (receipt, { index, path, checkpoint }, dataset) => {
-    const { evidence } = receipt;
-    const content = canonical(evidence);
-    const wrong =
-      wrongField(evidence, EVIDENCE) ?? wrongField(evidence.profile, PROFILE) ?? wrongField(evidence.token, TOKEN);
-    demand(wrong === undefined, `The evidence is not complete: look at its field ${wrong}.`);
+  const checkLivemode = ({ livemode }, dataset) =>
+    demand(livemode === (dataset === "live"), `The file says livemode ${livemode}, but its log is of ${dataset} data.`);
+
+  // Checks the evidence and its salt, and gives the leaf of the tree.
+  const leafOf = async ({ evidence, salt }) => {
+    const content = canonical(evidence, "evidence");
+    const wrong = wrongField(evidence, EVIDENCE, "evidence");
+    demand(wrong === undefined, `The evidence is not complete: its field ${wrong} is missing or wrong.`);
     demand(TYPES.includes(evidence.type), "The evidence is about something that this page does not know.");
     const { text } = evidence;
     demand(text === undefined || text === null || typeof text === "string", "The text of the evidence is no text.");
-    const salt = unbase64(receipt.salt, "salt");
-    demand(salt.length === SALT_BYTES, "The salt does not have 16 bytes.");
+    const salted = unbase64(salt, "salt");
+    demand(salted.length === SALT_BYTES, "The salt does not have 16 bytes.");
+    return leafHash(await sha256(salted, content));
+  };
+
+  // Checks that the parts of a receipt are about one entry.
+  const checkParts = (receipt, { index }, dataset) => {
+    const { evidence } = receipt;
     demand(evidence.thesis_id === receipt.thesis_id, "The receipt names another thesis than its evidence.");
-    demand(index === receipt.index, "The receipt has the proof of another entry.");
-    demand(evidence.sequence === index + 1, "The evidence is of another entry than the proof.");
+    demand(index === receipt.index, "The index of the receipt is not that of its proof, which is of another entry.");
+    demand(evidence.sequence === index + 1, "The sequence number of the evidence is not that of the proven entry.");
     demand(evidence.dataset === dataset, "The evidence is of another dataset than the log.");
+    checkLivemode(receipt, dataset);
+  };
+
+  // Checks that the tree has the leaf.
+  const checkTree = async (leaf, { index, path, checkpoint }) => {
     demand(index < checkpoint.size, "The checkpoint does not reach this entry.");
-    const leaf = await leafHash(await sha256(salt, content));
     demand(
       equal(await rootFrom(leaf, index, checkpoint.size, path), checkpoint.root),
       "The proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong " +
@@ -279,7 +323,7 @@ const receipts = (() => {
 
   const checkStatement = async (statement, { text }, keys) => {
     const lines = text.split("\n").slice(0, 3).join("\n");
-    const [claim, verdict] = [canonical(statement.claim), canonical(statement.verdict)];
+    const [claim, verdict] = [canonical(statement.claim, "claim"), canonical(statement.verdict, "verdict")];
     const signed = `trade-thesis statement v1\n${lines}\n${claim}\n${verdict}\n`;
     const note = readNote(`${signed}\n${statement.signature}`, "statement");
     demand(note.text === signed, "The signature of the statement has another form.");
@@ -288,18 +332,21 @@ const receipts = (() => {
     }
   };
 
-  // Verifies a document with the keys that the reader trusts, those of logs and of witnesses. Gives what it proves.
+  // Verifies a document with the keys that the reader trusts, those of logs and of witnesses. Gives what it proves. The
+  // order is that of the command, so both name the same fault.
   const verify = async (document, trusted) => {
     const isReceipt = document.object === "receipt";
+    const leaf = isReceipt ? await leafOf(document) : undefined;
     const proof = isReceipt ? readProof(document.proof) : { checkpoint: readCheckpoint(document.checkpoint) };
     const { checkpoint } = proof;
     const dataset = datasetOf(checkpoint);
-    demand(document.livemode === (dataset === "live"), "The file is of another kind of data than its log.");
+    if (isReceipt) checkParts(document, proof, dataset);
+    else checkLivemode(document, dataset);
     const keys = await listedKeys(document, checkpoint);
     const logs = trusted.filter(({ type }) => type === SIGNATURE);
     const isTrusted = logs.some(({ text }) => document.keys.includes(text));
     demand(isTrusted || logs.length === 0, "The file is signed by none of the keys that you trust.");
-    if (isReceipt) await checkReceipt(document, proof, dataset);
+    if (isReceipt) await checkTree(leaf, proof);
     else await checkStatement(document, checkpoint, keys);
     const witnesses = [];
     for (const key of trusted.filter(({ type }) => type === COSIGNATURE)) {
@@ -307,8 +354,8 @@ const receipts = (() => {
       demand(times.length > 0, `The witness ${key.name} has not cosigned the checkpoint.`);
       witnesses.push({ name: key.name, time: Math.min(...times) });
     }
-    return { document, isReceipt, checkpoint, keys, isTrusted, witnesses };
+    return { document, isReceipt, checkpoint, dataset, keys, isTrusted, witnesses };
   };
 
-  return { Invalid, Unreadable, read, readKey, verify };
+  return { Invalid, Unreadable, MAX_BYTES, read, readKey, verify };
 })();
