@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use thesis_receipts::{Document, VerifierKey};
+use thesis_receipts::{Document, KeyKind, VerifierKey, VerifierKeyError};
 
 use self::report::Report;
 
@@ -34,14 +34,28 @@ pub(crate) struct Verify {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A key of the service that you trust, as it lists them at /v1/log/keys [default: the keys that the file names]
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = log_key)]
     key: Vec<VerifierKey>,
     /// The key of a witness that must have cosigned
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = witness_key)]
     witness: Vec<VerifierKey>,
     /// Print one JSON document on stdout
     #[arg(long)]
     json: bool,
+}
+
+fn log_key(text: &str) -> Result<VerifierKey, String> {
+    key_of_kind(text, KeyKind::Log, "it is the key of a witness, so name it with --witness")
+}
+
+fn witness_key(text: &str) -> Result<VerifierKey, String> {
+    key_of_kind(text, KeyKind::Witness, "it is the key of a log, so name it with --key")
+}
+
+/// A key of the wrong kind is a mistake of the caller, and must not make a good file invalid.
+fn key_of_kind(text: &str, kind: KeyKind, otherwise: &str) -> Result<VerifierKey, String> {
+    let key: VerifierKey = text.parse().map_err(|error: VerifierKeyError| error.to_string())?;
+    if key.kind() == kind { Ok(key) } else { Err(otherwise.to_owned()) }
 }
 
 /// Prints the verdict. The exit code tells it too.
@@ -63,7 +77,7 @@ impl Verify {
             Err(error) => Report::unreadable(error.to_string()),
             Ok(document) => match document.verify(&self.key, &self.witness) {
                 Err(error) => Report::invalid(error.to_string()),
-                Ok(proven) => Report::valid(&proven),
+                Ok(proven) => Report::valid(&document, &proven),
             },
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
-use thesis_receipts::{Evidence, EvidenceKind, Proven, Subject};
+use thesis_receipts::{Document, Evidence, EvidenceKind, Proven, Subject};
 
 const OBJECT: &str = "receipt_verification";
 
@@ -24,7 +24,7 @@ pub(super) struct Report {
     verdict: Verdict,
     /// One sentence: what is proven, or what is wrong.
     message: String,
-    /// One sentence: what is not proven. Only of a valid file.
+    /// What is not proven. Only of a valid file.
     caution: Option<String>,
     /// True if the log's key is one that the caller trusts.
     is_trusted: bool,
@@ -67,11 +67,12 @@ impl Report {
     }
 
     /// A document with all that it proves.
-    pub(super) fn valid(proven: &Proven) -> Self {
+    pub(super) fn valid(document: &Document, proven: &Proven) -> Self {
         let witness = |name: &str, at: u64| json!({"name": name, "at": format_time(at)});
-        let content = match &proven.subject {
-            Subject::Recorded(evidence) => json!(evidence),
-            Subject::Stated { claim, verdict } => json!({"claim": claim, "verdict": verdict}),
+        // As the file has it: the signature covers fields of later versions too.
+        let content = match document {
+            Document::Receipt(receipt) => receipt.evidence.clone(),
+            Document::Statement(statement) => json!({"claim": statement.claim, "verdict": statement.verdict}),
         };
         Self {
             caution: Some(caution(proven)),
@@ -108,21 +109,47 @@ impl Report {
         };
         let mut lines = vec![format!("{verdict}: {}", printable(&self.message))];
         lines.extend(self.caution.as_deref().map(printable));
-        match &self.content {
-            Value::Null => {}
-            content => match content["text"].as_str() {
-                Some(text) => lines.push(format!("text: {}", printable(text))),
-                // Its JSON has the words of customers escaped or as they are.
-                None => lines.push(printable(&content.to_string())),
-            },
+        // A deletion has no text: the message says all of it.
+        lines.extend(self.content["text"].as_str().map(|text| format!("text: {}", printable(text))));
+        for field in ["claim", "verdict"] {
+            lines.extend(self.content.get(field).map(|value| format!("{field}: {}", printable_json(value))));
         }
         lines.join("\n")
     }
 }
 
-/// Texts of other people must not control the terminal.
+/// A text of other people must neither control the terminal nor turn the direction of what follows. Backslashes are
+/// escaped too, so that nobody takes one of theirs for such a character.
 fn printable(text: &str) -> String {
-    if text.contains(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\\' || is_control(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+/// The same for JSON, whose own escapes stay.
+fn printable_json(value: &Value) -> String {
+    let mut shown = String::new();
+    for letter in value.to_string().chars() {
+        if is_control(letter) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+/// True for what controls a terminal, ends a line or sets the direction of the text.
+fn is_control(letter: char) -> bool {
+    let is_direction =
+        matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || is_direction
 }
 
 /// A time in seconds since 1970.
@@ -133,23 +160,34 @@ fn format_time(seconds: u64) -> String {
 /// What is proven.
 fn message(proven: &Proven) -> String {
     let (log, size) = (&proven.checkpoint.origin, proven.checkpoint.size);
-    let mut text = match &proven.subject {
+    let mut text = condition(proven);
+    text.push_str(&match &proven.subject {
         Subject::Recorded(evidence) => {
             let (number, at) = (evidence.sequence, &evidence.recorded_at);
             format!(
-                "the log {log} has as entry {number}, recorded at {at} by the service's clock, that {}; the entry was \
-                 not rewritten up to entry {size}",
+                "the service recorded at {at}, by its own clock, that {}; the signed tree of {size} entries of the log \
+                 {log} has it as entry {number}, and a later rewrite would contradict this signature",
                 deed(evidence)
             )
         }
-        Subject::Stated { .. } => {
-            format!("the service stated this verdict about this claim, from its log {log} up to entry {size}")
-        }
-    };
+        Subject::Stated { .. } => format!(
+            "the service signed this verdict about this claim, after it had read the checkpoint of its log {log} with \
+             {size} entries"
+        ),
+    });
     for witness in &proven.witnesses {
         text.push_str(&format!("; the witness {} had seen that log by {}", witness.name, format_time(witness.at)));
     }
     text + "."
+}
+
+/// Whoever made the file may have made its key, so without a trusted one the service may have said nothing.
+fn condition(proven: &Proven) -> String {
+    if proven.is_trusted {
+        return "signed by a key that you trust: ".to_owned();
+    }
+    let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
+    format!("if the key {} is the service's: ", keys.join(" or "))
 }
 
 fn deed(evidence: &Evidence) -> String {
@@ -164,14 +202,28 @@ fn deed(evidence: &Evidence) -> String {
 
 /// What is not proven.
 fn caution(proven: &Proven) -> String {
-    let limits = match &proven.subject {
+    let mut limits = vec![match &proven.subject {
         Subject::Recorded(_) => {
             "It does not prove who controls the account, or that the text is true; the time of the post is what the \
              platform said."
         }
         Subject::Stated { .. } => "It proves only what the service said: that something is absent has no proof.",
-    };
-    let key = "Whoever made the file may have made its key: compare the key with those that the service lists at \
-               /v1/log/keys, and name it with --key.";
-    if proven.is_trusted { limits.to_owned() } else { format!("{limits} {key}") }
+    }];
+    if matches!(&proven.subject, Subject::Recorded(evidence) if evidence.kind != EvidenceKind::Deleted) {
+        limits.push("Nor does it prove that the thesis still stands: a later entry may have edited or deleted it.");
+    }
+    if proven.witnesses.is_empty() {
+        limits
+            .push("It does not prove that others saw the log at that time: name the key of a witness with --witness.");
+    }
+    if proven.dataset == "sandbox" {
+        limits.push("The log is of the sandbox, so this is test data.");
+    }
+    if !proven.is_trusted {
+        limits.push(
+            "Whoever made the file may have made its key: compare the key with those that the service lists at \
+             /v1/log/keys, and name it with --key.",
+        );
+    }
+    limits.join(" ")
 }
