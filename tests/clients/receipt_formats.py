@@ -211,6 +211,7 @@ def verify(document, trusted=(), witnesses=()):
     demand(dataset in ("live", "sandbox"), "origin: another dataset")
     demand(document["livemode"] is (dataset == "live"), "livemode: of another dataset")
     demand(document["keys"], "keys: none")
+    demand(all(isinstance(key, str) for key in document["keys"]), "keys: no text")
     for key in document["keys"]:
         name, kind, _ = read_key(key)
         demand(kind == SIGNATURE and name == origin, "key: of another log")
@@ -238,6 +239,7 @@ def verify_leaf(receipt, dataset, size, expected):
     evidence, (index, hashes, _) = receipt["evidence"], read_proof(receipt["proof"])
     salt = decode(receipt["salt"], "salt")
     demand(len(salt) == SALT_BYTES, "salt: another length")
+    demand(isinstance(evidence, dict), "evidence: no object")
     demand(evidence["thesis_id"] == receipt["thesis_id"], "thesis: another one")
     demand(index == receipt["index"], "index: another one")
     demand(evidence["sequence"] == index + 1, "sequence: another entry")
@@ -271,6 +273,15 @@ def canonical(value):
         raise Invalid("a value without canonical JSON") from error
 
 
+def whole(text):
+    demand(str(int(text)) == text, "a number with another form elsewhere")
+    return int(text)
+
+
+def fraction(text):
+    raise Invalid(f"the number {text} is not written as a whole one")
+
+
 def read(path):
-    """A document as its file has it."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """A document as its file has it. Numbers stay as they are written: 7.0 is not 7."""
+    return json.loads(path.read_text(encoding="utf-8"), parse_int=whole, parse_float=fraction)

@@ -5,6 +5,7 @@
 import copy
 import json
 import pathlib
+import re
 import sys
 
 from receipt_formats import COSIGNATURE, Key, canonical, checkpoint_text, consistency, encode, inclusion, leaf_hash
@@ -38,6 +39,10 @@ TEXTS = {
     "2000-characters": "Lange Begründung – 長い理由 🚀 " * 76 + "0123456789abcdef0123456789abcdef"[:24],
     "empty": "",
 }
+
+
+# Letters that control a terminal or turn the direction of a text.
+HOSTILE = "\u202e\u2066\u001b[2J\u200f"
 
 
 def evidence(sequence, text, kind="thesis.created", dataset="live"):
@@ -112,6 +117,9 @@ def documents():
     recorded["deleted"] = evidence(300, None, "thesis.deleted")
     later = {"z": [1, None, True], "ä": 9007199254740991, "🚀": "", "\ufb33": 0}
     recorded["more-fields"] = evidence(1, PLAIN) | {"later": later}
+    hostile = evidence(295, PLAIN)
+    hostile["profile"]["handle"], hostile["token"]["symbol"] = f"@{HOSTILE}ann", f"$RUN{HOSTILE}"
+    recorded["hostile-names"] = hostile
     for one in recorded.values():
         log.record(one)
     of_sandbox = evidence(256, PLAIN, dataset="sandbox")
@@ -142,6 +150,11 @@ def changed(document, *path_and_value):
     return copied
 
 
+def written(document, name, number):
+    """The text of a document in which the number of one field has another form."""
+    return re.sub(rf'("{name}": )-?[0-9]+', rf"\g<1>{number}", dump(document), count=1)
+
+
 def swapped(text, one, other):
     assert one in text, one
     return text.replace(one, other, 1)
@@ -161,6 +174,15 @@ def wrong_documents(valid):
     yield "changed-salt", changed(plain, "salt", encode(bytes(16))), {}, "root"
     yield "short-salt", changed(plain, "salt", encode(bytes(15))), {}, "salt"
     yield "fraction", changed(plain, "evidence", "sequence", 7.5), {}, "number"
+    # They are whole, so readers that round take them for the number.
+    yield "sequence-7.0", written(plain, "sequence", "7.0"), {}, "number"
+    yield "sequence-7e0", written(plain, "sequence", "7e0"), {}, "number"
+    yield "minus-zero", written(valid["more-fields"], "\ufb33", "-0"), {}, "number"
+    yield "rounded", written(valid["more-fields"], "ä", "9007199254740990.6"), {}, "number"
+    yield "too-large", written(valid["more-fields"], "ä", "9007199254740993"), {}, "number"
+    yield "evidence-number", changed(plain, "evidence", 5), {}, "evidence"
+    yield "evidence-without-handle", without(plain, "evidence", "profile", "handle"), {}, "evidence"
+    yield "beyond", valid_but_shorter(plain), {}, "beyond"
     yield "other-thesis", changed(plain, "thesis_id", other["thesis_id"]), {}, "thesis"
     yield "other-index", changed(plain, "index", plain["index"] + 1), {}, "index"
     yield "other-sequence", changed(plain, "evidence", "sequence", 8), {}, "sequence"
@@ -195,6 +217,21 @@ def wrong_documents(valid):
     yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
 
 
+def without(document, *path):
+    copied = copy.deepcopy(document)
+    at = copied
+    for name in path[:-1]:
+        at = at[name]
+    del at[path[-1]]
+    return copied
+
+
+def valid_but_shorter(receipt):
+    """A receipt whose checkpoint ends right before the entry."""
+    head, _ = receipt["proof"].split("\n\n", 1)
+    return changed(receipt, "proof", f"{head}\n\n{Log(KEY, receipt['index']).checkpoint([KEY])}")
+
+
 def forged(receipt):
     """A receipt by somebody who made a key of their own: whoever knows the service's key refuses it."""
     log = Log(OTHER_KEY)
@@ -208,6 +245,8 @@ def unreadable(valid):
     text = dump(valid["plain"])
     yield "cut-off", text[: len(text) // 2]
     yield "empty", ""
+    yield "index-6.0", written(valid["plain"], "index", "6.0")
+    yield "key-number", dump(changed(valid["plain"], "keys", [1]))
     yield "other-object", dump({"object": "thesis"})
     yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
 
@@ -250,7 +289,7 @@ def files():
         valid[name] = document
         add("valid", name, dump(document), how)
     for name, document, how, why in wrong_documents(valid):
-        add("invalid", name, dump(document), how, why)
+        add("invalid", name, document if isinstance(document, str) else dump(document), how, why)
     for name, text in unreadable(valid):
         add("unreadable", name, text, {}, "unreadable")
     keys = {"log": KEY, "sandbox": SANDBOX_KEY, "other": OTHER_KEY, "witness": WITNESS, "other_witness": OTHER_WITNESS}

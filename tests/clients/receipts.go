@@ -82,10 +82,10 @@ func canonical(value any, out *strings.Builder) error {
 		canonicalText(value, out)
 	case json.Number:
 		number, err := strconv.ParseInt(value.String(), 10, 64)
-		if err != nil || number > maxInteger || number < -maxInteger {
+		if err != nil || number > maxInteger || number < -maxInteger || strconv.FormatInt(number, 10) != value.String() {
 			return fmt.Errorf("%v is not a whole number", value)
 		}
-		out.WriteString(strconv.FormatInt(number, 10))
+		out.WriteString(value.String())
 	case []any:
 		out.WriteByte('[')
 		for place, one := range value {
