@@ -98,11 +98,14 @@ async fn add_checkpoint(State(cosigner): State<Arc<Cosigner>>, body: String) -> 
         Ok(Err(error)) => error,
         Err(panicked) => CosignError::Broken(io::Error::other(panicked)),
     };
-    if matches!(error, CosignError::Refused(WitnessRefusal::Inconsistent) | CosignError::Broken(_)) {
+    if matches!(
+        error,
+        CosignError::Refused(WitnessRefusal::Inconsistent | WitnessRefusal::OtherRoot(_)) | CosignError::Broken(_)
+    ) {
         eprintln!("{}", config::line(&error.to_string()));
     }
     let status = match &error {
-        CosignError::Refused(WitnessRefusal::OtherSize(size)) => {
+        CosignError::Refused(WitnessRefusal::OtherSize(size) | WitnessRefusal::OtherRoot(size)) => {
             return (StatusCode::CONFLICT, [(CONTENT_TYPE, SIZE)], format!("{size}\n")).into_response();
         }
         CosignError::Refused(WitnessRefusal::Form) => StatusCode::BAD_REQUEST,

@@ -41,6 +41,9 @@ pub enum WitnessRefusal {
     /// The proof begins at another checkpoint.
     #[error("the last checkpoint that this witness cosigned has {0} entries")]
     OtherSize(u64),
+    /// The log has signed two trees of one size.
+    #[error("the checkpoint has {0} entries, as many as the last one that this witness cosigned, but another root")]
+    OtherRoot(u64),
     /// The log has rewritten its entries.
     #[error("the checkpoint does not continue the last one that this witness cosigned")]
     Inconsistent,
@@ -57,11 +60,12 @@ impl AddCheckpoint {
         (proof.len() <= MAX_HASHES).then(|| Self { old, proof, checkpoint: checkpoint.to_owned() })
     }
 
-    /// The checkpoint, signed by one of the keys that the witness knows.
+    /// The checkpoint, signed by one of the keys that the witness knows, and the text of its note: a cosignature covers
+    /// lines that only another version of a log knows.
     ///
     /// # Errors
     /// Fails if the log is unknown, or did not sign.
-    pub fn signed_checkpoint(&self, keys: &[VerifierKey]) -> Result<Checkpoint, WitnessRefusal> {
+    pub fn signed_checkpoint(&self, keys: &[VerifierKey]) -> Result<(Checkpoint, &str), WitnessRefusal> {
         let note = Note::parse(&self.checkpoint).map_err(|_| WitnessRefusal::Form)?;
         let checkpoint = Checkpoint::parse(note.text()).ok_or(WitnessRefusal::Form)?;
         let is_of_log = |key: &&VerifierKey| key.kind() == KeyKind::Log && key.name() == checkpoint.origin;
@@ -73,7 +77,7 @@ impl AddCheckpoint {
         for key in keys {
             is_signed |= note.is_signed_by(key).map_err(|_| WitnessRefusal::Unsigned)?;
         }
-        if is_signed { Ok(checkpoint) } else { Err(WitnessRefusal::Unsigned) }
+        if is_signed { Ok((checkpoint, note.text())) } else { Err(WitnessRefusal::Unsigned) }
     }
 
     /// Checks that a checkpoint continues the last one that the witness cosigned, if it cosigned any.
@@ -87,6 +91,9 @@ impl AddCheckpoint {
         }
         if self.old != old {
             return Err(WitnessRefusal::OtherSize(old));
+        }
+        if last.is_some_and(|last| last.size == checkpoint.size && last.root != checkpoint.root) {
+            return Err(WitnessRefusal::OtherRoot(old));
         }
         let can_have_root = checkpoint.size > 0 || checkpoint.root == EMPTY_ROOT;
         let new = (checkpoint.size, &checkpoint.root);
@@ -144,7 +151,7 @@ mod tests {
     }
 
     fn judge(request: &AddCheckpoint, last: Option<&Checkpoint>) -> Result<Checkpoint, WitnessRefusal> {
-        let checkpoint = request.signed_checkpoint(&keys())?;
+        let (checkpoint, _) = request.signed_checkpoint(&keys())?;
         request.check_continues(&checkpoint, last).map(|()| checkpoint)
     }
 
@@ -166,9 +173,13 @@ mod tests {
         let changed_leaf = (0..150).map(|leaf| if leaf == 40 { 1_000 } else { leaf });
         let fork = (0..99).chain(1_000..1_051);
         for leaves in [changed_leaf.collect::<Vec<u64>>(), fork.collect()] {
-            for size in [100, 101, 150] {
+            for (size, refusal) in [
+                (100, WitnessRefusal::OtherRoot(100)),
+                (101, WitnessRefusal::Inconsistent),
+                (150, WitnessRefusal::Inconsistent),
+            ] {
                 let request = request(100, tree(leaves[..size].iter().copied()));
-                assert_eq!(judge(&request, Some(&last)), Err(WitnessRefusal::Inconsistent), "{size}");
+                assert_eq!(judge(&request, Some(&last)), Err(refusal), "{size}");
             }
         }
         let shorter = |old| judge(&request(old, tree(0..60)), Some(&last));
@@ -180,6 +191,14 @@ mod tests {
         assert_eq!(judge(&without_proof, Some(&last)), Err(WitnessRefusal::Inconsistent));
         let with_proof = AddCheckpoint { proof: vec![[0; 32]], ..request(0, tree(0..150)) };
         assert_eq!(judge(&with_proof, None), Err(WitnessRefusal::Inconsistent));
+    }
+
+    #[test]
+    fn lines_of_another_version_belong_to_the_text() {
+        let text = format!("{}later\n", checkpoint(&tree(0..3)));
+        let signed = format!("{text}\n{}", signing().sign(ORIGIN, &text));
+        let request = AddCheckpoint { checkpoint: signed, ..request(0, tree(0..3)) };
+        assert_eq!(request.signed_checkpoint(&keys()), Ok((checkpoint(&tree(0..3)), text.as_str())));
     }
 
     #[test]

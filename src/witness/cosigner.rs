@@ -1,7 +1,7 @@
 //! What a witness knows of each log: the last checkpoint that it cosigned, in a file of its own.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -31,12 +31,14 @@ pub(super) struct Cosigner {
     logs: Vec<VerifierKey>,
     folder: PathBuf,
     clock: SharedClock,
-    /// Held from the read of the last checkpoint until the next one is stored.
-    turn: Mutex<()>,
+    /// The folder, locked against other processes: two of them could cosign two histories. The mutex is held from the
+    /// read of the last checkpoint until the next one is stored.
+    turn: Mutex<File>,
 }
 
 impl Cosigner {
-    /// A witness with its files in this folder, which it makes.
+    /// A witness with its files in this folder, which it makes. It fails if another process uses the folder, or if the
+    /// last checkpoint of a log is not one of this witness.
     pub(super) fn new(
         name: String,
         seed: &[u8; 32],
@@ -45,7 +47,22 @@ impl Cosigner {
         clock: SharedClock,
     ) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        Ok(Self { name, key: SigningKey::from_seed(seed), logs, folder, clock, turn: Mutex::default() })
+        let lock = File::open(&folder)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(io::Error::other("another witness uses this folder")),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let cosigner = Self { name, key: SigningKey::from_seed(seed), logs, folder, clock, turn: Mutex::new(lock) };
+        for log in &cosigner.logs {
+            cosigner.last(&cosigner.file(log.name()))?;
+        }
+        Ok(cosigner)
+    }
+
+    /// The file of a log's last checkpoint.
+    fn file(&self, log: &str) -> PathBuf {
+        self.folder.join(hex::encode(Sha256::digest(log)))
     }
 
     pub(super) fn public_key(&self) -> VerifierKey {
@@ -55,13 +72,13 @@ impl Cosigner {
     /// Returns the cosignature of a checkpoint, after it is stored as the last one of its log.
     pub(super) fn add_checkpoint(&self, body: &str) -> Result<String, CosignError> {
         let request = AddCheckpoint::parse(body).ok_or(WitnessRefusal::Form)?;
-        let checkpoint = request.signed_checkpoint(&self.logs)?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = self.folder.join(hex::encode(Sha256::digest(&checkpoint.origin)));
+        let (checkpoint, text) = request.signed_checkpoint(&self.logs)?;
+        let folder = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file(&checkpoint.origin);
         request.check_continues(&checkpoint, self.last(&file)?.as_ref())?;
-        let (text, seconds) = (checkpoint.to_string(), self.clock.now_ms() / 1_000);
-        let cosignature = self.key.cosign(&self.name, &text, u64::try_from(seconds).unwrap_or_default());
-        self.store(&file, &format!("{text}\n{cosignature}"))?;
+        let seconds = self.clock.now_ms() / 1_000;
+        let cosignature = self.key.cosign(&self.name, text, u64::try_from(seconds).unwrap_or_default());
+        self.store(&folder, &file, &format!("{text}\n{cosignature}"))?;
         Ok(cosignature)
     }
 
@@ -75,16 +92,17 @@ impl Cosigner {
         let note = Note::parse(&text).ok();
         let own = note.filter(|note| matches!(note.cosigned_at(&self.public_key()), Ok(Some(_))));
         let checkpoint = own.and_then(|note| Checkpoint::parse(note.text()));
-        let damaged = || io::Error::other(format!("{} is damaged, or of another key", file.display()));
+        let damaged =
+            || io::Error::other(format!("{} is damaged, or of a witness with another key or name", file.display()));
         checkpoint.ok_or_else(damaged).map(Some)
     }
 
     /// Stores a checkpoint, durably.
-    fn store(&self, file: &Path, note: &str) -> io::Result<()> {
+    fn store(&self, folder: &File, file: &Path, note: &str) -> io::Result<()> {
         let mut draft = NamedTempFile::new_in(&self.folder)?;
         draft.write_all(note.as_bytes())?;
         draft.as_file().sync_all()?;
         draft.persist(file)?;
-        File::open(&self.folder)?.sync_all()
+        folder.sync_all()
     }
 }

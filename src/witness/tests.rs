@@ -13,6 +13,7 @@ use thesis_receipts::{
 use super::*;
 
 const ORIGIN: &str = "trade-thesis/live/gen_1";
+const NAME: &str = "witness.example/ann";
 
 /// A clock that the test moves.
 #[derive(Debug)]
@@ -50,9 +51,12 @@ impl Log {
     }
 }
 
+fn open(folder: &Path, name: &str, seed: u8, clock: &Arc<TestClock>) -> io::Result<Cosigner> {
+    Cosigner::new(name.to_owned(), &[seed; 32], vec![Log::new().key()], folder.join("witness"), clock.clone())
+}
+
 fn cosigner(folder: &Path, seed: u8, clock: &Arc<TestClock>) -> Cosigner {
-    let (name, logs) = ("witness.example/ann".to_owned(), vec![Log::new().key()]);
-    Cosigner::new(name, &[seed; 32], logs, folder.join("witness"), clock.clone()).unwrap()
+    open(folder, NAME, seed, clock).unwrap()
 }
 
 fn clock() -> Arc<TestClock> {
@@ -103,9 +107,9 @@ fn a_rewritten_log_is_refused_also_after_a_restart() {
     // What another replica would have appended.
     let fork: Vec<u64> = leaves(99).into_iter().chain(1_000..1_051).collect();
     for rewritten in [changed_leaf, fork] {
-        for size in [100, 150] {
-            assert_eq!(refusal(&witness, &log.request(100, &rewritten[..size]).0), WitnessRefusal::Inconsistent);
-        }
+        let judged = |size: usize| refusal(&witness, &log.request(100, &rewritten[..size]).0);
+        assert_eq!(judged(100), WitnessRefusal::OtherRoot(100));
+        assert_eq!(judged(150), WitnessRefusal::Inconsistent);
     }
     assert_eq!(refusal(&witness, &log.request(100, &leaves(60)).0), WitnessRefusal::Form);
     assert_eq!(refusal(&witness, &log.request(60, &leaves(60)).0), WitnessRefusal::OtherSize(100));
@@ -120,8 +124,6 @@ fn a_damaged_file_is_no_new_beginning() {
     let witness = cosigner(folder.path(), 2, &clock);
     witness.add_checkpoint(&log.request(0, &leaves(3)).0).unwrap();
     let (next, _) = log.request(3, &leaves(4));
-    let other_key = cosigner(folder.path(), 3, &clock);
-    assert!(matches!(other_key.add_checkpoint(&next), Err(CosignError::Broken(_))));
     let file = fs::read_dir(folder.path().join("witness")).unwrap().next().unwrap().unwrap().path();
     let text = fs::read_to_string(&file).unwrap();
     for damaged in [text.replacen("\n3\n", "\n2\n", 1), text[..text.len() / 2].to_owned(), String::new()] {
@@ -132,4 +134,29 @@ fn a_damaged_file_is_no_new_beginning() {
     }
     fs::write(&file, text).unwrap();
     witness.add_checkpoint(&next).unwrap();
+}
+
+#[test]
+fn a_witness_starts_only_with_its_own_files_and_alone() {
+    let (folder, clock, log) = (folder(), clock(), Log::new());
+    let why = |name: &str, seed: u8| open(folder.path(), name, seed, &clock).err().map(|error| error.to_string());
+    let first = cosigner(folder.path(), 2, &clock);
+    first.add_checkpoint(&log.request(0, &leaves(3)).0).unwrap();
+    assert_eq!(why(NAME, 2).as_deref(), Some("another witness uses this folder"));
+    drop(first);
+    for (name, seed) in [("witness.example/bob", 2), (NAME, 3)] {
+        assert!(why(name, seed).unwrap().ends_with("of a witness with another key or name"), "{name}");
+    }
+    assert_eq!(why(NAME, 2), None);
+}
+
+#[test]
+fn a_cosignature_covers_lines_of_another_version() {
+    let (folder, clock, log) = (folder(), clock(), Log::new());
+    let witness = cosigner(folder.path(), 2, &clock);
+    let text = format!("{}later\n", log.request(0, &leaves(3)).1);
+    let signed = format!("{text}\n{}", log.0.sign(ORIGIN, &text));
+    let body = AddCheckpoint { old: 0, proof: Vec::new(), checkpoint: signed }.to_string();
+    let note = format!("{text}\n{}", witness.add_checkpoint(&body).unwrap());
+    assert!(matches!(Note::parse(&note).unwrap().cosigned_at(&witness.public_key()), Ok(Some(_))));
 }

@@ -78,8 +78,10 @@ async fn a_witness_cosigns_what_continues_and_refuses_everything_else() {
         let (status, _, text) = post(&process, body).await;
         assert_eq!(status, expected, "{text}");
     }
-    let (status, kind, size) = post(&process, request(60, 0..60).0).await;
-    assert_eq!((status, kind.as_deref(), &*size), (StatusCode::CONFLICT, Some("text/x.tlog.size"), "100\n"));
+    for body in [request(60, 0..60).0, request(100, (0..100).map(changed)).0] {
+        let (status, kind, size) = post(&process, body).await;
+        assert_eq!((status, kind.as_deref(), &*size), (StatusCode::CONFLICT, Some("text/x.tlog.size"), "100\n"));
+    }
     let (status, ..) = post(&process, request(100, 0..150).0).await;
     assert_eq!(status, StatusCode::OK);
 }

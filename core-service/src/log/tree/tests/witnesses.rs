@@ -31,10 +31,10 @@ impl TestWitness {
     fn answer(&self, body: &str) -> Result<String, WitnessRefusal> {
         *self.requests.lock() += 1;
         let request = AddCheckpoint::parse(body).ok_or(WitnessRefusal::Form)?;
-        let checkpoint = request.signed_checkpoint(std::slice::from_ref(&self.log))?;
+        let (checkpoint, text) = request.signed_checkpoint(std::slice::from_ref(&self.log))?;
         let mut last = self.last.lock();
         request.check_continues(&checkpoint, last.as_ref())?;
-        let cosignature = witness_key().cosign(NAME, &checkpoint.to_string(), NOW);
+        let cosignature = witness_key().cosign(NAME, text, NOW);
         *last = Some(checkpoint);
         // A key that the log does not know comes first.
         Ok(format!("\u{2014} other.example AAAAAAAAAAAAAAAA\n{cosignature}"))
@@ -44,7 +44,9 @@ impl TestWitness {
 async fn add_checkpoint(State(witness): State<Arc<TestWitness>>, body: String) -> (StatusCode, String) {
     match witness.answer(&body) {
         Ok(lines) => (StatusCode::OK, lines),
-        Err(WitnessRefusal::OtherSize(size)) => (StatusCode::CONFLICT, format!("{size}\n")),
+        Err(WitnessRefusal::OtherSize(size) | WitnessRefusal::OtherRoot(size)) => {
+            (StatusCode::CONFLICT, format!("{size}\n"))
+        }
         Err(error) => (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
     }
 }
