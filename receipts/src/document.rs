@@ -61,7 +61,7 @@ pub struct Statement {
     pub claim: Value,
     /// The response.
     pub verdict: Value,
-    /// The signed note of the checkpoint up to which the verdict holds.
+    /// The signed note of the checkpoint that was read before the verdict.
     pub checkpoint: String,
     /// The line that signs [`statement_text`].
     pub signature: String,
