@@ -280,6 +280,10 @@ fn other_files_are_unreadable() {
     assert_eq!(parse(b" \n"), Unreadable::Empty);
     assert_eq!(parse(&[0xff]), Unreadable::Encoding);
     assert_eq!(parse(&whole[..whole.len() / 2]), Unreadable::Truncated);
+    // The page has the same limit.
+    let deep = |levels: usize| format!("{{\"later\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
+    assert_eq!(parse(deep(126).as_bytes()), Unreadable::Object);
+    assert!(matches!(parse(deep(127).as_bytes()), Unreadable::Json(_)));
     assert!(matches!(parse(b"no receipt"), Unreadable::Json(_)));
     for other in ["[]", "{}", r#"{"object": "thesis"}"#] {
         assert_eq!(parse(other.as_bytes()), Unreadable::Object);
