@@ -11,6 +11,7 @@ mod new_file;
 mod organization;
 mod output;
 mod project;
+mod thesis;
 mod user;
 mod webhook;
 
@@ -63,6 +64,9 @@ enum Subject {
     /// Webhooks of projects, and their deliveries
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Deleted theses
+    #[command(subcommand)]
+    Thesis(thesis::Command),
     /// Live data and its upstream
     #[command(subcommand)]
     Ingest(ingest::Command),
@@ -88,6 +92,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json).await,
+        Subject::Thesis(command) => thesis::run(command, client).await,
         Subject::Export(arguments) => dataset::export(arguments, client).await,
         Subject::Import(arguments) => dataset::import(arguments, client).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json).await,

@@ -14,9 +14,11 @@ use crate::{
     config::Settings,
     doctor::Doctor,
     listen::Listen,
+    receipt,
     restore::Restore,
     upstream_sim::UpstreamSim,
     version,
+    witness::Witness,
 };
 
 const MAX_NEAR: usize = 3;
@@ -45,6 +47,8 @@ const DOCTORS: &[&str] = &[
     "scylla_password",
     "scylla_ca_file",
     "secret_key",
+    "log_key",
+    "witnesses",
     "service_token",
     "plans_file",
     "webhook_ca_file",
@@ -87,8 +91,13 @@ pub(crate) enum Command {
     Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
+    /// Check what the service handed out as a proof
+    #[command(subcommand)]
+    Receipt(receipt::Command),
     /// Make a data folder of a backup, while no service uses it
     Restore(Restore),
+    /// Cosign the checkpoints of logs, so that no service can show two histories of its log
+    Witness(Witness),
     /// Simulate an upstream, with faults on demand
     UpstreamSim(UpstreamSim),
 }
@@ -203,7 +212,7 @@ fn leave_out(arguments: &mut Vec<OsString>, id: &str, command: &clap::Command) -
 /// True if a command line, valid or not, requests a JSON document.
 fn wants_json(arguments: &[OsString]) -> bool {
     let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
-    (has("admin") || has("doctor")) && has("--json")
+    (has("admin") || has("doctor") || has("receipt")) && has("--json")
 }
 
 /// The command line. All settings may come before or after the command.
@@ -218,8 +227,10 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("doctor", |doctor| hide_unused(doctor, DOCTORS))
         .mut_subcommand("health", |health| hide_unused(health, &["ops_addr"]))
         .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
+        .mut_subcommand("receipt", |receipt| hide_unused(receipt, &[]))
         .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))
+        .mut_subcommand("witness", |witness| hide_unused(witness, &["data_dir"]))
 }
 
 /// Compose files and the like pass on unset variables as empty ones.

@@ -35,7 +35,7 @@ pub(crate) use self::{
     accounts::Accounts,
     addresses::{Addresses, reachable},
     features::FeatureFlags,
-    keys::{Keys, decode_secret, encode_secret, judge_token, other_secret_key},
+    keys::{Keys, decode_log_key, decode_secret, encode_secret, judge_token, other_secret_key},
     parse::{api_url, web_url},
     store::{SEARCH_DIR, Store, StoreKind, refused_file, refused_index, unusable},
     tls::Tls,

@@ -13,6 +13,7 @@ mod metrics;
 mod ops;
 mod port;
 mod ready;
+mod receipt;
 mod restore;
 mod role;
 mod roles;
@@ -21,6 +22,7 @@ mod telemetry;
 mod traces;
 mod upstream_sim;
 mod version;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -61,7 +63,9 @@ async fn run() -> ExitCode {
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
         Some(Command::Health) => return ended(health::run(&settings).await),
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
+        Some(Command::Receipt(command)) => return receipt::run(&command),
         Some(Command::Restore(command)) => return ended(restore::run(&command, &settings)),
+        Some(Command::Witness(witness)) => return ended(witness::run(witness, &settings).await),
         Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
     ended(roles::run(role, settings).await)

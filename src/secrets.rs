@@ -1,5 +1,5 @@
-//! The files that the embedded store keeps beside its data: the secret key, the service token, the first test key and
-//! the link that makes the first administrator.
+//! The files that the embedded store keeps beside its data: the secret key, the service token, the key of the log, the
+//! first test key and the link that makes the first administrator.
 
 use std::{
     fs::{self, DirBuilder},
@@ -12,12 +12,14 @@ use core_service::keys::key_ring::{KeyRing, is_api_key};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{IdSource, SharedIdSource, random};
 
-use crate::config::{Keys, Refused, decode_secret, encode_secret, judge_token, unusable};
+use crate::config::{Keys, Refused, decode_log_key, decode_secret, encode_secret, judge_token, unusable};
 
 /// The folder of the embedded store's files; it exists after the first start.
 const STORE: &str = "store";
 pub(crate) const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
+const LOG_KEY: &str = "log_key";
+const WITNESS_KEY: &str = "witness_key";
 const TEST_KEY: &str = "test-key";
 const LIVE_KEY: &str = "live-key";
 const SET_UP_LINK: &str = "set-up-link";
@@ -28,6 +30,8 @@ pub(crate) struct Secrets {
     pub(crate) secret_key: SecretBox<[u8; 32]>,
     /// The credential of edge, worker and admin.
     pub(crate) service_token: SecretString,
+    /// The key that signs the log, if it is signed.
+    pub(crate) log_key: Option<SecretBox<[u8; 32]>>,
 }
 
 /// A secret in a file that only its owner can read.
@@ -45,6 +49,7 @@ impl Secrets {
         Ok(Self {
             secret_key: SecretBox::new(Box::new(Self::secret_key_given(keys)?)),
             service_token: Self::service_token_given(keys)?,
+            log_key: keys.log_key()?.map(|key| SecretBox::new(Box::new(key))),
         })
     }
 
@@ -58,8 +63,9 @@ impl Secrets {
 
     /// The secrets that are set or kept in the data folder; made there at the first start.
     pub(crate) fn kept(keys: &Keys, dir: &Path, ids: &dyn IdSource) -> Result<Self, Refused> {
-        // Both are judged before either is made.
+        // All are judged before one is made.
         let (secret_key, service_token) = (found_secret_key(keys, dir)?, found_service_token(keys, dir)?);
+        let log_key = found_log_key(keys, dir)?;
         let secret_key = match secret_key {
             Some(key) => key,
             None => decode_secret("SVC_SECRET_KEY", &keep(dir, SECRET_KEY, || encode_secret(random(ids)))?)?,
@@ -68,7 +74,12 @@ impl Secrets {
             Some(token) => token,
             None => keep(dir, SERVICE_TOKEN, || encode_secret(random(ids)))?.into(),
         };
-        Ok(Self { secret_key: SecretBox::new(Box::new(secret_key)), service_token })
+        let log_key = match log_key {
+            Some(key) => key,
+            None => decode_log_key(&keep(dir, LOG_KEY, || encode_secret(random(ids)))?, &shown(dir, LOG_KEY))?,
+        };
+        let (secret_key, log_key) = (SecretBox::new(Box::new(secret_key)), SecretBox::new(Box::new(log_key)));
+        Ok(Self { secret_key, service_token, log_key: Some(log_key) })
     }
 }
 
@@ -111,6 +122,28 @@ pub(crate) fn found_service_token(keys: &Keys, dir: &Path) -> Result<Option<Secr
     kept(dir, SERVICE_TOKEN)?.map(|token| judge_token(token.into(), &file.display().to_string())).transpose()
 }
 
+/// The key of the log that is set or kept in the data folder; none if core would make one. A replaced key stays listed
+/// beside the log, so a lost one loses no receipt.
+pub(crate) fn found_log_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32]>, Refused> {
+    match keys.log_key()? {
+        Some(key) => Ok(Some(key)),
+        None => kept(dir, LOG_KEY)?.map(|text| decode_log_key(&text, &shown(dir, LOG_KEY))).transpose(),
+    }
+}
+
+/// The key of a witness, made in its data folder at the first start.
+pub(crate) fn witness_key(dir: &Path, ids: &dyn IdSource) -> Result<[u8; 32], Refused> {
+    let text = keep(dir, WITNESS_KEY, || encode_secret(random(ids)))?;
+    decode_secret(SETTING, &text).map_err(|_| {
+        Refused::new(SETTING, format!("{} is not 32 bytes in base64", shown(dir, WITNESS_KEY)))
+            .remedy("put the file back from a copy; if it is lost, name another folder, which begins a new witness")
+    })
+}
+
+fn shown(dir: &Path, name: &str) -> String {
+    dir.join(name).display().to_string()
+}
+
 /// The data folder, made for its owner alone if there is none.
 pub(crate) fn folder(dir: &Path) -> Result<(), Refused> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))
@@ -134,7 +167,7 @@ pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<SecretString, Ref
 pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     let mode = |file: &Path| Some(fs::metadata(file).ok()?.permissions().mode() & 0o7777);
     let may_enter = mode(dir).is_some_and(|mode| mode & 0o011 != 0);
-    let files = [SECRET_KEY, SERVICE_TOKEN, TEST_KEY, LIVE_KEY, SET_UP_LINK].into_iter();
+    let files = [SECRET_KEY, SERVICE_TOKEN, LOG_KEY, TEST_KEY, LIVE_KEY, SET_UP_LINK].into_iter();
     let files = files.chain(may_enter.then_some(STORE)).map(|name| dir.join(name));
     files.filter_map(|file| mode(&file).map(|mode| (file, mode))).collect()
 }

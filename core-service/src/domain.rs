@@ -10,6 +10,7 @@ pub mod delivery;
 pub(crate) mod derivation;
 pub mod entry;
 pub(crate) mod event_id;
+pub(crate) mod evidence;
 pub(crate) mod handle;
 pub mod id;
 pub(crate) mod id_kind;

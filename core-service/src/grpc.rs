@@ -10,6 +10,7 @@ mod exposure;
 mod gate;
 mod guard;
 mod ingest;
+mod log;
 mod measured;
 mod peer;
 mod reflection;
@@ -123,7 +124,8 @@ fn public_services(core: &Arc<Core>) -> Routes {
         token_service_server::TokenServiceServer,
         search_service_server::SearchServiceServer,
         test_data_service_server::TestDataServiceServer,
-        webhook_service_server::WebhookServiceServer
+        webhook_service_server::WebhookServiceServer,
+        log_service_server::LogServiceServer
     )
 }
 

@@ -35,7 +35,7 @@ pub use self::{
     domain::event_id::thesis_event_id,
     error::{Error, Result},
     ingest::settings::UpstreamSettings,
-    log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
+    log::{fan_out::FAN_OUT, projection::ROWS, tree::WitnessSettings, writer::DERIVED},
     operations::{account::create_invitation::create_invitation, admin::bootstrap::Bootstrap},
     sandbox::fixtures,
     search::SearchFolder,

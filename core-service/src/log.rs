@@ -1,4 +1,5 @@
-//! The log of a dataset: its writer, the projection into rows, the derived events, and the fan-out to webhooks.
+//! The log of a dataset: its writer, the projection into rows, the derived events, the fan-out to webhooks, and the
+//! tree.
 
 pub mod backward;
 pub mod datasets;
@@ -7,5 +8,6 @@ pub mod fan_out;
 pub mod forward;
 pub mod projection;
 pub mod selection;
+pub mod tree;
 mod unfinished;
 pub mod writer;

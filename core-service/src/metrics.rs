@@ -9,9 +9,9 @@ thesis_net::declare_metrics! {
     pub fn declare;
 
     LIMITS: Counter = "limits_refused_total",
-        &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches"])],
+        &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches", "log"])],
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \
-         test sends and replays, tries to sign in, or searches of an organization at once";
+         test sends and replays, tries to sign in, searches of an organization at once, or reads of the log by an address";
 
     TOKENS_REFUSED: Counter = "service_tokens_refused_total", &[], "Calls with a wrong service token";
 

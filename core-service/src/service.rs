@@ -13,7 +13,7 @@ use crate::{
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     error::{Error, Result},
     ingest::{pushes::Pushes, upstream::Upstream},
-    log::datasets::Datasets,
+    log::{datasets::Datasets, tree::Trees},
     replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
     search::SearchIndex,
     shared::Shared,
@@ -27,6 +27,8 @@ pub struct Core {
     pub gate: Arc<Gate>,
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
+    /// The trees over the logs; none without a key that signs them.
+    pub(crate) trees: Option<Arc<Trees>>,
     /// The source of live data; none if this core follows no upstream.
     pub(crate) upstream: Option<Arc<Upstream>>,
     pub(crate) pushes: Pushes,

@@ -1,6 +1,7 @@
 //! Assembles a core: the state that the operations need, and its background tasks.
 
 use std::{
+    mem::take,
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -30,7 +31,10 @@ use crate::{
     error::Result,
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     keys::key_ring::KeyRing,
-    log::datasets::Datasets,
+    log::{
+        datasets::Datasets,
+        tree::{self, Trees, WitnessSettings},
+    },
     measure,
     metrics::{CONFIGURED, declare},
     operations::{
@@ -68,6 +72,10 @@ const MAIL_CLOSE_TIMEOUT: Duration = Duration::from_millis(300);
 pub struct CoreSettings {
     /// 32 bytes from which all keys are derived.
     pub secret_key: SecretBox<[u8; 32]>,
+    /// 32 bytes of the key that signs the trees over the logs. Without it there are no trees and no receipts.
+    pub log_key: Option<SecretBox<[u8; 32]>>,
+    /// Witnesses that cosign the trees.
+    pub witnesses: Vec<WitnessSettings>,
     /// The credential of edge, worker and admin.
     pub service_token: SecretString,
     /// Plans by name.
@@ -110,9 +118,11 @@ impl Core {
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
         let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_folder.take())?);
+        let witnesses = take(&mut settings.witnesses);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
         core.tasks.spawn(measure::run(Arc::clone(&core)));
+        core.follow_trees(&witnesses);
         Ok(core)
     }
 
@@ -145,6 +155,7 @@ impl Core {
         let upstream = settings
             .upstream
             .map(|settings| Upstream::new(Arc::clone(&shared), Arc::clone(&datasets), Arc::clone(&peers), settings));
+        let trees = settings.log_key.map(|key| Trees::new(Arc::clone(&shared), key.expose_secret()));
         let has_set_up = settings.accounts.set_up;
         let core = Arc::new(Self {
             accounts: Accounts::new(settings.accounts)?,
@@ -153,6 +164,7 @@ impl Core {
             open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
+            trees,
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
@@ -197,6 +209,19 @@ impl Core {
             peers: Arc::clone(&self.peers),
             shared: Arc::clone(&self.shared),
             stop: self.stop.clone(),
+        }
+    }
+
+    /// Makes and signs the trees, if there is a key for them, and gets cosignatures, if there are witnesses.
+    pub(crate) fn follow_trees(&self, witnesses: &[WitnessSettings]) {
+        let Some(trees) = &self.trees else { return };
+        for dataset in tree::DATASETS {
+            let (trees, peers, stop) = (Arc::clone(trees), Arc::clone(&self.peers), self.stop.clone());
+            if !witnesses.is_empty() {
+                let (trees, peers, witnesses) = (Arc::clone(&trees), Arc::clone(&peers), witnesses.to_vec());
+                self.tasks.spawn(tree::cosign(trees, peers, dataset.clone(), witnesses, stop.clone()));
+            }
+            self.tasks.spawn(tree::follow(trees, Arc::clone(&self.datasets), peers, dataset, stop));
         }
     }
 

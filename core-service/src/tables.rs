@@ -24,9 +24,11 @@ mod queue_parts;
 pub mod recent_theses;
 pub mod rendered;
 mod row_cache;
+pub mod signed_trees;
 pub mod stream_slots;
 pub mod stream_tickets;
 pub mod theses;
+pub mod tree_tiles;
 pub mod unfinished;
 pub mod upstream;
 

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::v1::{
     self, account_service_server::AccountService, admin_service_server::AdminService,
     delivery_service_server::DeliveryService, event_service_server::EventService, gate_service_server::GateService,
-    meta_service_server::MetaService, peer_service_server::PeerService, profile_service_server::ProfileService,
-    search_service_server::SearchService, stream_service_server::StreamService,
+    log_service_server::LogService, meta_service_server::MetaService, peer_service_server::PeerService,
+    profile_service_server::ProfileService, search_service_server::SearchService, stream_service_server::StreamService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
@@ -123,6 +123,7 @@ pub struct Services {
     pub deliveries: Vec<Arc<Deliveries>>,
     pub events: Arc<Events>,
     pub gate: Arc<dyn GateService>,
+    pub log: Arc<dyn LogService>,
     pub meta: Arc<dyn MetaService>,
     pub profiles: Arc<dyn ProfileService>,
     pub search: Arc<dyn SearchService>,
@@ -146,6 +147,7 @@ macro_rules! services_of {
             deliveries: vec![api.clone()],
             events: api.clone(),
             gate: api.clone(),
+            log: api.clone(),
             meta: api.clone(),
             profiles: api.clone(),
             search: api.clone(),

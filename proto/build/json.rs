@@ -6,6 +6,7 @@
 //!   comes first if the view has one; the constant `metrics_scope` comes before the field that `scope_before` names.
 //! - A field without a value is null if it is `optional` or `nullable`. If it is `omitted`, it is left out, and so is a
 //!   flag that is false or an empty list. Any other absent message has the default of its view.
+//! - A `raw` text is JSON itself, an object.
 //! - A oneof is one field, after the others, with the JSON of its value.
 //! - Times are those of `json::Time`. An enum's type in `src/json/names.rs` has its name, unless `enums` names another.
 //! - Text in a field `url` or `…_url` has the format `uri`.
@@ -37,6 +38,7 @@ struct Exceptions {
     nullable: Vec<String>,
     omitted: Vec<String>,
     hidden: Vec<String>,
+    raw: Vec<String>,
     enums: BTreeMap<String, String>,
     about: Option<String>,
     texts: BTreeMap<String, String>,
@@ -125,10 +127,12 @@ impl<'a> View<'a> {
         let (kind, is_list, omitted) = (field.r#type(), is_list(field), listed(&self.exceptions.omitted));
         let is_omitted_flag = omitted && kind == Type::Bool;
         let optional = !is_omitted_flag && (field.proto3_optional() || listed(&self.exceptions.nullable));
-        let bare = self.type_of(field, all);
+        let is_raw = listed(&self.exceptions.raw);
+        let bare = if is_raw { "RawJson<'a>".to_owned() } else { self.type_of(field, all) };
         let name = if field.name() == "type" { "r#type" } else { field.name() };
         let value = format!("message.{name}");
         let value = match kind {
+            Type::String if is_raw => format!("raw(&{value})"),
             Type::String if optional => format!("{value}.as_deref()"),
             Type::String => format!("&{value}"),
             Type::Message | Type::Enum if is_list => format!("each(&{value})"),
@@ -151,6 +155,9 @@ impl<'a> View<'a> {
             attributes.push(format!("schema(value_type = {bare})"));
         } else if optional {
             attributes.push("schema(required)".to_owned());
+        }
+        if is_raw {
+            attributes.push("schema(value_type = Object)".to_owned());
         }
         if field.type_name() == TIME {
             let text = if optional { "Option<String>" } else { "String" };

@@ -93,6 +93,7 @@ error_codes! {
     LastAdministrator "LAST_ADMINISTRATOR" 409 "conflict" FailedPrecondition;
     BackupInProgress "BACKUP_IN_PROGRESS" 409 "conflict" Aborted;
     BackupUnsupported "BACKUP_UNSUPPORTED" 409 "conflict" FailedPrecondition;
+    ReceiptUnavailable "RECEIPT_UNAVAILABLE" 409 "conflict" FailedPrecondition;
     PayloadTooLarge "PAYLOAD_TOO_LARGE" 413 "invalid_request" InvalidArgument;
     ValidationFailed "VALIDATION_FAILED" 422 "validation" InvalidArgument;
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 422 "validation" InvalidArgument;

@@ -8,6 +8,7 @@ mod discovery;
 mod error;
 mod list;
 mod names;
+mod raw;
 mod rendered;
 mod stream;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod webhook;
 
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
+use self::raw::raw;
 pub use self::{
     discovery::Discovery,
     error::{Error, ErrorEnvelope},
@@ -25,6 +27,7 @@ pub use self::{
         DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
         VerificationReason, WebhookStatus,
     },
+    raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},
     stream::StreamCursor,
     time::Time,

@@ -44,6 +44,7 @@ use crate::{
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
     openapi::openapi,
+    receipt_page::{self, ReceiptPage},
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
@@ -72,6 +73,7 @@ pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
     docs: Docs,
+    receipt_page: ReceiptPage,
     /// Permits for calls of core.
     calls: Semaphore,
     /// Permits for streams that open.
@@ -104,6 +106,7 @@ impl Edge {
         };
         Self {
             docs: Docs::new(&config.public_url),
+            receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
             calls: Semaphore::new(MAX_CALLS),
@@ -221,6 +224,9 @@ impl Edge {
         }
         if docs::covers(head.uri.path()) {
             return self.docs.answer(&head.method, &head.uri, &head.headers).await;
+        }
+        if head.uri.path() == receipt_page::PATH {
+            return self.receipt_page.answer(&head.method, &head.headers).await;
         }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     /// Text or null, with its maximum length in characters.
     NullableText(usize),
     Time,
+    /// True or false.
+    Flag,
     /// A whole number with minimum, maximum and default.
     Integer(i32, i32, i32),
     OneOf(fn() -> Vec<&'static str>),

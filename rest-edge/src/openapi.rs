@@ -47,6 +47,7 @@ const TAGS: &[(&str, &str, Option<&str>)] = &[
     ("Me", "The calling key, and what its plan has left.", Some("keys-and-environments")),
     ("Profiles", "Public profiles of the upstream, and their public wallets.", Some("filters-and-references")),
     ("Theses", "Short posts about a token, and proof that somebody posted one.", Some("verifying-a-thesis")),
+    ("Receipts", "Proof of what the service recorded, which anyone can check offline.", Some("verifying-a-thesis")),
     ("Tokens", "Tokens with their counts, activity and velocity.", Some("filters-and-references")),
     ("Search", "Full-text search across theses, profiles and tokens.", Some("filters-and-references")),
     ("Test data", "Theses that only the project's test keys see.", Some("sandbox")),
@@ -61,7 +62,8 @@ pub fn openapi(public_url: &str, now_ms: i64) -> Value {
     let routes = v1::routes();
     let mut paths = Map::new();
     for route in &routes {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        // OpenAPI has no notation for a parameter of several parts.
+        let path = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation::operation(route, public_url, now_ms);
     }
     let mut document = json!({

@@ -12,7 +12,7 @@ use thesis_net::{
 use thesis_proto::error::ApiError;
 use tokio::time::Instant;
 
-use crate::{access::GIVEN_UP, docs, route::Route};
+use crate::{access::GIVEN_UP, docs, receipt_page, route::Route};
 
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
@@ -120,7 +120,9 @@ impl RequestMetrics {
             // The first route of a path registers the others too.
             let _known = router.insert(route.path, RouteCounts::new(route.path, routes));
         }
-        let _other = router.insert("/", RouteCounts::new("/", routes));
+        for path in ["/", receipt_page::PATH] {
+            let _other = router.insert(path, RouteCounts::new(path, routes));
+        }
         let of = |path| RouteCounts::new(path, routes);
         let (console, docs, unknown) = (of(console::HOME), of(docs::HOME), of(UNKNOWN));
         Self { routes: router, console, docs, unknown }

@@ -28,10 +28,12 @@ pub(crate) use route;
 
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// The path with at most one `{parameter}`.
+    /// The path with at most one `{parameter}`, and perhaps a `{*parameter}` for its rest.
     pub(crate) path: &'static str,
     /// The rpc as `Service/Method`; none if the route needs no key.
     pub(crate) operation: Option<&'static str>,
+    /// The rpc of a route that needs no key, if it calls core. Core limits it by the caller's address.
+    pub(crate) open_rpc: Option<&'static str>,
     pub(crate) handler: Handler,
     pub(crate) query: &'static [Param],
     /// The request headers in addition to the common ones.
@@ -53,6 +55,8 @@ pub(crate) struct Route {
     pub(crate) class: &'static str,
     /// The description of the path parameter.
     pub(crate) path_parameter: &'static str,
+    /// The description of the rest of the path, if that is a parameter.
+    pub(crate) path_rest: &'static str,
     /// A value of the path parameter that works in the sandbox.
     pub(crate) path_example: Option<&'static str>,
     /// Limit for the path parameter in characters.
@@ -73,6 +77,12 @@ pub(crate) enum SuccessResponse {
     /// JSON with a named schema, and the schemas that it refers to.
     Resource(String, Vec<(String, RefOr<Schema>)>),
     Object,
+    /// Another media type than JSON, with a description and an example.
+    Bytes {
+        kind: &'static str,
+        about: &'static str,
+        example: &'static str,
+    },
     /// A stream of Server-Sent Events.
     Events,
     /// A WebSocket on the same connection.
@@ -86,6 +96,7 @@ impl Route {
             method,
             path,
             operation: Some(operation),
+            open_rpc: None,
             handler,
             query: &[],
             headers: &[],
@@ -98,6 +109,7 @@ impl Route {
             scope: None,
             class: "",
             path_parameter: "",
+            path_rest: "",
             path_example: None,
             path_chars: 64,
             tagged: false,
@@ -110,6 +122,11 @@ impl Route {
     /// A route that needs no key and does not call core.
     pub(crate) fn public(path: &'static str, handler: Handler) -> Self {
         Self { operation: None, ..Self::new(Method::GET, path, "", handler) }
+    }
+
+    /// A route that needs no key and calls core.
+    pub(crate) fn open(path: &'static str, rpc: &'static str, handler: Handler) -> Self {
+        Self { open_rpc: Some(rpc), ..Self::public(path, handler) }
     }
 
     pub(crate) fn named(mut self, id: &'static str, tag: &'static str, summary: &'static str) -> Self {
@@ -130,6 +147,12 @@ impl Route {
 
     pub(crate) fn path_parameter(mut self, about: &'static str) -> Self {
         self.path_parameter = about;
+        self
+    }
+
+    /// Describes the rest of the path.
+    pub(crate) fn path_rest(mut self, about: &'static str) -> Self {
+        self.path_rest = about;
         self
     }
 
@@ -181,6 +204,11 @@ impl Route {
         T::schemas(&mut schemas);
         self.status = status;
         self.answers = SuccessResponse::Resource(T::name().into_owned(), schemas);
+        self
+    }
+
+    pub(crate) fn answers_bytes(mut self, kind: &'static str, about: &'static str, example: &'static str) -> Self {
+        self.answers = SuccessResponse::Bytes { kind, about, example };
         self
     }
 

@@ -24,6 +24,7 @@
 
 mod discovery;
 mod events;
+mod log;
 mod me;
 mod profiles;
 mod search;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Vec<Route> {
         profiles::routes(),
         theses::routes(),
         verify::routes(),
+        log::routes(),
         tokens::routes(),
         search::routes(),
         test_theses::routes(),

@@ -51,7 +51,7 @@ resource!(Project as "project" {
 });
 resource!(User as "user" { id, email, administrator, created_at: time, email_confirmed_at: time });
 resource!(AuditEntry as "audit_entry" {
-    id, created_at: time, action, actor, actor_email, address, subject, organization_id
+    id, created_at: time, action, actor, actor_email, address, subject, organization_id, reason
 });
 resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use base64::{Engine as _, alphabet, engine};
 use clap::{ArgAction, Args};
 use core_service::{
-    Bootstrap,
+    Bootstrap, WitnessSettings,
     domain::plan::Plans,
     keys::{
         key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
@@ -14,7 +14,7 @@ use core_service::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Refused, plans};
+use super::{Refused, parse, plans};
 
 const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -41,6 +41,19 @@ pub(crate) struct Keys {
         action = ArgAction::Set
     )]
     pub(crate) replace_secret_key: bool,
+    /// 32 bytes in base64, the key that signs the log, so that receipts can be checked offline [default: made and kept
+    /// in the data folder; with SVC_STORE=scylla none, and no receipts]
+    #[arg(long, env = "SVC_LOG_KEY", value_name = "BASE64")]
+    log_key: Option<SecretString>,
+    /// Witnesses that cosign the log, each as its key, a space and its URL [default: none]
+    #[arg(
+        long,
+        env = "SVC_WITNESSES",
+        value_name = "KEY URL,…",
+        value_delimiter = ',',
+        value_parser = parse::witness
+    )]
+    pub(crate) witnesses: Vec<WitnessSettings>,
     /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
     /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
@@ -87,6 +100,10 @@ impl Keys {
     pub(crate) fn secret_key(&self) -> Result<Option<[u8; 32]>, Refused> {
         let decode = |text: &SecretString| decode_secret("SVC_SECRET_KEY", text.expose_secret());
         self.secret_key.as_ref().map(decode).transpose()
+    }
+
+    pub(crate) fn log_key(&self) -> Result<Option<[u8; 32]>, Refused> {
+        self.log_key.as_ref().map(|text| decode_log_key(text.expose_secret(), "its value")).transpose()
     }
 
     pub(crate) fn service_token(&self) -> Result<Option<SecretString>, Refused> {
@@ -157,6 +174,15 @@ pub(crate) fn decode_secret(setting: &'static str, text: &str) -> Result<[u8; 32
         Refused::new(setting, "its value is not 32 bytes in base64").remedy(
             "set the key that the data was made with; for new data one such as `openssl rand -base64 32` prints",
         )
+    })
+}
+
+/// Reads the key that signs the log. `holder` names its place in the error.
+pub(crate) fn decode_log_key(text: &str, holder: &str) -> Result<[u8; 32], Refused> {
+    let bytes = BASE64.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| {
+        let remedy = "set one such as `openssl rand -base64 32` prints, the same for every core";
+        Refused::new("SVC_LOG_KEY", format!("{holder} is not 32 bytes in base64")).remedy(remedy)
     })
 }
 

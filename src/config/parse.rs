@@ -8,8 +8,12 @@ use std::{
     time::Duration,
 };
 
-use core_service::domain::window::{DAY_MS, parse_span};
+use core_service::{
+    WitnessSettings,
+    domain::window::{DAY_MS, parse_span},
+};
 use ipnet::IpNet;
+use thesis_receipts::{KeyKind, VerifierKey, VerifierKeyError};
 use url::{ParseError, Url};
 
 /// `http://host:port` or `https://host:port`, nothing after it.
@@ -42,6 +46,16 @@ pub(super) fn base_url(text: &str) -> Result<Url, String> {
         return Err("a query or fragment may not follow".to_owned());
     }
     Ok(url)
+}
+
+/// `KEY URL`: the public key of a witness and its address.
+pub(super) fn witness(text: &str) -> Result<WitnessSettings, String> {
+    let (key, url) = text.trim().split_once(' ').ok_or("a witness is its key, a space and its URL")?;
+    let key: VerifierKey = key.parse().map_err(|error: VerifierKeyError| error.to_string())?;
+    if key.kind() != KeyKind::Witness {
+        return Err(format!("`{}` is the key of a log, and not of a witness", key.name()));
+    }
+    Ok(WitnessSettings { key, url: base_url(url)? })
 }
 
 /// `http://…` or `https://…`, whatever follows.

@@ -123,17 +123,20 @@ fn core(settings: &Settings, errors: &mut Errors) {
             errors.of(settings.store.scylla());
             errors.of(Secrets::secret_key_given(keys));
             errors.of(Secrets::service_token_given(keys));
+            errors.of(keys.log_key());
         }
         StoreKind::Embedded if settings.store.data_dir.is_dir() => {
             let dir = &settings.store.data_dir;
             errors.of(secrets::found_secret_key(keys, dir));
             errors.of(secrets::found_service_token(keys, dir));
+            errors.of(secrets::found_log_key(keys, dir));
             errors.of(secrets::found_first_key(dir));
         }
         // The check of the store reports the folder.
         StoreKind::Embedded => {
             errors.of(keys.secret_key());
             errors.of(keys.service_token());
+            errors.of(keys.log_key());
         }
     }
 }

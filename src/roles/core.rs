@@ -86,6 +86,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
     }
     let settings = CoreSettings {
         secret_key: secrets.secret_key,
+        log_key: secrets.log_key,
+        witnesses: settings.keys.witnesses.clone(),
         service_token: secrets.service_token,
         plans,
         features,

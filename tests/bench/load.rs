@@ -225,6 +225,8 @@ fn settings() -> CoreSettings {
     };
     CoreSettings {
         secret_key: SecretBox::new(Box::new(SECRET_KEY)),
+        log_key: None,
+        witnesses: Vec::new(),
         service_token: SERVICE_TOKEN.into(),
         plans: [(PLAN_NAME.to_owned(), plan)].into(),
         features: Features::default(),

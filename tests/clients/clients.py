@@ -15,6 +15,7 @@ import stripe
 import websockets
 
 import mail as mails
+import receipts
 from service import AUTHORIZATION, KEY, Service, endpoint
 
 # Longest wait for one thing to happen.
@@ -274,6 +275,23 @@ async def console(service):
 async def docs(service):
     """A reader in Chromium: every page of the documentation, and a request tried in the reference."""
     await script(CONSOLE_SOON, "docs.cjs", service.http, KEY)
+
+
+async def receipts_python(service):
+    """An implementation of the formats in Python makes the test vectors of receipts, and judges them and a receipt."""
+    receipts.python()
+    await receipts.served(service)
+
+
+async def receipts_go(service):
+    """Go's modules for signed notes and for trees judge the test vectors and a receipt."""
+    await receipts.go(service)
+
+
+async def receipts_page(service):
+    """The page that checks receipts judges the vectors and a receipt in Chromium, also from a disk without network."""
+    file, *_ = await receipts.live(service)
+    await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS, file)
 
 
 async def main():

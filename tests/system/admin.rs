@@ -1,6 +1,7 @@
 //! The operators' commands, on the command line, against a running core.
 
 mod ingest;
+mod theses;
 mod users;
 mod webhooks;
 

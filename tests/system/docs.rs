@@ -57,7 +57,8 @@ async fn every_link_leads_somewhere(service: &Service) {
         let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
         let policy = answer.headers().get("content-security-policy").map(|policy| policy.to_str().unwrap().to_owned());
         let text = answer.text().await.unwrap();
-        if !kind.starts_with("text/html") || path.starts_with("/console") {
+        // The page that checks receipts is one file with its style, since it also works from a disk.
+        if !kind.starts_with("text/html") || path.starts_with("/console") || path == "/verify" {
             pages.insert(path, Read { links: Vec::new(), ids: BTreeSet::new(), headings: 1 });
             continue;
         }

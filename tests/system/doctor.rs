@@ -174,6 +174,7 @@ fn a_start_and_the_doctor_say_the_same_of_settings() {
         ("all", "SVC_PUBLIC_URL", "ftp://example.com"),
         ("all", "SVC_SECRET_KEY", "c2hvcnQ="),
         ("all", "SVC_SERVICE_TOKEN", "short"),
+        ("all", "SVC_LOG_KEY", "c2hvcnQ="),
         ("all", "SVC_SERVICE_TOKEN", "a token with spaces in it, which is long"),
         ("all", "SVC_BOOTSTRAP_TEST_KEY", "svc_test_short"),
         ("all", "SVC_BOOTSTRAP_PLAN", "gold"),

@@ -167,6 +167,10 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
         "/v1/events?limit=2&types=thesis.created",
         "/v1/webhooks",
         "/v1/profiles/sbx_runner/wallets",
+        "/v1/theses/th_unknown/receipt",
+        "/v1/log/keys",
+        "/v1/log/sandbox/checkpoint",
+        "/v1/log/sandbox/tile/0/000.p/1",
     ];
     paths.extend(others.map(str::to_owned));
     // Each path that answers GET is in `paths`, except the two of streams.

@@ -41,7 +41,8 @@ async fn the_description_is_served(service: &Service) {
             let client = service.anonymous();
             let path = path.replace("{id}", "x").replace("{ref}", "x");
             let answer = client.send(client.request(method, &path)).await;
-            if answer.status != 200 {
+            // The logs are public, but this names no dataset.
+            if answer.status != 200 && !path.starts_with("/v1/log/") {
                 answer.error(401, "MISSING_API_KEY");
             }
         }

@@ -4,6 +4,7 @@
 //! days.
 
 mod abuse;
+mod log_reads;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,11 @@ use thesis_net::clock::Clock;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use self::abuse::BadAddresses;
+pub use self::log_reads::LOG_READS_PER_MINUTE;
+use self::{
+    abuse::BadAddresses,
+    log_reads::{LogReads, STORED_FROM},
+};
 use crate::{
     domain::{
         abuse::{limit_factor, limited_networks},
@@ -288,6 +293,7 @@ pub struct Limits {
     pub quota: Quota,
     pub failures: AuthFailures,
     pub sends: Sends,
+    log_reads: LogReads,
 }
 
 impl Limits {
@@ -299,6 +305,7 @@ impl Limits {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
             quota: Quota { counts: SharedCounts::new(backend(), replica(), months), month: Mutex::new(Month::of(0)) },
             sends: Sends(SharedCounts::new(backend(), replica(), minutes(0))),
+            log_reads: LogReads(SharedCounts::new(backend(), replica(), minutes(STORED_FROM))),
             // A single failure is not stored: a flood from many addresses would become a flood of writes.
             failures: AuthFailures(
                 SharedCounts::new(backend(), replica(), minutes(2)),
@@ -307,12 +314,24 @@ impl Limits {
         }
     }
 
+    /// Counts a read of the trees over the logs. Returns false when the address has used up this minute.
+    pub fn take_log_read(&self, address: &str, now_ms: i64) -> bool {
+        self.log_reads.take(address, MAX_ADDRESSES, now_ms)
+    }
+
     /// Exchanges counts with other replicas until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         let (rates, failures, months) = (&self.rates.0, &self.failures.0, &self.quota.counts);
         let closing = self.failures.run(clock, stop);
-        let sends = self.sends.0.run(clock, stop);
-        tokio::join!(rates.run(clock, stop), sends, failures.run(clock, stop), months.run(clock, stop), closing);
+        let (sends, log_reads) = (self.sends.0.run(clock, stop), self.log_reads.0.run(clock, stop));
+        tokio::join!(
+            rates.run(clock, stop),
+            sends,
+            log_reads,
+            failures.run(clock, stop),
+            months.run(clock, stop),
+            closing
+        );
     }
 
     /// Stores the counts that must outlive this process.
@@ -323,6 +342,7 @@ impl Limits {
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
         self.sends.0.sweep(now_ms);
+        self.log_reads.0.sweep(now_ms);
         self.quota.counts.sweep(now_ms);
     }
 }

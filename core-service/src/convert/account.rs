@@ -49,6 +49,7 @@ pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
         address: row.act.address.clone(),
         subject: row.act.subject.clone(),
         organization_id: row.act.organization_id.clone(),
+        reason: row.act.reason.clone(),
     }
 }
 

@@ -174,6 +174,9 @@ pub struct Act {
     /// True if it was done in the name of this installation, not as a member.
     #[prost(bool, tag = "6")]
     pub by_administrator: bool,
+    /// The reason that the actor gave, where the action asks for one.
+    #[prost(string, optional, tag = "7")]
+    pub reason: Option<String>,
 }
 
 /// The actor with the service credential.
@@ -306,6 +309,7 @@ mod tests {
             organization_id: None,
             subject: "key_1".to_owned(),
             by_administrator: true,
+            reason: None,
         };
         assert_eq!(act, expected);
         for (actor, id) in [(Actor::service(), "service"), (Actor::operator(None), "operator")] {

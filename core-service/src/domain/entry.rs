@@ -26,6 +26,7 @@
 //! tags here and in `outline.rs`, `may_be_event`, data and `derived` of `convert/entry.rs`, `EventScope::of`,
 //! `position_change`, the last arm of that `recount`, `stream/message.rs`, or files not in Rust.
 
+mod erased;
 mod outline;
 mod portable;
 mod stored;
@@ -34,6 +35,7 @@ mod totals;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    erased::begins_erasure,
     outline::EntryOutline,
     totals::{DatasetTotals, PROLIFIC_AFTER, Totals},
 };
@@ -115,7 +117,7 @@ pub enum Kind {
     /// A later observation changed the text or the engagement of a thesis.
     #[prost(message, tag = "8")]
     ThesisEdited(ThesisEdited),
-    /// A thesis has new engagement counts.
+    /// A thesis has new engagement counts, or a deleted one has lost its text.
     #[prost(message, tag = "9")]
     Engagement(ThesisChanged),
     /// A thesis was deleted upstream.

@@ -140,6 +140,7 @@ operations! {
     ListTheses ThesisService Some(Scope::ThesesRead), Standard, Some(Feature::Theses), false;
     GetThesis ThesisService Some(Scope::ThesesRead), Standard, Some(Feature::Theses), false;
     VerifyThesis ThesisService Some(Scope::ThesesRead), Verify, Some(Feature::Theses), false;
+    GetReceipt LogService Some(Scope::ThesesRead), Verify, Some(Feature::Theses), false;
     GetToken TokenService Some(Scope::TokensRead), Standard, None, false;
     GetTokenActivity TokenService Some(Scope::TokensRead), Standard, None, false;
     GetThesisVelocity TokenService Some(Scope::TokensRead), Standard, None, false;

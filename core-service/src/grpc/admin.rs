@@ -116,6 +116,7 @@ admin_service!(changes {
     create_reset_link::create_reset_link "CreateResetLink": CreateResetLinkRequest -> CreateResetLinkResponse;
     confirm_user::confirm_user "ConfirmUser": ConfirmUserRequest -> ConfirmUserResponse;
     import_dataset::import_dataset "ImportDataset": ImportDatasetRequest -> ImportDatasetResponse;
+    erase_thesis::erase_thesis "EraseThesis": EraseThesisRequest -> EraseThesisResponse;
 } reads {
     list_organizations::list_organizations "ListOrganizations": ListOrganizationsRequest -> ListOrganizationsResponse;
     list_projects::list_projects "ListProjects": ListProjectsRequest -> ListProjectsResponse;

@@ -20,7 +20,7 @@ use tower::Service;
 use crate::service::Core;
 
 /// The services for callers with a key.
-const PUBLIC: [&str; 8] = [
+const PUBLIC: [&str; 9] = [
     "MetaService",
     "ProfileService",
     "ThesisService",
@@ -29,6 +29,7 @@ const PUBLIC: [&str; 8] = [
     "EventService",
     "TestDataService",
     "WebhookService",
+    "LogService",
 ];
 
 /// Byte limit of a request, which names a file or a symbol.

@@ -2,15 +2,17 @@
 
 use futures::stream::BoxStream;
 use thesis_proto::v1::{
-    self, event_service_server::EventService, meta_service_server::MetaService, profile_service_server::ProfileService,
-    search_service_server::SearchService, test_data_service_server::TestDataService,
-    thesis_service_server::ThesisService, token_service_server::TokenService, webhook_service_server::WebhookService,
+    self, event_service_server::EventService, log_service_server::LogService, meta_service_server::MetaService,
+    profile_service_server::ProfileService, search_service_server::SearchService,
+    test_data_service_server::TestDataService, thesis_service_server::ThesisService,
+    token_service_server::TokenService, webhook_service_server::WebhookService,
 };
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
     answer::{answer, change},
+    log,
     subscribe::subscribe,
 };
 use crate::{domain::operation::Operation, operations};
@@ -89,4 +91,26 @@ type SubscribeStream = BoxStream<'static, Result<v1::SubscribeResponse, Status>>
 
 async fn subscribe(&self, request: Request<v1::SubscribeRequest>) -> Result<Response<Self::SubscribeStream>, Status> {
     subscribe(&self.core, self.hub(), request).await
+});
+
+service!(LogService {
+    answer get_receipt GetReceipt: GetReceiptRequest -> GetReceiptResponse;
+}
+
+async fn get_checkpoint(
+    &self,
+    request: Request<v1::GetCheckpointRequest>,
+) -> Result<Response<v1::GetCheckpointResponse>, Status> {
+    log::get_checkpoint(&self.core, request).await
+}
+
+async fn get_tile(&self, request: Request<v1::GetTileRequest>) -> Result<Response<v1::GetTileResponse>, Status> {
+    log::get_tile(&self.core, request).await
+}
+
+async fn list_keys(
+    &self,
+    request: Request<v1::LogServiceListKeysRequest>,
+) -> Result<Response<v1::LogServiceListKeysResponse>, Status> {
+    log::list_keys(&self.core, request).await
 });

@@ -173,6 +173,11 @@ impl Datasets {
         Ok(written)
     }
 
+    /// Appends the row of a deleted thesis without its text to a dataset's log here. A repeat changes nothing.
+    pub async fn erase_text_here(self: &Arc<Self>, dataset: &Dataset, thesis_id: &str) -> Result<()> {
+        self.run(dataset, Command::EraseText { id: thesis_id.to_owned() }).await.map(drop)
+    }
+
     /// Appends a part of an import to a dataset's log here. A repeat changes nothing. Returns the reason if the part is
     /// refused.
     pub async fn import_here(self: &Arc<Self>, dataset: &Dataset, import: Import) -> Result<Option<&'static str>> {

@@ -11,6 +11,7 @@ pub mod create_organization;
 pub mod create_project;
 pub mod create_reset_link;
 pub mod create_user;
+pub mod erase_thesis;
 pub mod export_dataset;
 pub mod import_dataset;
 pub mod ingest;
@@ -49,6 +50,9 @@ use crate::{
     service::Core,
 };
 
+/// Length limit of the reason of an action, in characters.
+const MAX_REASON: usize = 500;
+
 pub(crate) fn invalid(param: &str, rule: &str) -> Error {
     ApiError::validation(&[FieldError::new(param, rule)]).into()
 }
@@ -62,6 +66,14 @@ pub(super) fn time(param: &str, given: Option<&Timestamp>) -> Result<i64> {
 pub(super) fn name(name: &str) -> Result<String> {
     refuse([name_fault("name", name)])?;
     Ok(name.trim().to_owned())
+}
+
+/// Refuses a reason that is empty or too long.
+fn demand_reason(reason: &str) -> Result<()> {
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
+        return Err(invalid("reason", &format!("must have 1 to {MAX_REASON} characters")));
+    }
+    Ok(())
 }
 
 /// Parses the name of a dataset, and checks that its project exists.
@@ -79,10 +91,15 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
 
 /// Writes to the audit log that somebody starts an action on a whole dataset.
 async fn audit_dataset_action(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
+    audit_in_dataset(core, actor.does(action).to(&dataset.to_string()), dataset).await
+}
+
+/// Writes an act to the audit log of the organization that a dataset belongs to, or of the installation.
+async fn audit_in_dataset(core: &Core, act: Act, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
     let organization_of = |id: &str| Some(shared.control.state().project(id)?.organization_id.clone());
     let organization_id = dataset.project_id().and_then(organization_of);
-    let act = Act { organization_id, ..actor.does(action).to(&dataset.to_string()) };
+    let act = Act { organization_id, ..act };
     Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
 }
 

@@ -1,8 +1,9 @@
 //! Verifies that an identity posted a thesis on a token within a window. It does not judge the text. Fails with
-//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
+//! `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`; if a receipt is wanted, also `RECEIPT_UNAVAILABLE`.
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     reference::default_fold,
@@ -12,13 +13,14 @@ use thesis_proto::{
 
 use super::{
     fields::Fields,
-    refresh, resolve,
+    missing::missing,
+    receipts, refresh, resolve,
     theses::{Slices, by_time},
 };
 use crate::{
     access::gate::Call,
     domain::{
-        dataset::View,
+        dataset::{Dataset, View},
         reference::{ProfileReference, TokenReference},
         row::{Thesis, Token},
         window::{Floor, MINUTE_MS},
@@ -26,7 +28,7 @@ use crate::{
     error::Result,
     ingest::upstream::LookupOutcome,
     service::Core,
-    tables::{index_scope::IndexScope, theses::RowReader},
+    tables::{index_scope::IndexScope, signed_trees::SignedTree, theses::RowReader},
 };
 
 /// A negative answer needs the upstream until this long after the end of the window, in milliseconds.
@@ -80,8 +82,13 @@ pub async fn verify_thesis(
     call: &Call,
     message: v1::VerifyThesisRequest,
 ) -> Result<v1::VerifyThesisResponse> {
+    let wanted = message.receipt.unwrap_or_default().then(|| receipts::claim(&message));
     let claim = Claim::read(message, call.now_ms)?;
     call.charge().await?;
+    let wanted = match wanted {
+        Some(claim) => Some(WantedReceipt::begin(core, call, claim).await?),
+        None => None,
+    };
     let floor = call.history_floor(Some(claim.from))?;
     let (mut answer, mut token) = verify_rows(core, call, &claim, floor).await?;
     let is_missing = answer.reason() == v1::VerificationReason::ProfileNotFound;
@@ -101,7 +108,40 @@ pub async fn verify_thesis(
         upstream_synced_at: synced_at(core, call, token.as_deref()).await?.map(from_millis),
         served_from: served_from.into(),
     });
+    if let Some(wanted) = wanted {
+        wanted.add_to(core, call, &mut answer).await?;
+    }
     Ok(v1::VerifyThesisResponse { verification: Some(answer) })
+}
+
+/// A receipt or a statement that the caller wants.
+struct WantedReceipt {
+    claim: Value,
+    /// The dataset whose checkpoint a statement names.
+    dataset: Dataset,
+    /// The newest checkpoint before the verdict, so that the verdict covers all of its entries.
+    signed: SignedTree,
+}
+
+impl WantedReceipt {
+    async fn begin(core: &Core, call: &Call, claim: Value) -> Result<Self> {
+        let dataset = if call.caller.key.live { Dataset::Live } else { Dataset::Sandbox };
+        let signed = receipts::checkpoint(core, &dataset).await?;
+        Ok(Self { claim, dataset, signed })
+    }
+
+    /// Adds the receipt of a verified thesis, or the statement of any other verdict.
+    async fn add_to(&self, core: &Core, call: &Call, answer: &mut v1::ThesisVerification) -> Result<()> {
+        if let Some(id) = answer.thesis_id.as_deref().filter(|_| answer.verified) {
+            let found = core.shared.theses.thesis(&call.caller.view, id).await?;
+            let (dataset, thesis) = found.ok_or_else(|| missing(ErrorCode::ThesisNotFound, id))?;
+            answer.receipt = Some(receipts::receipt(core, &dataset, &thesis).await?);
+        } else {
+            let statement = receipts::statement(core, &self.dataset, &self.signed, &self.claim, answer)?;
+            answer.statement = Some(statement);
+        }
+        Ok(())
+    }
 }
 
 /// Verifies a claim against the stored rows. Returns the token too.

@@ -123,4 +123,8 @@ tables! {
     UPSTREAM "upstream" (text("name")) asc Versioned;
     /// The core that hands out the attempts of a shard of webhooks, all in one partition.
     SHARD_LEASE "shard_lease" (text("service"); int("shard")) asc Conditional;
+    /// The trees over the logs of a generation: body = the hashes of a tile, version = their number.
+    TREE_TILE "tree_tile" (text("dataset"), text("generation"), int("level"), int("bucket"); int("tile")) asc Versioned;
+    /// The newest signed checkpoint of each log of a dataset, in the item `checkpoint`, and the keys that signed.
+    SIGNED_TREE "signed_tree" (text("dataset"); text("log"), text("item")) asc Conditional;
 }

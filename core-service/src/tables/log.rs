@@ -6,6 +6,7 @@
 mod checkpoints;
 mod prefix;
 mod recent_entries;
+mod replace;
 
 use std::{collections::HashMap, ops::Bound, sync::Arc};
 

@@ -112,6 +112,8 @@ pub(crate) fn settings() -> CoreSettings {
     };
     CoreSettings {
         secret_key: SecretBox::new(Box::new(SECRET_KEY)),
+        log_key: None,
+        witnesses: Vec::new(),
         service_token: SERVICE_TOKEN.into(),
         plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
         features: Features::default(),

@@ -86,6 +86,8 @@ snapshots! {
                 served_from: v1::ServedFrom::LiveSync.into(),
             }),
             livemode: true,
+            receipt: None,
+            statement: None,
         } => ThesisVerification,
         v1::ThesisVerification {
             reason: v1::VerificationReason::NoThesisInWindow.into(),
@@ -215,6 +217,41 @@ fn errors() {
     };
     let bare = Error { param: None, details: None, doc_url: None, ..full };
     insta::assert_snapshot!([json(&ErrorEnvelope { error: full }), json(&ErrorEnvelope { error: bare })].join("\n"));
+}
+
+#[test]
+fn receipts_and_statements_hold_json_as_it_was_signed() {
+    let receipt = v1::Receipt {
+        thesis_id: "th_1".into(),
+        evidence: r#"{"sequence":8,"text":"é\\n"}"#.into(),
+        salt: "c2FsdA==".into(),
+        index: 7,
+        proof: "proof\n".into(),
+        keys: vec!["key".into()],
+        livemode: true,
+    };
+    let value: serde_json::Value = serde_json::from_str(&json(&Receipt::from(&receipt))).unwrap();
+    let evidence = serde_json::json!({"sequence": 8, "text": "é\\n"});
+    let expected = serde_json::json!({
+        "object": "receipt", "thesis_id": "th_1", "evidence": evidence, "salt": "c2FsdA==", "index": 7,
+        "proof": "proof\n", "keys": ["key"], "livemode": true,
+    });
+    assert_eq!(value, expected);
+    let statement = v1::Statement {
+        claim: r#"{"handle":"@a"}"#.into(),
+        verdict: r#"{"verified":false}"#.into(),
+        checkpoint: "note".into(),
+        signature: "line".into(),
+        keys: vec!["key".into()],
+        livemode: false,
+    };
+    let verification = v1::ThesisVerification { statement: Some(statement), ..Default::default() };
+    let value: serde_json::Value = serde_json::from_str(&json(&ThesisVerification::from(&verification))).unwrap();
+    let expected = serde_json::json!({
+        "object": "statement", "claim": {"handle": "@a"}, "verdict": {"verified": false}, "checkpoint": "note",
+        "signature": "line", "keys": ["key"], "livemode": false,
+    });
+    assert_eq!((&value["statement"], value.get("receipt")), (&expected, None));
 }
 
 #[test]

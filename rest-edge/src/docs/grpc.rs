@@ -50,7 +50,9 @@ impl Audience {
     /// The rule that says which callers are allowed.
     const fn rule(self) -> &'static str {
         match self {
-            Self::Key => "Each call needs an API key in the metadata `authorization`.",
+            Self::Key => {
+                "Each call needs an API key in the metadata `authorization`, unless its method says that it needs none."
+            }
             Self::Shared => "Other files import these.",
             Self::Operator => {
                 "Each call needs the service credential in the metadata `x-service-token`. Only operators have it: never \
@@ -89,6 +91,7 @@ proto_files! {
     Key "search_service";
     Key "event_service";
     Key "webhook_service";
+    Key "log_service";
     Key "meta_service";
     Key "test_data_service";
     Shared "resources";

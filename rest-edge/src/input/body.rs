@@ -128,6 +128,13 @@ impl JsonBody {
         }
     }
 
+    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        match self.given(name)? {
+            Value::Bool(flag) => Some(flag),
+            _ => self.wrong(name, "must be true or false"),
+        }
+    }
+
     pub(crate) fn one_of<E: Into<i32>>(
         &mut self,
         name: &'static str,

@@ -66,6 +66,9 @@ fn codes(route: &Route) -> Vec<Code> {
     if route.operation.is_some() {
         codes.extend(KEYED);
     }
+    if route.open_rpc.is_some() {
+        codes.extend([Code::RateLimited, Code::InternalError, Code::ServiceUnavailable]);
+    }
     if route.scope.is_some() {
         codes.push(Code::InsufficientScope);
     }

@@ -58,7 +58,7 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     match route.answers {
         SuccessResponse::Events => operation["x-event-stream"] = streams::frames(),
         SuccessResponse::Upgrade => operation["x-websocket-messages"] = streams::messages(),
-        SuccessResponse::Resource(..) | SuccessResponse::Object => {}
+        SuccessResponse::Resource(..) | SuccessResponse::Object | SuccessResponse::Bytes { .. } => {}
     }
     operation
 }
@@ -119,6 +119,10 @@ fn content(route: &Route, example: Option<Example>) -> Option<Value> {
     match &route.answers {
         SuccessResponse::Resource(name, _) => json(reference(name)),
         SuccessResponse::Object => json(reference("Description")),
+        SuccessResponse::Bytes { kind, about, example } => {
+            let schema = json!({"type": "string", "description": about});
+            Some(json!({(*kind): {"schema": schema, "example": example}}))
+        }
         SuccessResponse::Events => {
             let about = "Server-Sent Events; `x-event-stream` names the schema of each type's `data`.";
             let schema = json!({"type": "string", "description": about});
@@ -144,6 +148,11 @@ fn parameters(route: &Route) -> Vec<Value> {
             json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
         give_example(&mut parameter, route.path_example);
         parameters.push(parameter);
+    }
+    if let Some((_, rest)) = route.path.split_once("{*") {
+        let (name, about) = (rest.trim_end_matches('}'), route.path_rest);
+        let schema = json!({"type": "string", "minLength": 1});
+        parameters.push(json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema}));
     }
     let mut declare = |place: &str, param: &Param| {
         let about = match &param.kind {

@@ -47,7 +47,8 @@ fn plain() -> Edge {
 }
 
 fn target(route: &Route) -> String {
-    route.path.replace("{id}", "id_1").replace("{ref}", "ref_1")
+    let path = route.path.replace("{id}", "id_1").replace("{ref}", "ref_1").replace("{dataset}", "sandbox");
+    path.replace("{*tile}", "0/000")
 }
 
 fn is_get(route: &Route) -> bool {

@@ -19,6 +19,7 @@ const VERIFY: &[Param] = &[
     Param::required("created_after", Kind::Time, "Start of the window, inclusive"),
     Param::new("created_before", Kind::Time, "End of the window, inclusive; now unless given"),
     Param::new("contains", Kind::Text(0, 500), "Text that the thesis must contain, in any case"),
+    Param::new("receipt", Kind::Flag, "True to get the receipt of the verified thesis, or else a signed statement"),
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -33,13 +34,16 @@ pub(super) fn routes() -> Vec<Route> {
                  `freshness.served_from` is then `live_sync`. When that fails and the feed is down too, the \
                  answer is 503, never a false no. A symbol on several tokens is 409 `AMBIGUOUS_TOKEN`, with \
                  `details.candidates`; `chain` narrows it. A `created_after` before the plan's history window is \
-                 403 `HISTORY_LIMIT`. `Idempotency-Key` has no effect here.",
+                 403 `HISTORY_LIMIT`. `Idempotency-Key` has no effect here.\n\n\
+                 With `receipt` true, `VERIFIED` comes with the thesis's `receipt`, and any other verdict with a \
+                 signed `statement`. Anyone can check both offline. Where there is none, it is 409 `RECEIPT_UNAVAILABLE`.",
             )
             .needs(Some("theses:read"), "verify")
             .fails(&[
                 ErrorCode::FeatureDisabled,
                 ErrorCode::HistoryLimit,
                 ErrorCode::AmbiguousToken,
+                ErrorCode::ReceiptUnavailable,
                 ErrorCode::UpstreamUnavailable,
             ])
             .body("VerifyThesis", VERIFY)
@@ -58,6 +62,7 @@ async fn verify(edge: &Context, call: &Call) -> Answer {
         created_after: fields.time("created_after"),
         created_before: fields.time("created_before"),
         contains: fields.text("contains"),
+        receipt: fields.flag("receipt"),
     };
     call.add_unread(fields.unread());
     let (metadata, answer, _) = edge.core.theses.verify_thesis(call.request(request)).await?.into_parts();

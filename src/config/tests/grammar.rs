@@ -104,6 +104,8 @@ fn admin_commands_have_their_grammar() {
         "webhook replay --webhook wh_1 --since 2031-01-01 --json",
         "webhook replay --webhook wh_1 --since 2031-01-01T00:00:00Z --status failed",
         "webhook replay --webhook wh_1 --since 24h",
+        "thesis erase th_1 --reason asked",
+        "thesis erase th_1 --reason asked --dataset sandbox --json",
         "ingest status",
         "ingest status --json",
         "ingest backfill --token sui:0x2::sui::SUI --since 2031-01-01",
@@ -129,6 +131,7 @@ fn admin_commands_have_their_grammar() {
         "webhook replay --webhook wh_1",
         "webhook replay --webhook wh_1 --since soon",
         "webhook replay --webhook wh_1 --since 2031-01-01 --status pending",
+        "thesis erase th_1",
         "ingest",
         "ingest backfill --all",
         "ingest backfill --since 24h",
@@ -163,6 +166,34 @@ fn listen_has_its_grammar() {
     let help = command().try_get_matches_from_mut(["trade-thesis", "listen", "--help"]).unwrap_err().to_string();
     assert!(help.contains("[env: SVC_KEY]") && help.contains("[env: SVC_API_URL]"), "{help}");
     assert!(help.contains("SVC_WEBHOOK_CA_FILE") && !help.contains("SVC_HTTP_ADDR"), "{help}");
+}
+
+#[test]
+fn receipts_and_witnesses_have_their_grammar() {
+    let log_key = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+    for good in [
+        &["receipt", "verify", "receipt.json"][..],
+        &["receipt", "verify", "--json", "receipt.json", "--key", log_key, "--witness", log_key],
+        &["witness", "--name", "w.example/ann", "--key", log_key, "--listen", "[::1]:0", "--data-dir=d"],
+    ] {
+        parse(good).unwrap_or_else(|error| panic!("{good:?}: {error}"));
+    }
+    for bad in [
+        &["receipt"][..],
+        &["receipt", "verify"],
+        &["receipt", "verify", "a", "b"],
+        &["receipt", "verify", "a", "--key", "b"],
+        &["witness", "--name", "w.example/ann"],
+        &["witness", "--key", log_key],
+        &["witness", "--name", "two words", "--key", log_key],
+    ] {
+        assert!(parse(bad).is_err(), "{bad:?}");
+    }
+    let help = |command_name: &str| {
+        command().try_get_matches_from_mut(["trade-thesis", command_name, "--help"]).unwrap_err().to_string()
+    };
+    assert!(!help("receipt").contains("SVC_") && help("witness").contains("SVC_DATA_DIR"), "{}", help("witness"));
+    assert!(!help("witness").contains("SVC_HTTP_ADDR"), "{}", help("witness"));
 }
 
 #[test]

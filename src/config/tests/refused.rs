@@ -98,6 +98,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
         (&["--secret-key", secret], "SVC_SECRET_KEY"),
         (&["--service-token", &secret[..31]], "SVC_SERVICE_TOKEN"),
+        (&["--log-key", secret], "SVC_LOG_KEY"),
         (&["--bootstrap-test-key", &live], "SVC_BOOTSTRAP_TEST_KEY"),
         (&["--bootstrap-live-key", secret], "SVC_BOOTSTRAP_LIVE_KEY"),
         (&["--bootstrap-plan", "gold"], "SVC_BOOTSTRAP_PLAN"),
@@ -130,6 +131,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
             settings.accounts.settings(true)?;
             settings.keys.secret_key()?;
             settings.keys.service_token()?;
+            settings.keys.log_key()?;
             settings.keys.bootstrap(&settings.keys.plans()?)?;
             settings.webhooks.root_certificate()?;
             settings.tls.identity(&(Arc::new(SystemClock) as SharedClock))?;
@@ -141,13 +143,20 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     }
 }
 
+/// The key of a log, from the specification of signed notes.
+const LOG_KEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+
 #[test]
 fn a_wrong_value_is_told_with_what_it_must_be() {
+    let log_key = format!("{LOG_KEY} https://witness.example");
     for (arguments, value, form) in [
         (["--drain-seconds", "abc"], "'abc'", "it must be a whole number from 0 to 300"),
         (["--drain-seconds", "301"], "'301'", "it must be a whole number from 0 to 300"),
         (["--scylla-keyspace", "system"], "'system'", "set another name"),
         (["--scylla-keyspace", "system_auth"], "'system_auth'", "set another name"),
+        (["--witnesses", "https://a"], "'https://a'", "a witness is its key, a space and its URL"),
+        (["--witnesses", &log_key], LOG_KEY, "is the key of a log, and not of a witness"),
+        (["--witnesses", "a+b+c https://a"], "'a+b+c https://a'", "as in the log's list of keys"),
     ] {
         let said = parse(&arguments).unwrap_err();
         assert!(said.contains(value) && said.ends_with(form), "{said}");
@@ -171,9 +180,11 @@ fn settings_show_no_secret() {
     let key = |prefix: &str| format!("{prefix}0123456789abcdefghijklmnopqrstuvwxyzABCD");
     let (test_key, live_key) = (key("svc_test_"), key("svc_live_"));
     let (secret_key, token) = (encode_secret([7; 32]), key("service-token-"));
+    let log_key = encode_secret([8; 32]);
     let secrets = [
         ("--secret-key", secret_key.as_str()),
         ("--service-token", &token),
+        ("--log-key", &log_key),
         ("--bootstrap-test-key", &test_key),
         ("--bootstrap-live-key", &live_key),
         ("--scylla-password", "a password of the cluster"),

@@ -62,7 +62,18 @@ async fn the_audit_log_says_who_did_what(service: &Service) {
     let row = rows(&listed).iter().find(|row| row["subject"] == *other.id).unwrap();
     assert_fields(
         row,
-        &["object", "id", "created_at", "action", "actor", "actor_email", "address", "subject", "organization_id"],
+        &[
+            "object",
+            "id",
+            "created_at",
+            "action",
+            "actor",
+            "actor_email",
+            "address",
+            "subject",
+            "organization_id",
+            "reason",
+        ],
     );
     assert_eq!((text(row, "action"), text(row, "actor")), ("key.created", &*member.id));
     let approved = rows(&listed).iter().find(|row| row["action"] == "project.live_approved").unwrap();

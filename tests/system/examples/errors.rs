@@ -106,6 +106,9 @@ async fn of_paths(service: &Service, examples: &mut Examples) {
     ] {
         examples.hold(code, &client.get(path).await);
     }
+    let own = client.thesis("writer", "PROOF", "moon").await.0;
+    let receipt = client.get(&format!("/v1/theses/{}/receipt", text(&own, "id"))).await;
+    examples.hold("RECEIPT_UNAVAILABLE", &receipt);
     let replay = client.post("/v1/webhook-deliveries/del_unknown/replay", &json!({})).await;
     examples.hold("DELIVERY_NOT_FOUND", &replay);
     examples.hold("METHOD_NOT_ALLOWED", &client.send(client.request(Method::PUT, "/v1/theses")).await);

@@ -91,8 +91,9 @@ macro_rules! reflection {
 reflection!(over_v1, v1);
 reflection!(over_v1alpha, v1alpha);
 
-pub(super) const PUBLIC: [&str; 8] = [
+pub(super) const PUBLIC: [&str; 9] = [
     "EventService",
+    "LogService",
     "MetaService",
     "ProfileService",
     "SearchService",

@@ -80,6 +80,7 @@ fn setup(dir: &TempDir) -> Setup {
     std::fs::write(&plans, PLANS).unwrap();
     Setup::new(dir.path())
         .set("SVC_SECRET_KEY", SECRET_KEY)
+        .set("SVC_LOG_KEY", SECRET_KEY)
         .set("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
         .set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY)
         .set("SVC_BOOTSTRAP_LIVE_KEY", LIVE_KEY)

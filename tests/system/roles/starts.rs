@@ -120,6 +120,7 @@ async fn a_bad_setting_stops_the_start_with_one_line_that_names_it() {
         ("SVC_DATA_DIR", "/proc/nothing"),
         ("SVC_SECRET_KEY", "c2hvcnQ="),
         ("SVC_SERVICE_TOKEN", "short"),
+        ("SVC_LOG_KEY", "c2hvcnQ="),
         ("SVC_BOOTSTRAP_TEST_KEY", "svc_test_short"),
         ("SVC_BOOTSTRAP_LIVE_KEY", TEST_KEY),
         ("SVC_BOOTSTRAP_PLAN", "gold"),

@@ -287,6 +287,10 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
             wrong.extend(of_type(&others, &rule));
             (wrong, vec![json!(format!("{sign}A_.-")), json!("x".repeat(max))])
         }
+        Form::Flag => {
+            let wrong = [json!("true"), json!(1), json!(""), json!([true]), json!({})];
+            (of_type(&wrong, "must be true or false"), vec![json!(false), Value::Null])
+        }
         Form::Time | Form::NeededTime => {
             let texts = NOT_TIMES.iter().filter(|text| !text.contains('%') && !text.contains('+'));
             let mut values: Vec<Value> = texts.map(|text| json!(text)).collect();

@@ -13,6 +13,8 @@ pub(super) enum Form {
     NewHandle,
     /// A symbol of a test thesis.
     NewSymbol,
+    /// True or false.
+    Flag,
     /// An ISO 8601 time.
     Time,
     /// Such a time that must be there.
@@ -145,7 +147,14 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             body("created_after", Form::NeededTime),
             body("created_before", Form::Time),
             body("contains", Form::Text(0, 500)),
+            body("receipt", Form::Flag),
         ],
+    ),
+    ("GET /v1/theses/{id}/receipt", &[path("id", Form::Id("THESIS_NOT_FOUND"))]),
+    ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND"))]),
+    (
+        "GET /v1/log/{dataset}/tile/{tile}",
+        &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND"))],
     ),
     ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, TAGS]),
     ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50))]),

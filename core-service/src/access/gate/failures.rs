@@ -1,4 +1,4 @@
-//! Failed authentications, counted by the caller's address.
+//! Failed authentications, and reads without a key, counted by the caller's address.
 
 use std::net::IpAddr;
 
@@ -9,6 +9,7 @@ use thesis_proto::{
 
 use super::{Gate, seconds_left};
 use crate::{
+    access::limits::LOG_READS_PER_MINUTE,
     domain::abuse::network_of,
     metrics::{LIMITS, TOKENS_REFUSED},
 };
@@ -28,6 +29,19 @@ impl Gate {
         let Some(address) = address else { return Ok(()) };
         self.count_failure(&network_of(address), "service token", self.clock.now_ms())
             .map_err(|error| error.with_param(SERVICE_TOKEN))
+    }
+
+    /// Counts a read of the trees over the logs by a caller without a key.
+    pub fn count_log_read(&self, client: Option<&str>) -> Result<(), ApiError> {
+        let now_ms = self.clock.now_ms();
+        if client.is_none_or(|client| self.limits.take_log_read(client, now_ms)) {
+            return Ok(());
+        }
+        LIMITS.at("log").increment(1);
+        let message = format!(
+            "more than {LOG_READS_PER_MINUTE} reads of the log from this address in this minute; wait for the next"
+        );
+        Err(ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms)))
     }
 
     pub(super) fn count_failure(&self, client: &str, credential: &str, now_ms: i64) -> Result<(), ApiError> {

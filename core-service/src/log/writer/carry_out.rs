@@ -259,6 +259,10 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
             let place = draft.delete_surplus(id, *limit).await?;
             DraftResult { place, ..DraftResult::nothing(id.clone()) }
         }
+        Command::EraseText { id } => {
+            let place = draft.erase_text(id).await?;
+            DraftResult { place, ..DraftResult::nothing(id.clone()) }
+        }
         // `carry_out` handles imports.
         Command::Import(_) => DraftResult::nothing(String::new()),
     })

@@ -41,6 +41,10 @@ pub(in crate::log) enum Command {
         id: String,
         limit: i64,
     },
+    /// Erases the text from the row of a deleted thesis.
+    EraseText {
+        id: String,
+    },
     Import(Box<Import>),
 }
 
@@ -56,7 +60,7 @@ impl Command {
                 ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
-            Self::DeleteSurplus { .. } | Self::Import(_) => 0,
+            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::Import(_) => 0,
         }
     }
 }

@@ -273,6 +273,11 @@ impl<'a> Draft<'a> {
         Ok(totals)
     }
 
+    /// The sequence number that the next entry of the draft gets.
+    fn next_sequence(&self) -> u64 {
+        self.head + 1 + self.entries.len() as u64
+    }
+
     /// Adds a thesis that is not in the log yet.
     pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<EntryPlace> {
         let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
@@ -283,9 +288,8 @@ impl<'a> Draft<'a> {
             all.tokens += i64::from(introduces_token);
         }
         self.in_dataset = totals.in_dataset;
-        let sequence = self.head + 1 + self.entries.len() as u64;
         let recorded_at = self.time_of_next(new.at);
-        let thesis = Thesis { sequence: Some(sequence), recorded_at, ..new.thesis.clone() };
+        let thesis = Thesis { sequence: Some(self.next_sequence()), recorded_at, ..new.thesis.clone() };
         self.put_thesis(&thesis);
         self.created.insert(thesis.id.clone(), self.entries.len());
         if introduces_profile {
@@ -320,14 +324,16 @@ impl<'a> Draft<'a> {
         }
         let totals = self.totals(&thesis, by).await?;
         let (profile, token) = self.names(&thesis).await?;
+        thesis.changed_in = Some(self.next_sequence());
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
         let deleted = ThesisDeleted { thesis, totals, profile, token };
         Ok(self.add(id, None, false, Kind::ThesisDeleted(deleted)))
     }
 
-    pub(super) async fn edit(&mut self, thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
+    pub(super) async fn edit(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
         let (profile, token) = self.names(&thesis).await?;
+        thesis.changed_in = Some(self.next_sequence());
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["edited", &thesis.id, &version.to_string()]);
         Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token })))
@@ -357,6 +363,17 @@ impl<'a> Draft<'a> {
         }
         let version = thesis.version;
         self.delete(thesis, version).await
+    }
+
+    /// Adds the row of a deleted thesis without its text. Earlier entries keep theirs until they are replaced.
+    pub(super) async fn erase_text(&mut self, id: &str) -> StoreResult<EntryPlace> {
+        let Some(mut thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
+        if thesis.deleted_at.is_none() || thesis.text.is_empty() {
+            return Ok(EntryPlace::Nowhere);
+        }
+        thesis.text.clear();
+        let version = thesis.version;
+        Ok(self.change("erased", thesis, version, Kind::Engagement))
     }
 
     pub(super) fn change(

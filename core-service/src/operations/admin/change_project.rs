@@ -5,7 +5,7 @@ mod tests;
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::invalid;
+use super::demand_reason;
 use crate::{
     access::rights,
     control::ControlState,
@@ -23,9 +23,6 @@ use crate::{
 
 /// Action of the audit log.
 const ARCHIVED: &str = "project.archived";
-/// Length limit of the reason of a refusal, in characters.
-const MAX_REASON: usize = 500;
-
 /// Changes a project, as an action of the audit log. Archiving needs an owner, any other change a developer.
 pub async fn change_project(
     core: &Core,
@@ -81,9 +78,7 @@ pub async fn refuse_project(
     message: &v1::RefuseProjectRequest,
 ) -> Result<v1::RefuseProjectResponse> {
     let reason = &message.reason;
-    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
-        return Err(invalid("reason", &format!("must have 1 to {MAX_REASON} characters")));
-    }
+    demand_reason(reason)?;
     let refuse = |project: &mut Project| {
         if project.live_requested_at.is_none() && project.live_refusal.as_ref() != Some(reason) {
             let text = "this project does not ask for live access; look at it again";

@@ -72,6 +72,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0009_webhooks",
     "0010_upstream",
     "0011_accounts",
+    "0012_trees",
 ];
 
 /// The line in a migration that lets older versions run beside it.

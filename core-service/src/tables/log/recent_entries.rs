@@ -1,6 +1,9 @@
 //! The newest entries of logs in memory. Search, streams, fan-out and cached rows read each entry soon after its
 //! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
-//! Readers that are further behind read the store. An entry never changes, so it does not matter who appended it.
+//! Readers that are further behind read the store.
+//!
+//! Only an erasure changes entries, so it does not matter who appended them. With the entry that begins an erasure all
+//! earlier ones leave memory, on every core.
 //!
 //! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
 //! the fan-out creates them without a read.
@@ -10,6 +13,8 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
+
+use crate::domain::entry::begins_erasure;
 
 /// Maximum number of logs whose newest entries are in memory.
 const MAX_LOGS: usize = 32;
@@ -55,6 +60,11 @@ impl RecentLog {
         }
         let known = self.end();
         for entry in entries.skip(usize::try_from(known - after).unwrap_or(usize::MAX)) {
+            if begins_erasure(entry) {
+                self.before = self.end();
+                self.entries.clear();
+                self.bytes = 0;
+            }
             self.bytes += size(entry);
             self.entries.push_back(entry.clone());
         }
@@ -111,6 +121,18 @@ impl RecentEntries {
         (after + 1..).zip(recent.after(after).take(wanted).cloned()).collect()
     }
 
+    /// Replaces an entry, if it is in memory.
+    pub(super) fn replace(&self, log: &str, seq: u64, entry: &Bytes) {
+        let Some(recent) = self.0.get(log) else { return };
+        let mut recent = recent.lock();
+        let RecentLog { before, entries, bytes, .. } = &mut *recent;
+        let place = seq.checked_sub(*before + 1).and_then(|place| usize::try_from(place).ok());
+        if let Some(known) = place.and_then(|place| entries.get_mut(place)) {
+            *bytes = *bytes - size(known) + size(entry);
+            known.clone_from(entry);
+        }
+    }
+
     pub(super) fn get(&self, log: &str, seq: u64) -> Option<Bytes> {
         self.read(log, seq.checked_sub(1)?, seq, 1).pop().map(|(_, entry)| entry)
     }
@@ -138,6 +160,10 @@ impl RecentEntries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{
+        entry::{Entry, Kind, ThesisChanged},
+        row::Thesis,
+    };
 
     fn numbered(numbers: impl IntoIterator<Item = u64>) -> Vec<(u64, Bytes)> {
         numbers.into_iter().map(|number| (number, Bytes::from(number.to_string()))).collect()
@@ -219,6 +245,41 @@ mod tests {
         recent.add_appended("sandbox", 2, &again);
         assert_eq!(recent.read("sandbox", 2, 6, 100), [(3, again[0].clone())]);
         assert!(recent.has_appended("sandbox", 2, 3) && !recent.has_appended("sandbox", 2, 4));
+    }
+
+    #[test]
+    fn an_erasure_takes_earlier_entries_out_of_memory() {
+        let thesis = Thesis { id: "th_1".to_owned(), deleted_at: Some(1), ..Thesis::default() };
+        let erasure = Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(4, 1) };
+        let erasure = Bytes::from(erasure.stored(4));
+        for is_own in [true, false] {
+            let recent = RecentEntries::default();
+            recent.add_appended("live", 0, &bodies(1..=3));
+            let added = [erasure.clone(), Bytes::from("5")];
+            if is_own {
+                recent.add_appended("live", 3, &added);
+            } else {
+                recent.add_read("live", 3, &[(4, added[0].clone()), (5, added[1].clone())]);
+            }
+            // What is read late is older too.
+            recent.add_read("live", 0, &numbered(1..=3));
+            assert_eq!((recent.get("live", 3), recent.get("live", 4)), (None, Some(erasure.clone())));
+            assert_eq!(recent.read("live", 4, 5, 100), numbered(5..=5));
+            assert_eq!(recent.has_appended("live", 0, 5), is_own);
+        }
+    }
+
+    #[test]
+    fn a_replaced_entry_is_read_from_then_on() {
+        let recent = RecentEntries::default();
+        recent.add_appended("live", 4, &bodies(5..=7));
+        recent.replace("live", 6, &Bytes::from("erased"));
+        for (log, seq) in [("live", 4), ("live", 8), ("sandbox", 6)] {
+            recent.replace(log, seq, &Bytes::from("nothing"));
+        }
+        let read = recent.read("live", 4, 7, 100);
+        assert_eq!(read, [(5, Bytes::from("5")), (6, Bytes::from("erased")), (7, Bytes::from("7"))]);
+        assert_eq!(recent.log("live").lock().bytes, read.iter().map(|(_, entry)| size(entry)).sum::<usize>());
     }
 
     #[test]

@@ -149,3 +149,19 @@ proptest! {
         })?;
     }
 }
+
+#[tokio::test]
+async fn a_replaced_entry_keeps_its_place_and_its_append() {
+    let log = log();
+    fill(&log, "live", [3]).await;
+    for seq in [1, 2] {
+        log.replace("live", seq, Bytes::from("erased")).await.unwrap();
+    }
+    let expected = [(1, Bytes::from("erased")), (2, Bytes::from("erased")), (3, Bytes::from("3"))];
+    let from_memory = log.read("live", 0, 3, 10).await.unwrap();
+    let from_store = LogStore::new(Arc::clone(log.backend())).read("live", 0, 3, 10).await.unwrap();
+    assert_eq!((from_memory.as_slice(), from_store.as_slice()), (&expected[..], &expected[..]));
+    assert!(log.replace("live", 4, Bytes::from("erased")).await.is_err(), "an entry that is not there");
+    let repeated = log.append("live", 0, batch(1), &bodies(1, 3)).await.unwrap();
+    assert_eq!(repeated, AppendOutcome::Done, "the append that the entries came with");
+}

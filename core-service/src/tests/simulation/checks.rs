@@ -1,12 +1,14 @@
 //! The checks of a run's history against the rows that it left. The recount of all rows comes after them
 //! (`faults::judge_rows`).
 
+mod checkpoints;
 mod requests;
 mod streams;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+pub(super) use self::checkpoints::ShownCheckpoint;
 use self::{
     requests::{check_keys, check_revoked},
     streams::{End, LoggedEvent, Message},
@@ -28,6 +30,7 @@ use crate::{
         event_id::thesis_event_id,
         id,
     },
+    log::tree::DATASETS,
     tests::{
         faults::{Acknowledged, deliveries, entries, logs},
         faulty::MemoryStore,
@@ -107,6 +110,14 @@ pub(super) fn check(rows: &MemoryStore, records: &[Record], is_calm: bool) -> Re
     let events = [events(&Dataset::parse(&project_dataset()).unwrap(), &project), events(&Dataset::Sandbox, &sandbox)];
     check_streams(&requests, records, &events, is_calm)?;
     check_webhooks(rows, records)?;
+    for dataset in DATASETS {
+        let log = logs.get(dataset.name()).map(Vec::as_slice).unwrap_or_default();
+        let shown = records.iter().filter_map(|record| match &record.fact {
+            Fact::Signed(checkpoint) => Some(checkpoint),
+            _ => None,
+        });
+        checkpoints::check(dataset.name(), log, shown)?;
+    }
     check_stops(records)
 }
 

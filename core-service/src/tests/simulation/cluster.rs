@@ -1,7 +1,7 @@
 //! The nodes of a run: cores on one store, workers, and endpoints of webhooks.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
@@ -13,6 +13,7 @@ use delivery_worker::WorkerConfig;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 use rest_edge::EdgeConfig;
+use secrecy::SecretBox;
 use thesis_net::{
     clock::{Clock, SharedClock},
     services::Services,
@@ -21,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    checks::ShownCheckpoint,
     history::{Fact, History},
     network::{Attempts, CORE_PORT, EDGE_PORT, Listener, channel, core_url, dial},
     store::{StoreFaults, StoreView},
@@ -28,6 +30,7 @@ use super::{
 use crate::{
     error::Result,
     grpc::{self, Exposure, Serving},
+    log::tree::DATASETS,
     search::SearchIndex,
     service::Core,
     start::CoreSettings,
@@ -53,6 +56,8 @@ const FREE_TIMEOUT: Duration = Duration::from_secs(3);
 const LAST_CALLS: Duration = Duration::from_secs(2);
 const MAX_CONNECTIONS: usize = 1_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A core signs at most once a second, so each checkpoint is noted.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(300);
 /// No node has this address: nothing is looked up by name.
 const NAME_SERVER: &str = "192.168.255.254:5300";
 /// The network of all nodes.
@@ -205,16 +210,35 @@ impl Cluster {
             webhook_allow_networks: vec![network_of_nodes()],
             dns_servers: vec![NAME_SERVER.parse().unwrap()],
             advertise_url: core_url(&node.name),
+            log_key: Some(SecretBox::new(Box::new([9; 32]))),
             ..settings
         };
         let store = StoreView::open(Arc::clone(&self.rows), Arc::clone(&node.store), self.seed ^ (process << 32));
         let (search, dial) = (Arc::clone(&self.search), dial(node.clock()));
-        Core::start_beside(search, Some(dial), store, settings, node.clock(), ids(process)).await
+        let core = Core::start_beside(search, Some(dial), store, settings, node.clock(), ids(process)).await?;
+        core.follow_trees(&[]);
+        Ok(core)
     }
 }
 
 fn network_of_nodes() -> IpNet {
     NETWORK.parse().unwrap()
+}
+
+/// Notes the signed checkpoints that a core shows.
+async fn note_checkpoints(core: &Core, node: &Node, history: &History) {
+    let mut known = BTreeMap::new();
+    loop {
+        for dataset in DATASETS {
+            let trees = core.trees.as_ref().expect("the core has a key");
+            let Ok(Some(signed)) = trees.checkpoint(&dataset).await else { continue };
+            if known.insert(dataset.clone(), signed.size) != Some(signed.size) {
+                let (dataset, root) = (dataset.to_string(), hex::encode(&signed.root));
+                history.note(&node.name, Fact::Signed(ShownCheckpoint { dataset, size: signed.size, root }));
+            }
+        }
+        sleep(CHECKPOINT_INTERVAL).await;
+    }
 }
 
 /// One process of a core, from its start to the end of the run.
@@ -245,7 +269,8 @@ pub(super) async fn run_core(cluster: Arc<Cluster>, number: usize) {
         sleep(LAST_CALLS).await;
         core.stop.cancel();
     };
-    tokio::join!(serving, stopping).0.unwrap();
+    let noting = cluster.stop.run_until_cancelled(note_checkpoints(&core, node, history));
+    tokio::join!(serving, stopping, noting).0.unwrap();
     core.close().await;
     let (tasks, held) = (core.tasks.len(), Arc::downgrade(&core));
     drop(core);

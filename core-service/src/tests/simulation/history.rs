@@ -9,6 +9,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::checks::ShownCheckpoint;
+
 /// A request of a client. It is repeated until a core responds.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
@@ -62,6 +64,8 @@ pub(super) enum Fact {
     Ended(String),
     /// A webhook's endpoint has received an attempt.
     Received(ReceivedAttempt),
+    /// A core shows a new signed checkpoint.
+    Signed(ShownCheckpoint),
     /// A process runs.
     Started,
     /// A process could not start, or stopped with an error.

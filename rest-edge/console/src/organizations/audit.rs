@@ -70,6 +70,7 @@ fn action_text(action: &str) -> Option<&'static str> {
         "key.revoked" => "Revoked a key",
         "dataset.export_begun" => "Began an export",
         "dataset.import_begun" => "Began an import",
+        "thesis.erased" => "Erased the text of a thesis",
         "store.backup_begun" => "Began a backup",
         "webhook.created" => "Created a webhook",
         "webhook.updated" => "Changed a webhook",

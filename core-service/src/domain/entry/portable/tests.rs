@@ -89,8 +89,8 @@ fn token() -> BoxedStrategy<Token> {
 
 fn thesis() -> BoxedStrategy<Thesis> {
     let numbers = (of(int()), of(int()), of(int()), int(), int(), int(), int());
-    (any::<[String; 6]>(), numbers, any::<[bool; 2]>(), of(any::<u64>()), (int(), of(int())))
-        .prop_map(|(texts, numbers, homes, sequence, (recorded_at, removed_at))| {
+    (any::<[String; 6]>(), numbers, any::<[bool; 2]>(), [of(any::<u64>()), of(any::<u64>())], (int(), of(int())))
+        .prop_map(|(texts, numbers, homes, [sequence, changed_in], (recorded_at, removed_at))| {
             let [id, profile_id, token_id, chain, text, upstream_id] = texts;
             let (likes, replies, deleted_at, created_at, updated_at, version, engagement_version) = numbers;
             let [sandbox_profile, sandbox_token] = homes;
@@ -113,6 +113,7 @@ fn thesis() -> BoxedStrategy<Thesis> {
                 sequence,
                 recorded_at,
                 removed_at,
+                changed_in,
             }
         })
         .boxed()

@@ -28,7 +28,7 @@ use crate::store::{Table, Value};
 const UNFINISHED: &str = "store.restoring";
 /// Names that may be in the folder: keys that the operator puts there, files of an unfinished restore, and the folder
 /// that the system creates on a new disk.
-const ALLOWED: [&str; 5] = ["secret_key", "service_token", LOCK, UNFINISHED, "lost+found"];
+const ALLOWED: [&str; 6] = ["secret_key", "service_token", "log_key", LOCK, UNFINISHED, "lost+found"];
 /// Bytes of rows in one commit.
 const BATCH_BYTES: usize = 32 << 20;
 

@@ -48,6 +48,7 @@ fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
         created_before: read.time("created_before"),
         // Spaces count in this text.
         contains: read.exact("contains"),
+        receipt: None,
     };
     read.finish(message)
 }

@@ -1,0 +1,172 @@
+//! What an entry's leaf in the tree of its log commits to.
+//!
+//! The leaf is the hash of a commitment to evidence and to the entry's salt. The evidence of a thesis that was created,
+//! edited or deleted is canonical JSON, which a receipt shows. That of any other entry is the hash of its stored form.
+//! An entry whose text was erased has lost its salt, and keeps its leaf.
+
+use prost::DecodeError;
+use sha2::{Digest as _, Sha256};
+use thesis_proto::time::format_millis;
+use thesis_receipts::{Evidence, EvidenceKind, Hash, ProfileEvidence, TokenEvidence, commitment, leaf_hash};
+
+use super::{
+    entry::{Entry, Kind, NamedProfile, NamedToken, SequencedEntry},
+    row::{Profile, Thesis, Token},
+};
+
+/// The evidence of an entry in the log of a dataset, unless it is about something else than a thesis, or was erased.
+#[must_use]
+pub fn evidence(dataset: &str, sequenced: &SequencedEntry) -> Option<Evidence> {
+    let SequencedEntry { seq, entry } = sequenced;
+    if !entry.leaf.is_empty() {
+        return None;
+    }
+    let of = |kind: EvidenceKind, thesis: &Thesis, profile, token| Evidence {
+        created_at: format_millis(thesis.created_at),
+        dataset: dataset.to_owned(),
+        profile,
+        recorded_at: format_millis(entry.created_at),
+        sequence: *seq,
+        text: (kind != EvidenceKind::Deleted).then(|| thesis.text.clone()),
+        thesis_id: thesis.id.clone(),
+        token,
+        kind,
+    };
+    match entry.kind.as_ref()? {
+        Kind::ThesisCreated(created) => {
+            let (profile, token) = (of_profile(&created.profile), of_token(&created.token));
+            Some(of(EvidenceKind::Created, &created.thesis, profile, token))
+        }
+        Kind::ThesisEdited(edited) => {
+            let (profile, token) = (of_named_profile(&edited.profile), of_named_token(&edited.token));
+            Some(of(EvidenceKind::Edited, &edited.thesis, profile, token))
+        }
+        Kind::ThesisDeleted(deleted) => {
+            let (profile, token) = (of_named_profile(&deleted.profile), of_named_token(&deleted.token));
+            Some(of(EvidenceKind::Deleted, &deleted.thesis, profile, token))
+        }
+        Kind::TokenActivity(_) | Kind::ThesisVelocity(_) | Kind::ProfileUpdated(_) | Kind::Engagement(_) => None,
+        Kind::ProfileObserved(_) | Kind::TokenObserved(_) | Kind::ThesisAwaited(_) => None,
+    }
+}
+
+/// The leaf of an entry, from its stored form.
+///
+/// # Errors
+/// Fails if the stored form is damaged.
+pub fn leaf(dataset: &str, seq: u64, stored: &[u8]) -> Result<Hash, DecodeError> {
+    let entry = Entry::from_stored(seq, stored)?;
+    if let Ok(leaf) = Hash::try_from(entry.leaf.as_slice()) {
+        return Ok(leaf);
+    }
+    let sequenced = SequencedEntry { seq, entry };
+    let commitment = match evidence(dataset, &sequenced) {
+        Some(evidence) => commitment(&sequenced.entry.salt, evidence.to_json().as_bytes()),
+        None => commitment(&sequenced.entry.salt, &Sha256::digest(stored)),
+    };
+    Ok(leaf_hash(&commitment))
+}
+
+fn of_profile(profile: &Profile) -> ProfileEvidence {
+    ProfileEvidence { handle: profile.handle.clone(), id: profile.id.clone() }
+}
+
+fn of_named_profile(profile: &NamedProfile) -> ProfileEvidence {
+    ProfileEvidence { handle: profile.handle.clone(), id: profile.id.clone() }
+}
+
+fn of_token(token: &Token) -> TokenEvidence {
+    TokenEvidence {
+        address: token.address.clone(),
+        chain: token.chain.clone(),
+        id: token.id.clone(),
+        symbol: token.symbol.clone(),
+    }
+}
+
+fn of_named_token(token: &NamedToken) -> TokenEvidence {
+    TokenEvidence {
+        address: token.address.clone(),
+        chain: token.chain.clone(),
+        id: token.id.clone(),
+        symbol: token.symbol.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::entry::{ThesisCreated, ThesisDeleted, ThesisEdited};
+
+    fn thesis() -> Thesis {
+        Thesis { id: "th_1".to_owned(), text: "Grüße 🚀".to_owned(), created_at: 5, ..Thesis::default() }
+    }
+
+    fn named() -> (NamedProfile, NamedToken) {
+        let profile = NamedProfile { id: "fp_1".to_owned(), handle: "@a".to_owned() };
+        let (id, chain) = ("tk_1".to_owned(), "base".to_owned());
+        (profile, NamedToken { id, chain, address: "0x1".to_owned(), symbol: "$RUN".to_owned() })
+    }
+
+    fn entry(kind: Kind) -> Entry {
+        Entry { id: "evt_1".to_owned(), created_at: 1_500, salt: vec![7; 16], kind: Some(kind), ..Entry::default() }
+    }
+
+    fn created() -> Entry {
+        let (named_profile, named_token) = named();
+        let profile = Profile { id: named_profile.id, handle: named_profile.handle, ..Profile::default() };
+        let NamedToken { id, chain, address, symbol } = named_token;
+        let token = Token { id, chain, address, symbol, ..Token::default() };
+        entry(Kind::ThesisCreated(ThesisCreated { thesis: thesis(), profile, token, ..ThesisCreated::default() }))
+    }
+
+    fn json(entry: Entry) -> String {
+        evidence("live", &SequencedEntry { seq: 3, entry }).unwrap().to_json()
+    }
+
+    #[test]
+    fn evidence_of_a_thesis_is_what_the_log_recorded() {
+        let rest = r#""thesis_id":"th_1","token":{"address":"0x1","chain":"base","id":"tk_1","symbol":"$RUN"}"#;
+        let first =
+            r#"{"created_at":"1970-01-01T00:00:00.005Z","dataset":"live","profile":{"handle":"@a","id":"fp_1"}"#;
+        let first = format!(r#"{first},"recorded_at":"1970-01-01T00:00:01.500Z","sequence":3"#);
+        assert_eq!(json(created()), format!(r#"{first},"text":"Grüße 🚀",{rest},"type":"thesis.created"}}"#));
+        let (profile, token) = named();
+        let edited = ThesisEdited { thesis: thesis(), profile: profile.clone(), token: token.clone() };
+        let edited = json(entry(Kind::ThesisEdited(edited)));
+        assert_eq!(edited, format!(r#"{first},"text":"Grüße 🚀",{rest},"type":"thesis.edited"}}"#));
+        let deleted = ThesisDeleted { thesis: thesis(), profile, token, ..ThesisDeleted::default() };
+        let deleted = json(entry(Kind::ThesisDeleted(deleted)));
+        assert_eq!(deleted, format!(r#"{first},{rest},"type":"thesis.deleted"}}"#));
+    }
+
+    #[test]
+    fn a_leaf_commits_to_evidence_and_salt() {
+        let expected = leaf_hash(&commitment(&[7; 16], json(created()).as_bytes()));
+        assert_eq!(leaf("live", 3, &created().stored(3)), Ok(expected));
+        let other_salt = Entry { salt: vec![8; 16], ..created() };
+        for other in [leaf("sandbox", 3, &created().stored(3)), leaf("live", 3, &other_salt.stored(3))] {
+            assert_ne!(other, Ok(expected));
+        }
+    }
+
+    #[test]
+    fn the_leaf_of_another_entry_commits_to_its_stored_form() {
+        let entry = Entry { salt: vec![7; 16], ..Entry::filler(3, 10) };
+        let stored = entry.stored(3);
+        let expected = leaf_hash(&commitment(&[7; 16], &Sha256::digest(&stored)));
+        assert_eq!(leaf("live", 3, &stored), Ok(expected));
+        assert_eq!(evidence("live", &SequencedEntry { seq: 3, entry }), None);
+    }
+
+    #[test]
+    fn an_erased_entry_keeps_its_leaf_and_has_no_evidence() {
+        let before = leaf("live", 3, &created().stored(3)).unwrap();
+        let mut erased = Entry { salt: Vec::new(), leaf: before.to_vec(), ..created() };
+        if let Some(Kind::ThesisCreated(created)) = &mut erased.kind {
+            created.thesis.text.clear();
+        }
+        assert_eq!(leaf("live", 3, &erased.stored(3)), Ok(before));
+        assert_eq!(evidence("live", &SequencedEntry { seq: 3, entry: erased }), None);
+    }
+}

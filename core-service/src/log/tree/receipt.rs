@@ -1,0 +1,109 @@
+//! Receipts of entries, and statements about what the log does not have.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::Value;
+use thesis_proto::v1;
+use thesis_receipts::{
+    Checkpoint, Evidence, Note, ProofPlan, SALT_BYTES, TlogProof, commitment, leaf_hash, root_of_inclusion,
+    statement_text, to_canonical,
+};
+
+use super::Trees;
+use crate::{
+    domain::{
+        dataset::Dataset,
+        entry::{Entry, SequencedEntry},
+        evidence::evidence,
+        row::Thesis,
+    },
+    store::{StoreError, StoreResult},
+    tables::signed_trees::SignedTree,
+};
+
+/// Why there is no receipt.
+#[derive(Debug, thiserror::Error)]
+pub enum NoReceipt {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No checkpoint covers the entry yet.
+    #[error("no signed checkpoint covers this yet; try again in two seconds")]
+    Uncovered,
+    /// The entry has no salt.
+    #[error("the text was erased, and with it the receipt; receipts that were given before stay valid")]
+    Erased,
+}
+
+impl Trees {
+    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it.
+    pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
+        let seq = thesis.changed_in.or(thesis.sequence).ok_or(NoReceipt::Erased)?;
+        let found = self.evidence(dataset, seq).await?.filter(|(found, _)| found.thesis_id == thesis.id);
+        let (evidence, salt) = found.ok_or(NoReceipt::Erased)?;
+        let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
+        self.prove(dataset, &signed, evidence, &salt).await
+    }
+
+    /// The evidence of an entry, with its salt.
+    async fn evidence(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<(Evidence, Vec<u8>)>> {
+        let Some(stored) = self.shared.log.get(dataset.name(), seq).await? else { return Ok(None) };
+        let entry = Entry::from_stored(seq, stored);
+        let entry = entry.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?;
+        let sequenced = SequencedEntry { seq, entry };
+        let found = evidence(dataset.name(), &sequenced).map(|evidence| (evidence, sequenced.entry.salt));
+        Ok(found.filter(|(_, salt)| salt.len() == SALT_BYTES))
+    }
+
+    /// Proves that a signed tree has the leaf of this evidence.
+    async fn prove(
+        &self,
+        dataset: &Dataset,
+        signed: &SignedTree,
+        evidence: Evidence,
+        salt: &[u8],
+    ) -> Result<v1::Receipt, NoReceipt> {
+        let index = evidence.sequence.saturating_sub(1);
+        let plan = ProofPlan::inclusion(index, signed.size).ok_or(NoReceipt::Uncovered)?;
+        let hashes = plan.hashes(&self.tiles.read(dataset, &plan.tiles()).await?);
+        let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tiles")))?;
+        let json = evidence.to_json();
+        let leaf = leaf_hash(&commitment(salt, json.as_bytes()));
+        let root = root_of_inclusion(index, signed.size, leaf, &hashes);
+        if root.is_none_or(|root| root[..] != signed.root[..]) {
+            let text = format!("the tree of {dataset} does not have the leaf of entry {}", evidence.sequence);
+            return Err(StoreError::Damaged(text).into());
+        }
+        Ok(v1::Receipt {
+            thesis_id: evidence.thesis_id,
+            evidence: json,
+            salt: BASE64_STANDARD.encode(salt),
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+            proof: TlogProof { index, hashes, checkpoint: signed.note.clone() }.to_string(),
+            keys: vec![signed.key.clone()],
+            livemode: dataset.livemode(),
+        })
+    }
+
+    /// Signs a verdict about a claim, which holds up to this checkpoint. None if another key signed the checkpoint: the
+    /// next one has the present key.
+    pub fn state(
+        &self,
+        dataset: &Dataset,
+        signed: &SignedTree,
+        claim: &Value,
+        verdict: &Value,
+    ) -> Option<v1::Statement> {
+        if signed.key != self.verifier(dataset).to_string() {
+            return None;
+        }
+        let checkpoint = Checkpoint::parse(Note::parse(&signed.note).ok()?.text())?;
+        let text = statement_text(&checkpoint, claim, verdict)?;
+        Some(v1::Statement {
+            claim: to_canonical(claim).ok()?,
+            verdict: to_canonical(verdict).ok()?,
+            checkpoint: signed.note.clone(),
+            signature: self.key.sign(&checkpoint.origin, &text),
+            keys: vec![signed.key.clone()],
+            livemode: dataset.livemode(),
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! Cosignatures of witnesses, over real connections.
+
+use axum::{Router, extract::State, http::StatusCode, routing::post};
+use parking_lot::Mutex;
+use thesis_receipts::{AddCheckpoint, WitnessRefusal};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::log::tree::{cosign::CosigningRound, witness::WitnessSettings};
+
+const NAME: &str = "witness.example/ann";
+const NOW: u64 = 1_790_000_000;
+
+/// A witness of one log.
+struct TestWitness {
+    log: VerifierKey,
+    /// The last checkpoint that it cosigned.
+    last: Mutex<Option<Checkpoint>>,
+    requests: Mutex<usize>,
+}
+
+fn witness_key() -> SigningKey {
+    SigningKey::from_seed(&[9; 32])
+}
+
+fn public_key() -> VerifierKey {
+    witness_key().verifier(NAME, KeyKind::Witness)
+}
+
+impl TestWitness {
+    fn answer(&self, body: &str) -> Result<String, WitnessRefusal> {
+        *self.requests.lock() += 1;
+        let request = AddCheckpoint::parse(body).ok_or(WitnessRefusal::Form)?;
+        let (checkpoint, text) = request.signed_checkpoint(std::slice::from_ref(&self.log))?;
+        let mut last = self.last.lock();
+        request.check_continues(&checkpoint, last.as_ref())?;
+        let cosignature = witness_key().cosign(NAME, text, NOW);
+        *last = Some(checkpoint);
+        // A key that the log does not know comes first.
+        Ok(format!("\u{2014} other.example AAAAAAAAAAAAAAAA\n{cosignature}"))
+    }
+}
+
+async fn add_checkpoint(State(witness): State<Arc<TestWitness>>, body: String) -> (StatusCode, String) {
+    match witness.answer(&body) {
+        Ok(lines) => (StatusCode::OK, lines),
+        Err(WitnessRefusal::OtherSize(size) | WitnessRefusal::OtherRoot(size)) => {
+            (StatusCode::CONFLICT, format!("{size}\n"))
+        }
+        Err(error) => (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+    }
+}
+
+/// Starts a witness of the log.
+async fn start(trees: &Trees) -> (Arc<TestWitness>, WitnessSettings) {
+    let log = trees.verifier(&LIVE);
+    let witness = Arc::new(TestWitness { log, last: Mutex::default(), requests: Mutex::default() });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let routes = Router::new().route("/add-checkpoint", post(add_checkpoint)).with_state(Arc::clone(&witness));
+    tokio::spawn(async move { drop(axum::serve(listener, routes).await) });
+    (witness, WitnessSettings { key: public_key(), url })
+}
+
+/// A witness that nobody can reach.
+async fn silent() -> WitnessSettings {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    drop(listener);
+    WitnessSettings { key: SigningKey::from_seed(&[8; 32]).verifier("silent.example", KeyKind::Witness), url }
+}
+
+/// The size of a checkpoint, and how many cosignatures of the witness it has.
+fn shown(tree: Option<&SignedTree>) -> (u64, usize) {
+    let tree = tree.unwrap();
+    let note = Note::parse(&tree.note).unwrap();
+    assert_eq!(note.is_signed_by(&tree.key.parse().unwrap()), Ok(true));
+    let lines = tree.note.lines().filter(|line| line.starts_with(&format!("\u{2014} {NAME} "))).count();
+    assert_eq!(note.cosigned_at(&public_key()), Ok((lines > 0).then_some(NOW)));
+    (tree.size, lines)
+}
+
+async fn newest(trees: &Trees) -> (u64, usize) {
+    shown(trees.checkpoint(&LIVE).await.unwrap().as_ref())
+}
+
+#[tokio::test]
+async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    let mut follower = follower(&trees);
+    let (witness, settings) = start(&trees).await;
+    let mut round = CosigningRound::new(Arc::clone(&trees), LIVE, vec![silent().await, settings.clone()]);
+    round.run().await.unwrap();
+    for (count, head) in [(3, 3), (300, 303)] {
+        append(&backend, count).await;
+        follower.advance(head).await.unwrap();
+        assert_eq!(newest(&trees).await, (head, 0), "a checkpoint is shown before it is cosigned");
+        round.run().await.unwrap();
+        assert_eq!(newest(&trees).await, (head, 1));
+    }
+    let requests = *witness.requests.lock();
+    round.run().await.unwrap();
+    assert_eq!(*witness.requests.lock(), requests, "it is asked once for a checkpoint");
+
+    // Receipts of covered entries have the cosigned checkpoint, others the newest one.
+    append(&backend, 1).await;
+    follower.advance(304).await.unwrap();
+    for (seq, expected) in [(303, (303, 1)), (304, (304, 0))] {
+        assert_eq!(shown(trees.checkpoint_over(&LIVE, seq).await.unwrap().as_ref()), expected);
+    }
+
+    // Another core does not know what the witness has cosigned, and its cosignature replaces the one before.
+    for _ in 0..2 {
+        let mut other = CosigningRound::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        other.run().await.unwrap();
+        assert_eq!(newest(&trees).await, (304, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_witness_that_saw_another_history_cosigns_nothing() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    let (witness, settings) = start(&trees).await;
+    append(&backend, 10).await;
+    follower(&trees).advance(10).await.unwrap();
+    for (size, root) in [(5, [1; 32]), (10, [1; 32]), (11, [1; 32])] {
+        *witness.last.lock() = Some(Checkpoint { origin: trees.log_name(&LIVE), size, root });
+        let mut round = CosigningRound::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        round.run().await.unwrap();
+        assert_eq!(newest(&trees).await, (10, 0), "{size}");
+    }
+}

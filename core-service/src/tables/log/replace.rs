@@ -1,0 +1,37 @@
+//! Replaces an entry in its place. Only an erasure does that: all other work relies on entries that never change.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{LogStore, bucket_of, int, payload};
+use crate::{
+    key,
+    store::{ConditionalWrite, Consistency, Expect, StoreError, StoreResult, Transaction, schema},
+};
+
+impl LogStore {
+    /// Replaces the stored form of an entry that the log has. The bytes before it stay, which name its append. After an
+    /// error it may be replaced or not, and a repeat is right.
+    pub async fn replace(&self, log: &str, seq: u64, entry: Bytes) -> StoreResult<()> {
+        let (bucket, place) = (int(bucket_of(seq)), int(seq));
+        let row = self.backend.get(&schema::EVENT_LOG, &key![log, bucket, place], Consistency::Serial).await?;
+        let row = row.ok_or_else(|| StoreError::Damaged(format!("log {log} has no entry {seq}")))?;
+        let stored = row.body.clone();
+        let prefix = &stored[..stored.len() - payload(row)?.len()];
+        let mut body = BytesMut::with_capacity(prefix.len() + entry.len());
+        body.extend_from_slice(prefix);
+        body.extend_from_slice(&entry);
+        let write = ConditionalWrite {
+            clustering: key![place],
+            expect: Expect::Version(place),
+            version: place,
+            body: Some(body.freeze()),
+        };
+        let partition = key![log, bucket];
+        let transaction = Transaction { table: &schema::EVENT_LOG, partition, writes: vec![write], ttl: None };
+        if !self.backend.transact(transaction).await? {
+            return Err(StoreError::Damaged(format!("entry {seq} of log {log} is not at its place")));
+        }
+        self.recent.replace(log, seq, &entry);
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Receipts and statements: their JSON, and what they prove.
+
+mod invalid;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::{
+    invalid::{Invalid, Unreadable},
+    verify::{Proven, Subject, Witnessed},
+};
+use crate::{canonical::to_canonical, checkpoint::Checkpoint};
+
+/// The `object` of a receipt.
+pub const RECEIPT: &str = "receipt";
+/// The `object` of a statement.
+pub const STATEMENT: &str = "statement";
+/// The first line of a statement's text. No log has this name, so a statement is never taken for a checkpoint.
+const STATEMENT_HEADER: &str = "trade-thesis statement v1";
+
+/// What a service gives to people: one file of JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Document {
+    /// It proves what was recorded about a thesis.
+    Receipt(Receipt),
+    /// It is a signed verdict.
+    Statement(Statement),
+}
+
+/// The receipt of a log entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// [`RECEIPT`].
+    pub object: String,
+    /// The thesis.
+    pub thesis_id: String,
+    /// The [`crate::Evidence`] as JSON, with the fields of later versions.
+    pub evidence: Value,
+    /// The salt of the commitment, in Base64.
+    pub salt: String,
+    /// The index of the leaf.
+    pub index: u64,
+    /// The [`crate::TlogProof`] as text.
+    pub proof: String,
+    /// The keys that signed the checkpoint, each a [`crate::VerifierKey`] as text.
+    pub keys: Vec<String>,
+    /// False for data of tests.
+    pub livemode: bool,
+}
+
+/// A verdict about a claim, for which the service answers with its signature. Unlike a receipt it proves only what the
+/// service said: the absence of a thesis has no proof.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// [`STATEMENT`].
+    pub object: String,
+    /// The request.
+    pub claim: Value,
+    /// The response.
+    pub verdict: Value,
+    /// The signed note of the checkpoint that was read before the verdict.
+    pub checkpoint: String,
+    /// The line that signs [`statement_text`].
+    pub signature: String,
+    /// The keys that signed both, each a [`crate::VerifierKey`] as text.
+    pub keys: Vec<String>,
+    /// False for data of tests.
+    pub livemode: bool,
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Fails if it is no JSON of a receipt or statement.
+    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+        let text = str::from_utf8(json).map_err(|_| Unreadable::Encoding)?;
+        if text.trim().is_empty() {
+            return Err(Unreadable::Empty);
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| {
+            if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
+        })?;
+        let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let read = match object.as_str() {
+            RECEIPT => serde_json::from_value(value).map(Self::Receipt),
+            STATEMENT => serde_json::from_value(value).map(Self::Statement),
+            _ => return Err(Unreadable::Object),
+        };
+        read.map_err(|error| Unreadable::Field { object, problem: error.to_string() })
+    }
+}
+
+/// The text that a statement signs, for a note: the checkpoint's lines, then claim and verdict as canonical JSON. None
+/// if they have a number without a canonical form.
+#[must_use]
+pub fn statement_text(checkpoint: &Checkpoint, claim: &Value, verdict: &Value) -> Option<String> {
+    let (claim, verdict) = (to_canonical(claim).ok()?, to_canonical(verdict).ok()?);
+    Some(format!("{STATEMENT_HEADER}\n{checkpoint}{claim}\n{verdict}\n"))
+}

@@ -1,0 +1,235 @@
+//! What a document proves. Verification stops at the first thing that is wrong.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{Document, Invalid, RECEIPT, Receipt, STATEMENT, Statement, statement_text};
+use crate::{
+    canonical::to_canonical,
+    checkpoint::Checkpoint,
+    evidence::{Evidence, SALT_BYTES, commitment},
+    note::{KeyKind, Note, NoteError, VerifierKey},
+    proof::root_of_inclusion,
+    tlog_proof::TlogProof,
+    tree::leaf_hash,
+};
+
+/// What signatures and cosignatures are of, in errors.
+const CHECKPOINT: &str = "checkpoint";
+
+/// What a valid document proves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proven {
+    /// What was recorded, or said.
+    pub subject: Subject,
+    /// The checkpoint that covers it.
+    pub checkpoint: Checkpoint,
+    /// The dataset: `live` or `sandbox`.
+    pub dataset: String,
+    /// The keys that signed the checkpoint.
+    pub keys: Vec<VerifierKey>,
+    /// True if the verifier named a key that signed. Otherwise the document is only consistent in itself: whoever made
+    /// it may have made the key.
+    pub is_trusted: bool,
+    /// The required witnesses, each with the time of its cosignature.
+    pub witnesses: Vec<Witnessed>,
+}
+
+/// What a document is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// The log has an entry with this evidence.
+    Recorded(Box<Evidence>),
+    /// The service gave this verdict about this claim.
+    Stated {
+        /// The request.
+        claim: Value,
+        /// The response.
+        verdict: Value,
+    },
+}
+
+/// A witness saw the checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witnessed {
+    /// The name of the witness.
+    pub name: String,
+    /// The time of its cosignature, in seconds since 1970. The log had all entries of the checkpoint by then.
+    pub at: u64,
+}
+
+impl Document {
+    /// Verifies a document without network access. `trusted` are keys that the verifier trusts: with none, the keys
+    /// that the document lists are taken, and [`Proven::is_trusted`] is false. Each of `witnesses` must have cosigned.
+    ///
+    /// # Errors
+    /// Fails with the first thing that is wrong.
+    pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+        match self {
+            Self::Receipt(receipt) => receipt.verify(trusted, witnesses),
+            Self::Statement(statement) => statement.verify(trusted, witnesses),
+        }
+    }
+}
+
+impl Receipt {
+    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+        let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
+        let evidence = Evidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
+        let salt = BASE64_STANDARD.decode(&self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
+        let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, canonical.as_bytes()));
+        let proof = TlogProof::parse(&self.proof).ok_or(Invalid::ProofForm)?;
+        let signed = SignedCheckpoint::read(&proof.checkpoint)?;
+        self.check_fields(&evidence, &proof, &signed)?;
+        let (keys, is_trusted) = signed.check_keys(&self.keys, trusted, RECEIPT)?;
+        let Checkpoint { size, root, .. } = signed.checkpoint;
+        if proof.index >= size {
+            return Err(Invalid::Beyond { index: proof.index, size });
+        }
+        if root_of_inclusion(proof.index, size, leaf, &proof.hashes) != Some(root) {
+            return Err(Invalid::Root);
+        }
+        signed.into_proven(Subject::Recorded(Box::new(evidence)), keys, is_trusted, witnesses)
+    }
+
+    /// Checks that the parts of the receipt are about the same entry.
+    fn check_fields(
+        &self,
+        evidence: &Evidence,
+        proof: &TlogProof,
+        signed: &SignedCheckpoint<'_>,
+    ) -> Result<(), Invalid> {
+        if self.thesis_id != evidence.thesis_id {
+            let (receipt, evidence) = (self.thesis_id.clone(), evidence.thesis_id.clone());
+            return Err(Invalid::Thesis { receipt, evidence });
+        }
+        if self.index != proof.index {
+            return Err(Invalid::Index { receipt: self.index, proof: proof.index });
+        }
+        if evidence.sequence.checked_sub(1) != Some(proof.index) {
+            return Err(Invalid::Sequence { sequence: evidence.sequence, index: proof.index });
+        }
+        if evidence.dataset != signed.dataset {
+            let (evidence, log) = (evidence.dataset.clone(), signed.dataset.to_owned());
+            return Err(Invalid::Dataset { evidence, log });
+        }
+        signed.check_livemode(self.livemode)
+    }
+}
+
+impl Statement {
+    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+        for (name, value) in [("claim", &self.claim), ("verdict", &self.verdict)] {
+            to_canonical(value).map_err(|error| Invalid::Number(name, error))?;
+        }
+        let signed = SignedCheckpoint::read(&self.checkpoint)?;
+        signed.check_livemode(self.livemode)?;
+        let (keys, is_trusted) = signed.check_keys(&self.keys, trusted, STATEMENT)?;
+        let text = statement_text(&signed.checkpoint, &self.claim, &self.verdict).ok_or(Invalid::SignatureForm)?;
+        let note = format!("{text}\n{}", self.signature);
+        let note = Note::parse(&note).ok().filter(|note| note.text() == text).ok_or(Invalid::SignatureForm)?;
+        for key in &keys {
+            check_signature(&note, key, STATEMENT)?;
+        }
+        let subject = Subject::Stated { claim: self.claim.clone(), verdict: self.verdict.clone() };
+        signed.into_proven(subject, keys, is_trusted, witnesses)
+    }
+}
+
+/// A checkpoint whose signatures are not all verified yet.
+struct SignedCheckpoint<'a> {
+    note: Note<'a>,
+    checkpoint: Checkpoint,
+    dataset: &'a str,
+}
+
+impl<'a> SignedCheckpoint<'a> {
+    fn read(note: &'a str) -> Result<Self, Invalid> {
+        let note = Note::parse(note).map_err(|_| Invalid::CheckpointForm)?;
+        let checkpoint = Checkpoint::parse(note.text()).ok_or(Invalid::CheckpointForm)?;
+        let origin = note.text().lines().next().unwrap_or_default();
+        let dataset = match origin.split('/').collect::<Vec<_>>()[..] {
+            ["trade-thesis", dataset, generation] if !generation.is_empty() => dataset,
+            _ => return Err(Invalid::Origin(origin.to_owned())),
+        };
+        Ok(Self { note, checkpoint, dataset })
+    }
+
+    fn check_livemode(&self, livemode: bool) -> Result<(), Invalid> {
+        let expected = match self.dataset {
+            "live" => true,
+            "sandbox" => false,
+            _ => return Err(Invalid::Origin(self.checkpoint.origin.clone())),
+        };
+        if livemode != expected {
+            return Err(Invalid::Livemode { livemode, log: self.dataset.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Checks that each listed key signed the checkpoint, and that the verifier trusts one of them, if it named any.
+    /// Returns the keys, and whether one is trusted.
+    fn check_keys(
+        &self,
+        listed: &[String],
+        trusted: &[VerifierKey],
+        document: &'static str,
+    ) -> Result<(Vec<VerifierKey>, bool), Invalid> {
+        if listed.is_empty() {
+            return Err(Invalid::NoKeys(document));
+        }
+        let mut keys = Vec::new();
+        for text in listed {
+            let key: VerifierKey = text.parse().map_err(|error| Invalid::Key { key: text.clone(), error })?;
+            let (name, origin) = (key.name().to_owned(), &self.checkpoint.origin);
+            if key.kind() != KeyKind::Log {
+                return Err(Invalid::KeyKind(name));
+            }
+            if name != *origin {
+                return Err(Invalid::KeyOfOther { key: name, origin: origin.clone() });
+            }
+            check_signature(&self.note, &key, CHECKPOINT)?;
+            keys.push(key);
+        }
+        let is_trusted = trusted.iter().any(|key| keys.contains(key));
+        if !is_trusted && !trusted.is_empty() {
+            return Err(Invalid::Untrusted { signed: CHECKPOINT, listed: listed.join(", ") });
+        }
+        Ok((keys, is_trusted))
+    }
+
+    fn into_proven(
+        self,
+        subject: Subject,
+        keys: Vec<VerifierKey>,
+        is_trusted: bool,
+        witnesses: &[VerifierKey],
+    ) -> Result<Proven, Invalid> {
+        let witnesses = witnesses.iter().map(|key| self.check_witness(key)).collect::<Result<Vec<_>, _>>()?;
+        let dataset = self.dataset.to_owned();
+        Ok(Proven { subject, checkpoint: self.checkpoint, dataset, keys, is_trusted, witnesses })
+    }
+
+    fn check_witness(&self, key: &VerifierKey) -> Result<Witnessed, Invalid> {
+        let name = key.name().to_owned();
+        if key.kind() != KeyKind::Witness {
+            return Err(Invalid::WitnessKind(name));
+        }
+        match self.note.cosigned_at(key) {
+            Ok(Some(at)) => Ok(Witnessed { name, at }),
+            Ok(None) => Err(Invalid::NotWitnessed(name)),
+            Err(_) => Err(Invalid::Signature { signed: CHECKPOINT, key: name }),
+        }
+    }
+}
+
+fn check_signature(note: &Note<'_>, key: &VerifierKey, signed: &'static str) -> Result<(), Invalid> {
+    match note.is_signed_by(key) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Invalid::Unsigned { signed, key: key.to_string() }),
+        Err(NoteError::Form | NoteError::Signature(_)) => {
+            Err(Invalid::Signature { signed, key: key.name().to_owned() })
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Receipts: how a log proves what it recorded.
+//!
+//! A dataset's log has one Merkle tree (RFC 9162, SHA-256). Leaf `n` belongs to log entry `n + 1`. The leaf is the hash
+//! of a commitment, `SHA-256(salt ‖ evidence)`: whoever has salt and evidence can compute it, and nobody can guess the
+//! evidence from it. The service signs checkpoints of the tree. A [`Receipt`] holds salt, evidence, and the proof that
+//! leads from the leaf to a signed checkpoint. A [`Statement`] is a signed verdict with the checkpoint up to which it
+//! holds. [`Document::verify`] checks both, without network access.
+//!
+//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`,
+//! `tlog-witness`. Service, verifiers and witnesses share this crate. It does no input or output.
+
+mod add_checkpoint;
+mod canonical;
+mod checkpoint;
+mod document;
+mod evidence;
+mod growing_tree;
+mod note;
+mod plan;
+mod proof;
+mod tile;
+mod tlog_proof;
+mod tree;
+
+pub use self::{
+    add_checkpoint::{AddCheckpoint, WitnessRefusal},
+    canonical::{NotCanonical, to_canonical},
+    checkpoint::Checkpoint,
+    document::{
+        Document, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
+        statement_text,
+    },
+    evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
+    growing_tree::GrowingTree,
+    note::{KeyKind, MAX_SIGNATURES, Note, NoteError, SigningKey, VerifierKey, VerifierKeyError},
+    plan::ProofPlan,
+    proof::{root_of_inclusion, verify_consistency},
+    tile::{TILE_BYTES, TILE_WIDTH, TileId},
+    tlog_proof::TlogProof,
+    tree::{EMPTY_ROOT, HASH_BYTES, Hash, leaf_hash, node_hash},
+};

@@ -1,0 +1,108 @@
+//! The page at `/verify`, which checks receipts in the browser. It also works when somebody saves it to a disk, so it is one
+//! file: style and script are in it. Its policy names their hashes and allows no use of the network. The page has the
+//! policy too, for its copies.
+
+use askama::Template;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::{HeaderMap, HeaderValue, Method, header::CONTENT_SECURITY_POLICY};
+use rest_edge_console::HEADERS;
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    answer::{Answer, method_not_allowed},
+    conditional,
+    document::Document,
+};
+
+pub(crate) const PATH: &str = "/verify";
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const STYLE: &str = concat!(include_str!("../console/assets/console.css"), include_str!("../assets/receipt.css"));
+const SCRIPT: &str = concat!(include_str!("../assets/receipt.js"), include_str!("../assets/receipt-page.js"));
+
+#[derive(Template)]
+#[template(path = "receipt.html")]
+struct Frame<'a> {
+    public_url: &'a str,
+    policy: &'a str,
+    style: &'a str,
+    script: &'a str,
+}
+
+/// The page of a service with one public URL.
+pub(crate) struct ReceiptPage {
+    document: Document,
+    policy: HeaderValue,
+}
+
+impl ReceiptPage {
+    pub(crate) fn new(public_url: &str) -> Self {
+        let policy = policy();
+        let frame = Frame { public_url, policy: &policy, style: STYLE, script: SCRIPT };
+        let html = frame.render().expect("texts always render");
+        // A page cannot forbid by itself that others show it in a frame.
+        let header = HeaderValue::try_from(format!("{policy}; frame-ancestors 'none'"));
+        Self { document: Document::new(HTML, html.into()), policy: header.expect("base64 is printable") }
+    }
+
+    pub(crate) async fn answer(&self, method: &Method, headers: &HeaderMap) -> Answer {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
+        }
+        let mut response = self.document.answer(headers).await;
+        conditional::add_tag(&mut response, headers).await;
+        response.headers_mut().extend(HEADERS);
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, self.policy.clone());
+        Ok(response)
+    }
+}
+
+/// The page may run its own script and use its own style, and nothing else.
+fn policy() -> String {
+    let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn html() -> String {
+        let policy = policy();
+        Frame { public_url: "https://data.test", policy: &policy, style: STYLE, script: SCRIPT }.render().unwrap()
+    }
+
+    /// The text between two others, the first of which stands once in the page.
+    fn between<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
+        let (_, rest) = html.split_once(begin).unwrap();
+        assert!(!rest.contains(begin), "{begin} stands twice");
+        rest.split_once(end).unwrap().0
+    }
+
+    #[test]
+    fn its_policy_allows_its_own_script_and_style_alone() {
+        let html = html();
+        let policy = between(&html, "http-equiv=\"Content-Security-Policy\" content=\"", "\"").replace("&#39;", "'");
+        for (directive, text) in [
+            ("script-src", between(&html, "<script>", "</script>")),
+            ("style-src", between(&html, "<style>", "</style>")),
+        ] {
+            let hash = BASE64_STANDARD.encode(Sha256::digest(text));
+            assert!(policy.contains(&format!("; {directive} 'sha256-{hash}';")), "{directive}: {policy}");
+        }
+        assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("connect-src"), "{policy}");
+    }
+
+    #[test]
+    fn it_is_one_file() {
+        let html = html();
+        for reference in ["src=", "href=\"/", "@import", "url("] {
+            assert!(!html.contains(reference), "{reference}");
+        }
+        assert!(html.contains("https://data.test/docs/receipts") && html.contains("https://data.test/v1/log/keys"));
+    }
+}

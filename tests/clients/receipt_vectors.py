@@ -1,0 +1,316 @@
+"""Makes the test vectors in docs/receipts. They are the same each time, and the test of the clients compares them.
+
+`receipt_vectors.py FOLDER` writes them into a folder that is empty or theirs. Needs what `receipt_formats.py` needs."""
+
+import copy
+import json
+import pathlib
+import re
+import sys
+
+from receipt_formats import COSIGNATURE, Key, canonical, checkpoint_text, consistency, encode, inclusion, leaf_hash
+from receipt_formats import node_hash, root, sha256, statement_text
+
+GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
+# Leaves of the tree; the receipts' entries are among them.
+SIZE = 300
+# The time of the cosignatures, in seconds.
+WITNESSED_AT = 1_790_000_000
+
+
+def seed(name):
+    return sha256(f"test vectors of receipts: {name}".encode())
+
+
+KEY, SANDBOX_KEY = Key(LIVE, seed("live")), Key(SANDBOX, seed("sandbox"))
+OTHER_KEY = Key(LIVE, seed("another key"))
+WITNESS = Key("witness.example/one", seed("witness"), COSIGNATURE)
+OTHER_WITNESS = Key("witness.example/two", seed("another witness"), COSIGNATURE)
+
+PLAIN = "Glass demand is back, so I hold $RUN."
+TEXTS = {
+    "plain": PLAIN,
+    "umlauts": "Größe übertrifft Mäßigung: ÄÖÜäöüß, déjà vu, Ångström, I\u0307stanbul.",
+    "emoji": "To the moon 🚀🌕 with 👩‍👩‍👧‍👦, 👍🏽 and 🏴󠁧󠁢󠁥󠁮󠁧󠁿.",
+    "right-to-left": "السعر سيرتفع قريبًا, ולכן אני מחזיק $RUN. \u202bשלום\u202c",
+    "escapes": 'Quote ", backslash \\, slash /, tab \t, newline \n, return \r, '
+    "\b, \f, \u0000, \u001f, \u007f, \u2028, \u2029.",
+    "2000-characters": "Lange Begründung – 長い理由 🚀 " * 76 + "0123456789abcdef0123456789abcdef"[:24],
+    "empty": "",
+}
+
+
+# Letters that control a terminal or turn the direction of a text.
+HOSTILE = "\u202e\u2066\u001b[2J\u200f"
+
+
+def evidence(sequence, text, kind="thesis.created", dataset="live"):
+    created = {
+        "type": kind,
+        "dataset": dataset,
+        "sequence": sequence,
+        "thesis_id": f"th_{sequence:024}",
+        "profile": {"id": "fp_9sr15t0vwj9rd7z9dqe3s4yw", "handle": "@ann"},
+        "token": {"id": "tk_9z8y7x6w5v4t3s2r1q0p9n8m", "chain": "base", "address": "0xRuN", "symbol": "$RUN"},
+        "text": text,
+        "created_at": "2026-11-23T20:39:28.928Z",
+        "recorded_at": "2026-11-23T20:39:29.004Z",
+    }
+    if kind == "thesis.deleted":
+        del created["text"]
+    return created
+
+
+class Log:
+    """A log of made-up entries, some of which have evidence."""
+
+    def __init__(self, key, size=SIZE):
+        self.key = key
+        self.leaves = [leaf_hash(sha256(key.name.encode(), number.to_bytes(8, "big"))) for number in range(size)]
+        self.salts = {}
+
+    def record(self, recorded):
+        index = recorded["sequence"] - 1
+        salt = sha256(b"salt", index.to_bytes(8, "big"))[:16]
+        self.leaves[index] = leaf_hash(sha256(salt, canonical(recorded)))
+        self.salts[index] = salt
+
+    def checkpoint(self, signers, size=None):
+        leaves = self.leaves[:size]
+        text = checkpoint_text(self.key.name, len(leaves), root(leaves))
+        return text + "\n" + "".join(signer.sign(text, WITNESSED_AT) for signer in signers)
+
+    def receipt(self, recorded, signers=None, size=None):
+        signers = signers or [self.key]
+        index = recorded["sequence"] - 1
+        hashes = "".join(f"{encode(hashed)}\n" for hashed in inclusion(index, self.leaves[:size]))
+        return {
+            "object": "receipt",
+            "thesis_id": recorded["thesis_id"],
+            "evidence": recorded,
+            "salt": encode(self.salts[index]),
+            "index": index,
+            "proof": f"c2sp.org/tlog-proof@v1\nindex {index}\n{hashes}\n{self.checkpoint(signers, size)}",
+            "keys": [str(signer) for signer in signers if signer.kind != COSIGNATURE],
+            "livemode": recorded["dataset"] == "live",
+        }
+
+    def statement(self, claim, verdict):
+        text = statement_text(self.key.name, len(self.leaves), root(self.leaves), claim, verdict)
+        return {
+            "object": "statement",
+            "claim": claim,
+            "verdict": verdict,
+            "checkpoint": self.checkpoint([self.key]),
+            "signature": self.key.sign(text),
+            "keys": [str(self.key)],
+            "livemode": self.key.name == LIVE,
+        }
+
+
+def documents():
+    """Valid documents: name, document, and how to verify it."""
+    log, sandbox = Log(KEY), Log(SANDBOX_KEY)
+    recorded = {name: evidence(7 + 41 * number, text) for number, (name, text) in enumerate(TEXTS.items())}
+    recorded["edited"] = evidence(299, "Edited: " + PLAIN, "thesis.edited")
+    recorded["deleted"] = evidence(300, None, "thesis.deleted")
+    later = {"z": [1, None, True], "ä": 9007199254740991, "🚀": "", "\ufb33": 0}
+    recorded["more-fields"] = evidence(1, PLAIN) | {"later": later}
+    hostile = evidence(295, PLAIN)
+    hostile["profile"]["handle"], hostile["token"]["symbol"] = f"@{HOSTILE}ann", f"$RUN{HOSTILE}"
+    recorded["hostile-names"] = hostile
+    for one in recorded.values():
+        log.record(one)
+    of_sandbox = evidence(256, PLAIN, dataset="sandbox")
+    sandbox.record(of_sandbox)
+    lone = Log(KEY, 1)
+    lone.record(recorded["more-fields"])
+    for name, one in recorded.items():
+        yield name, log.receipt(one), {}
+    yield "trusted-key", log.receipt(recorded["plain"]), {"trusted": [str(KEY)]}
+    witnessed = log.receipt(recorded["plain"], [KEY, WITNESS, OTHER_WITNESS])
+    yield "witnessed", witnessed, {"trusted": [str(KEY)], "witnesses": [str(WITNESS)]}
+    yield "two-keys", log.receipt(recorded["plain"], [KEY, OTHER_KEY]), {"trusted": [str(OTHER_KEY)]}
+    yield "sandbox", sandbox.receipt(of_sandbox), {}
+    yield "one-leaf", lone.receipt(recorded["more-fields"]), {}
+    yield "earlier-checkpoint", log.receipt(recorded["plain"], size=8), {}
+    claim = {"handle": "@ann", "token": "$RUN", "created_after": "2026-11-01T00:00:00Z", "contains": "größer 🚀"}
+    verdict = {"object": "thesis_verification", "verified": False, "reason": "THESIS_NOT_FOUND", "profile_id": None}
+    yield "statement", log.statement(claim, verdict), {"trusted": [str(KEY)]}
+
+
+def changed(document, *path_and_value):
+    *path, last, value = path_and_value
+    copied = copy.deepcopy(document)
+    at = copied
+    for name in path:
+        at = at[name]
+    at[last] = value
+    return copied
+
+
+def written(document, name, number):
+    """The text of a document in which the number of one field has another form."""
+    return re.sub(rf'("{name}": )-?[0-9]+', rf"\g<1>{number}", dump(document), count=1)
+
+
+def swapped(text, one, other):
+    assert one in text, one
+    return text.replace(one, other, 1)
+
+
+def wrong_documents(valid):
+    """Documents that prove nothing: name, document, how to verify it, and what is wrong."""
+    plain, other, statement = valid["plain"], valid["umlauts"], valid["statement"]
+    proof = plain["proof"]
+    lines = proof.split("\n")
+    root_line = lines[lines.index(LIVE) + 2]
+    yield "changed-text", changed(plain, "evidence", "text", PLAIN + "!"), {}, "root"
+    yield "changed-handle", changed(plain, "evidence", "profile", "handle", "@bob"), {}, "root"
+    yield "changed-address", changed(plain, "evidence", "token", "address", "0xrun"), {}, "root"
+    yield "changed-time", changed(plain, "evidence", "recorded_at", "2026-11-22T20:39:29.004Z"), {}, "root"
+    yield "added-field", changed(plain, "evidence", "more", ""), {}, "root"
+    yield "changed-salt", changed(plain, "salt", encode(bytes(16))), {}, "root"
+    yield "short-salt", changed(plain, "salt", encode(bytes(15))), {}, "salt"
+    yield "fraction", changed(plain, "evidence", "sequence", 7.5), {}, "number"
+    # They are whole, so readers that round take them for the number.
+    yield "sequence-7.0", written(plain, "sequence", "7.0"), {}, "number"
+    yield "sequence-7e0", written(plain, "sequence", "7e0"), {}, "number"
+    yield "minus-zero", written(valid["more-fields"], "\ufb33", "-0"), {}, "number"
+    yield "rounded", written(valid["more-fields"], "ä", "9007199254740990.6"), {}, "number"
+    yield "too-large", written(valid["more-fields"], "ä", "9007199254740993"), {}, "number"
+    yield "evidence-number", changed(plain, "evidence", 5), {}, "evidence"
+    yield "evidence-without-handle", without(plain, "evidence", "profile", "handle"), {}, "evidence"
+    yield "beyond", valid_but_shorter(plain), {}, "beyond"
+    yield "other-thesis", changed(plain, "thesis_id", other["thesis_id"]), {}, "thesis"
+    yield "other-index", changed(plain, "index", plain["index"] + 1), {}, "index"
+    yield "other-sequence", changed(plain, "evidence", "sequence", 8), {}, "sequence"
+    yield "other-dataset", changed(plain, "evidence", "dataset", "sandbox"), {}, "dataset"
+    yield "other-livemode", changed(plain, "livemode", False), {}, "livemode"
+    yield "proof-of-another-leaf", changed(plain, "proof", other["proof"]), {}, "index"
+    moved = swapped(other["proof"], f"index {other['index']}\n", f"index {plain['index']}\n")
+    yield "hashes-of-another-leaf", changed(plain, "proof", moved), {}, "root"
+    yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "root"
+    yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "root"
+    yield "changed-hash", changed(plain, "proof", swapped(proof, lines[2], encode(bytes(32)))), {}, "root"
+    yield "cut-off-proof", changed(plain, "proof", proof[: len(proof) // 2]), {}, "form"
+    yield "changed-root", changed(plain, "proof", swapped(proof, root_line, encode(bytes(32)))), {}, "signature"
+    yield "changed-size", changed(plain, "proof", swapped(proof, f"\n{SIZE}\n", f"\n{SIZE + 1}\n")), {}, "signature"
+    yield "log-of-another-dataset", changed(plain, "proof", swapped(proof, LIVE, SANDBOX)), {}, "dataset"
+    other_log = swapped(proof, LIVE, LIVE.replace("trade", "other"))
+    yield "log-of-another-service", changed(plain, "proof", other_log), {}, "origin"
+    yield "no-signature", changed(plain, "proof", swapped(proof, lines[-2] + "\n", "")), {}, "form"
+    yield "no-keys", changed(plain, "keys", []), {}, "keys"
+    yield "another-key", changed(plain, "keys", [str(OTHER_KEY)]), {}, "unsigned"
+    yield "changed-key-id", changed(plain, "keys", [swapped(str(KEY), KEY.id.hex(), OTHER_KEY.id.hex())]), {}, "key"
+    yield "untrusted-key", plain, {"trusted": [str(OTHER_KEY)]}, "untrusted"
+    yield "forged", forged(plain), {"trusted": [str(KEY)]}, "untrusted"
+    yield "not-witnessed", plain, {"witnesses": [str(WITNESS)]}, "witness"
+    cosigned = valid["witnessed"]["proof"]
+    line = next(line for line in cosigned.split("\n") if line.startswith(f"— {WITNESS.name} "))
+    later = WITNESS.line((WITNESSED_AT - 1).to_bytes(8, "big") + bytes(64)).rstrip("\n")
+    document = changed(valid["witnessed"], "proof", swapped(cosigned, line, later))
+    yield "wrong-cosignature", document, {"witnesses": [str(WITNESS)]}, "signature"
+    yield "changed-verdict", changed(statement, "verdict", "verified", True), {}, "signature"
+    yield "changed-claim", changed(statement, "claim", "handle", "@bob"), {}, "signature"
+    yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
+
+
+def without(document, *path):
+    copied = copy.deepcopy(document)
+    at = copied
+    for name in path[:-1]:
+        at = at[name]
+    del at[path[-1]]
+    return copied
+
+
+def valid_but_shorter(receipt):
+    """A receipt whose checkpoint ends right before the entry."""
+    head, _ = receipt["proof"].split("\n\n", 1)
+    return changed(receipt, "proof", f"{head}\n\n{Log(KEY, receipt['index']).checkpoint([KEY])}")
+
+
+def forged(receipt):
+    """A receipt by somebody who made a key of their own: whoever knows the service's key refuses it."""
+    log = Log(OTHER_KEY)
+    recorded = changed(receipt, "evidence", "text", "I was first.")["evidence"]
+    log.record(recorded)
+    return log.receipt(recorded)
+
+
+def unreadable(valid):
+    """Texts that are no document at all."""
+    text = dump(valid["plain"])
+    yield "cut-off", text[: len(text) // 2]
+    yield "empty", ""
+    yield "index-6.0", written(valid["plain"], "index", "6.0")
+    yield "key-number", dump(changed(valid["plain"], "keys", [1]))
+    yield "other-object", dump({"object": "thesis"})
+    yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
+
+
+def tree():
+    """Roots and proofs of small trees. The content of leaf n is the byte n."""
+    leaves = [leaf_hash(bytes([number])) for number in range(20)]
+    return {
+        "leaves": [encode(leaf) for leaf in leaves],
+        "roots": [encode(root(leaves[:size])) for size in range(len(leaves) + 1)],
+        "node": encode(node_hash(leaves[0], leaves[1])),
+        "inclusion": [
+            {"index": index, "size": size, "proof": [encode(one) for one in inclusion(index, leaves[:size])]}
+            for size in (1, 2, 3, 7, 8, 20)
+            for index in range(size)
+        ],
+        "consistency": [
+            {"old": old, "new": new, "proof": [encode(one) for one in consistency(old, leaves[:new])]}
+            for new in (1, 3, 8, 13, 20)
+            for old in range(1, new + 1)
+        ],
+    }
+
+
+def dump(value):
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def files():
+    """The files by their paths."""
+    listed, made = [], {}
+    valid = {}
+
+    def add(kind, name, text, how, why=None):
+        path = f"{kind}/{name}.json"
+        made[path] = text
+        listed.append({"file": path, "trusted": [], "witnesses": []} | how | {"wrong": why})
+
+    for name, document, how in documents():
+        valid[name] = document
+        add("valid", name, dump(document), how)
+    for name, document, how, why in wrong_documents(valid):
+        add("invalid", name, document if isinstance(document, str) else dump(document), how, why)
+    for name, text in unreadable(valid):
+        add("unreadable", name, text, {}, "unreadable")
+    keys = {"log": KEY, "sandbox": SANDBOX_KEY, "other": OTHER_KEY, "witness": WITNESS, "other_witness": OTHER_WITNESS}
+    shown = [valid[name]["evidence"] for name in (*TEXTS, "more-fields")]
+    index = {
+        "keys": {name: str(key) for name, key in keys.items()},
+        "canonical": [{"value": value, "json": canonical(value).decode()} for value in shown],
+        "tree": tree(),
+        "documents": listed,
+    }
+    return made | {"vectors.json": dump(index)}
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    for path, text in files().items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Not `write_text`, which would change the ends of lines on some systems.
+        file.write_bytes(text.encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,334 @@
+// Checks receipts with golang.org/x/mod: sumdb/tlog knows the tree, sumdb/note signed notes. The first argument is the
+// folder of the test vectors; each further one is a receipt, which must be valid.
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+type document struct {
+	Object     string
+	ThesisID   string `json:"thesis_id"`
+	Evidence   any
+	Salt       []byte
+	Index      int64
+	Proof      string
+	Claim      any
+	Verdict    any
+	Checkpoint string
+	Signature  string
+	Keys       []string
+	Livemode   bool
+}
+
+type vectors struct {
+	Canonical []struct {
+		Value any
+		JSON  string
+	}
+	Tree struct {
+		Leaves, Roots []tlog.Hash
+		Inclusion     []struct {
+			Index, Size int64
+			Proof       []tlog.Hash
+		}
+		Consistency []struct {
+			Old, New int64
+			Proof    []tlog.Hash
+		}
+	}
+	Documents []struct {
+		File               string
+		Trusted, Witnesses []string
+		Wrong              *string
+	}
+}
+
+// The largest whole number that every reader of JSON keeps.
+const maxInteger = 1<<53 - 1
+
+// decode reads JSON whose numbers stay as they are written.
+func decode(content []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// canonical writes a value as RFC 8785 demands; only whole numbers occur.
+func canonical(value any, out *strings.Builder) error {
+	switch value := value.(type) {
+	case nil:
+		out.WriteString("null")
+	case bool:
+		out.WriteString(strconv.FormatBool(value))
+	case string:
+		canonicalText(value, out)
+	case json.Number:
+		number, err := strconv.ParseInt(value.String(), 10, 64)
+		if err != nil || number > maxInteger || number < -maxInteger || strconv.FormatInt(number, 10) != value.String() {
+			return fmt.Errorf("%v is not a whole number", value)
+		}
+		out.WriteString(value.String())
+	case []any:
+		out.WriteByte('[')
+		for place, one := range value {
+			if place > 0 {
+				out.WriteByte(',')
+			}
+			if err := canonical(one, out); err != nil {
+				return err
+			}
+		}
+		out.WriteByte(']')
+	case map[string]any:
+		names := make([]string, 0, len(value))
+		for name := range value {
+			names = append(names, name)
+		}
+		slices.SortFunc(names, func(one, other string) int {
+			return slices.Compare(utf16.Encode([]rune(one)), utf16.Encode([]rune(other)))
+		})
+		out.WriteByte('{')
+		for place, name := range names {
+			if place > 0 {
+				out.WriteByte(',')
+			}
+			canonicalText(name, out)
+			out.WriteByte(':')
+			if err := canonical(value[name], out); err != nil {
+				return err
+			}
+		}
+		out.WriteByte('}')
+	default:
+		return fmt.Errorf("%T in JSON", value)
+	}
+	return nil
+}
+
+// canonicalText does what encoding/json cannot: it escapes only what must be escaped.
+func canonicalText(text string, out *strings.Builder) {
+	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+	out.WriteByte('"')
+	for _, letter := range text {
+		if escaped, known := short[letter]; known {
+			out.WriteString(escaped)
+		} else if letter < 0x20 {
+			fmt.Fprintf(out, `\u%04x`, letter)
+		} else {
+			out.WriteRune(letter)
+		}
+	}
+	out.WriteByte('"')
+}
+
+// witness verifies the cosignatures of C2SP, which note does not know.
+type witness struct {
+	name string
+	hash uint32
+	key  ed25519.PublicKey
+}
+
+func (w witness) Name() string    { return w.name }
+func (w witness) KeyHash() uint32 { return w.hash }
+func (w witness) Verify(text, signature []byte) bool {
+	if len(signature) != 8+ed25519.SignatureSize {
+		return false
+	}
+	message := fmt.Sprintf("cosignature/v1\ntime %d\n%s", binary.BigEndian.Uint64(signature), text)
+	return ed25519.Verify(w.key, []byte(message), signature[8:])
+}
+
+// verifier reads the key of a log or of a witness.
+func verifier(text string) (note.Verifier, error) {
+	parts := strings.SplitN(text, "+", 3)
+	if len(parts) != 3 {
+		return nil, errors.New("not a key")
+	}
+	key, err := base64.StdEncoding.DecodeString(parts[2])
+	if err != nil || len(key) != 33 || key[0] != 4 {
+		return note.NewVerifier(text)
+	}
+	hash := sha256.Sum256(append([]byte(parts[0]+"\n"), key...))
+	if fmt.Sprintf("%x", hash[:4]) != parts[1] {
+		return nil, errors.New("the id of a key is wrong")
+	}
+	return witness{parts[0], binary.BigEndian.Uint32(hash[:4]), key[1:]}, nil
+}
+
+// signed returns the text of a note that this key signed.
+func signed(text, key string) (string, error) {
+	known, err := verifier(key)
+	if err != nil {
+		return "", err
+	}
+	opened, err := note.Open([]byte(text), note.VerifierList(known))
+	if err != nil {
+		return "", err
+	}
+	return opened.Text, nil
+}
+
+func hashOf(line string) (tlog.Hash, error) { return tlog.ParseHash(line) }
+
+// verify returns why a document proves nothing.
+func verify(content []byte, trusted, witnesses []string) error {
+	var doc document
+	if err := decode(content, &doc); err != nil {
+		return err
+	}
+	checkpoint, path, index := doc.Checkpoint, []tlog.Hash{}, int64(0)
+	if doc.Object == "receipt" {
+		head, rest, _ := strings.Cut(doc.Proof, "\n\n")
+		lines := strings.Split(head, "\n")
+		if len(lines) < 2 || lines[0] != "c2sp.org/tlog-proof@v1" || lines[1] != fmt.Sprintf("index %d", doc.Index) {
+			return errors.New("another form of a proof, or of another entry")
+		}
+		for _, line := range lines[2:] {
+			hash, err := hashOf(line)
+			if err != nil {
+				return err
+			}
+			path = append(path, hash)
+		}
+		checkpoint, index = rest, doc.Index
+	} else if doc.Object != "statement" {
+		return errors.New("neither a receipt nor a statement")
+	}
+	if len(doc.Keys) == 0 {
+		return errors.New("no key")
+	}
+	var text string
+	for _, key := range append(slices.Clone(doc.Keys), witnesses...) {
+		var err error
+		if text, err = signed(checkpoint, key); err != nil {
+			return err
+		}
+	}
+	isTrusted := slices.ContainsFunc(trusted, func(key string) bool { return slices.Contains(doc.Keys, key) })
+	if len(trusted) > 0 && !isTrusted {
+		return errors.New("signed by no key that is trusted")
+	}
+	lines := strings.Split(text, "\n")
+	origin := strings.Split(lines[0], "/")
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if err != nil || len(origin) != 3 || origin[0] != "trade-thesis" || doc.Livemode != (origin[1] == "live") {
+		return errors.New("the checkpoint of another log")
+	}
+	for _, key := range doc.Keys {
+		if !strings.HasPrefix(key, lines[0]+"+") {
+			return errors.New("the key of another log")
+		}
+	}
+	root, err := hashOf(lines[2])
+	if err != nil {
+		return err
+	}
+	if doc.Object == "statement" {
+		return verifyStatement(doc, strings.Join(lines[:3], "\n"))
+	}
+	return verifyEntry(doc, origin[1], path, index, size, root)
+}
+
+func verifyEntry(doc document, dataset string, path []tlog.Hash, index, size int64, root tlog.Hash) error {
+	evidence, isObject := doc.Evidence.(map[string]any)
+	sequence := json.Number(strconv.FormatInt(index+1, 10))
+	isSame := isObject && evidence["sequence"] == sequence && evidence["dataset"] == dataset
+	if !isSame || evidence["thesis_id"] != doc.ThesisID || len(doc.Salt) != 16 {
+		return errors.New("the evidence of another entry")
+	}
+	var out strings.Builder
+	if err := canonical(doc.Evidence, &out); err != nil {
+		return err
+	}
+	commitment := sha256.Sum256(append(slices.Clone(doc.Salt), out.String()...))
+	return tlog.CheckRecord(path, size, root, index, tlog.RecordHash(commitment[:]))
+}
+
+func verifyStatement(doc document, checkpoint string) error {
+	var out strings.Builder
+	out.WriteString("trade-thesis statement v1\n" + checkpoint + "\n")
+	for _, value := range []any{doc.Claim, doc.Verdict} {
+		if err := canonical(value, &out); err != nil {
+			return err
+		}
+		out.WriteByte('\n')
+	}
+	for _, key := range doc.Keys {
+		if text, err := signed(out.String()+"\n"+doc.Signature, key); err != nil || text != out.String() {
+			return errors.New("the statement is not signed")
+		}
+	}
+	return nil
+}
+
+func checkTree(v vectors) {
+	tree := v.Tree
+	for number, leaf := range tree.Leaves {
+		if tlog.RecordHash([]byte{byte(number)}) != leaf {
+			log.Fatalf("leaf %d differs", number)
+		}
+	}
+	for _, row := range tree.Inclusion {
+		if err := tlog.CheckRecord(row.Proof, row.Size, tree.Roots[row.Size], row.Index, tree.Leaves[row.Index]); err != nil {
+			log.Fatalf("%+v: %v", row, err)
+		}
+	}
+	for _, row := range tree.Consistency {
+		if err := tlog.CheckTree(row.Proof, row.New, tree.Roots[row.New], row.Old, tree.Roots[row.Old]); err != nil {
+			log.Fatalf("%+v: %v", row, err)
+		}
+	}
+	for _, row := range v.Canonical {
+		var out strings.Builder
+		if err := canonical(row.Value, &out); err != nil || out.String() != row.JSON {
+			log.Fatalf("%s: %v", row.JSON, err)
+		}
+	}
+}
+
+func read(path string) []byte {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return content
+}
+
+func main() {
+	folder, files := os.Args[1], os.Args[2:]
+	var v vectors
+	if err := decode(read(filepath.Join(folder, "vectors.json")), &v); err != nil {
+		log.Fatal(err)
+	}
+	checkTree(v)
+	for _, row := range v.Documents {
+		err := verify(read(filepath.Join(folder, row.File)), row.Trusted, row.Witnesses)
+		if (err == nil) != (row.Wrong == nil) {
+			log.Fatalf("%s: %v", row.File, err)
+		}
+	}
+	for _, file := range files {
+		if err := verify(read(file), nil, nil); err != nil {
+			log.Fatalf("%s: %v", file, err)
+		}
+	}
+	fmt.Println(len(v.Documents)+len(files), "documents")
+}

@@ -1,0 +1,146 @@
+//! Receipts and statements, and the trees over the logs that they lead to.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use thesis_receipts::{Checkpoint, Document, GrowingTree, Note, Proven, Subject, VerifierKey};
+
+use crate::harness::{Answer, Client, SOON, Service, eventually, rows, text};
+
+on_both_stores![
+    a_thesis_of_the_sandbox_has_a_receipt,
+    a_verification_comes_with_its_receipt,
+    any_other_verdict_comes_with_a_statement,
+    a_checkpoint_is_the_root_of_its_tiles,
+    what_is_not_there_is_named,
+];
+
+/// The keys of the logs, as everybody reads them.
+async fn keys(service: &Service) -> Vec<VerifierKey> {
+    let list = eventually("the logs are signed", SOON, async || {
+        let answer = service.anonymous().get("/v1/log/keys").await;
+        let list = answer.ok(200);
+        (rows(&list).len() >= 2).then_some(list)
+    })
+    .await;
+    rows(&list).iter().map(|key| text(key, "key").parse().unwrap()).collect()
+}
+
+/// An answer that is there once the log is signed that far.
+async fn covered(ask: impl AsyncFn() -> Answer) -> Value {
+    eventually("the log is signed", SOON, async || {
+        let answer = ask().await;
+        if answer.status == 409 {
+            answer.error(409, "RECEIPT_UNAVAILABLE");
+            return None;
+        }
+        Some(answer.ok(200))
+    })
+    .await
+}
+
+async fn proven(service: &Service, document: &Value) -> Proven {
+    let document = Document::parse(document.to_string().as_bytes()).unwrap();
+    let proven = document.verify(&keys(service).await, &[]).unwrap();
+    assert!(proven.is_trusted && proven.dataset == "sandbox", "{proven:?}");
+    proven
+}
+
+/// A thesis of the sandbox.
+async fn sandbox_thesis(client: &Client) -> Value {
+    rows(&client.get("/v1/theses?token=RUN&limit=1").await.ok(200))[0].clone()
+}
+
+fn assert_is_of(proven: &Proven, thesis: &Value) {
+    let Subject::Recorded(evidence) = &proven.subject else { panic!("{proven:?}") };
+    assert_eq!((&*evidence.thesis_id, evidence.text.as_deref()), (text(thesis, "id"), thesis["text"].as_str()));
+    assert_eq!((&*evidence.created_at, &*evidence.dataset), (text(thesis, "created_at"), "sandbox"));
+    assert_eq!(evidence.profile.handle, text(&thesis["profile"], "handle"));
+    assert_eq!(evidence.token.address, text(&thesis["token"], "address"));
+}
+
+async fn a_thesis_of_the_sandbox_has_a_receipt(service: &Service) {
+    let client = service.test_client().await;
+    let thesis = sandbox_thesis(&client).await;
+    let path = format!("/v1/theses/{}/receipt", text(&thesis, "id"));
+    let receipt = covered(async || client.get(&path).await).await;
+    assert_is_of(&proven(service, &receipt).await, &thesis);
+}
+
+async fn a_verification_comes_with_its_receipt(service: &Service) {
+    let client = service.test_client().await;
+    let thesis = sandbox_thesis(&client).await;
+    let mut claim = json!({
+        "handle": thesis["profile"]["handle"], "token": thesis["token"]["id"], "created_after": thesis["created_at"],
+        "created_before": thesis["created_at"], "receipt": true,
+    });
+    let verdict = covered(async || client.post("/v1/verify/thesis", &claim).await).await;
+    assert_eq!((text(&verdict, "reason"), verdict.get("statement")), ("VERIFIED", None));
+    assert_is_of(&proven(service, &verdict["receipt"]).await, &thesis);
+    claim["receipt"] = json!(false);
+    let bare = client.post("/v1/verify/thesis", &claim).await.ok(200);
+    assert_eq!((bare.get("receipt"), bare.get("statement")), (None, None));
+}
+
+async fn any_other_verdict_comes_with_a_statement(service: &Service) {
+    let client = service.test_client().await;
+    let thesis = sandbox_thesis(&client).await;
+    let claim = json!({
+        "handle": thesis["profile"]["handle"], "token": thesis["token"]["id"], "created_after": thesis["created_at"],
+        "contains": "words that nobody wrote", "receipt": true,
+    });
+    let verdict = covered(async || client.post("/v1/verify/thesis", &claim).await).await;
+    assert_eq!((text(&verdict, "reason"), verdict.get("receipt")), ("TEXT_NOT_FOUND", None));
+    let proven = proven(service, &verdict["statement"]).await;
+    let Subject::Stated { claim: stated, verdict: said } = proven.subject else { panic!("{proven:?}") };
+    let mut expected = claim.clone();
+    expected.as_object_mut().unwrap().remove("receipt");
+    assert_eq!(stated, expected);
+    assert_eq!((&said["reason"], &said["checks"]), (&verdict["reason"], &verdict["checks"]));
+    assert!(proven.checkpoint.size > 0);
+}
+
+async fn a_checkpoint_is_the_root_of_its_tiles(service: &Service) {
+    let keys = keys(service).await;
+    let anyone = service.anonymous();
+    let read = async |path: &str| {
+        let response = anyone.request(Method::GET, path).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 200, "{path}");
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        (header("content-type"), header("cache-control"), response.bytes().await.unwrap())
+    };
+    let (kind, caching, note) = read("/v1/log/sandbox/checkpoint").await;
+    assert_eq!((&*kind, &*caching), ("text/plain; charset=utf-8", "public, max-age=1"));
+    let note = Note::parse(str::from_utf8(&note).unwrap()).unwrap();
+    assert!(keys.iter().any(|key| note.is_signed_by(key) == Ok(true)));
+    let checkpoint = Checkpoint::parse(note.text()).unwrap();
+    assert!(checkpoint.origin.starts_with("trade-thesis/sandbox/gen_") && checkpoint.size >= 150, "{checkpoint:?}");
+    let mut tiles = BTreeMap::new();
+    for tile in GrowingTree::tiles_of(checkpoint.size) {
+        let path = format!("/v1/log/sandbox/tile/{}", tile.path(tile.width_at(checkpoint.size)));
+        let (kind, caching, hashes) = read(&path).await;
+        assert_eq!((&*kind, &*caching), ("application/octet-stream", "public, max-age=31536000, immutable"));
+        tiles.insert(tile, hashes);
+    }
+    let tree = GrowingTree::from_tiles(checkpoint.size, &tiles).unwrap();
+    assert_eq!(tree.root(), checkpoint.root);
+}
+
+async fn what_is_not_there_is_named(service: &Service) {
+    keys(service).await;
+    let (client, anyone) = (service.test_client().await, service.anonymous());
+    for path in [
+        "/v1/log/project/checkpoint",
+        "/v1/log/project/tile/0/000",
+        "/v1/log/sandbox/tile/0/0",
+        "/v1/log/sandbox/tile/0/x999/999",
+        "/v1/log/sandbox/tile/5/000.p/1",
+    ] {
+        anyone.get(path).await.error(404, "ROUTE_NOT_FOUND");
+    }
+    client.get("/v1/theses/th_unknown/receipt").await.error(404, "THESIS_NOT_FOUND");
+    anyone.get("/v1/theses/th_unknown/receipt").await.error(401, "MISSING_API_KEY");
+    let (own, _) = client.thesis("writer", "OWN", "moon").await;
+    client.get(&format!("/v1/theses/{}/receipt", text(&own, "id"))).await.error(409, "RECEIPT_UNAVAILABLE");
+}
