@@ -36,6 +36,17 @@ impl Feed {
         self.state.read().ring.position()
     }
 
+    /// The position up to which a text may have been erased since the feed began; 0 if none was.
+    pub(crate) fn erased(&self) -> u64 {
+        self.state.read().ring.erased()
+    }
+
+    /// Forgets the events up to a position that the feed has reached: a text may have been erased from them. Returns
+    /// false if that is known.
+    pub(crate) fn erase(&self, upto: u64) -> bool {
+        self.state.write().ring.erase(upto)
+    }
+
     /// Counts the events after a position that pass a filter; none if it no longer has all of them.
     pub(crate) fn count(&self, after: u64, filter: &CompiledFilter) -> Option<u64> {
         self.state.read().ring.count(after, filter)

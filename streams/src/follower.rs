@@ -99,7 +99,7 @@ impl Follower {
                     match self.feed.join(self.position, &shared.filter, &shared.signal) {
                         Some(listening) => self.reading = Reading::Live(listening),
                         None => {
-                            let page = shared.pages.fetch(&self.feed.dataset, self.position, &shared.wanted);
+                            let page = shared.pages.fetch(&self.feed, self.position, &shared.wanted);
                             reading.fetching = Some(page);
                             return;
                         }

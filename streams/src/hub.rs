@@ -67,10 +67,11 @@ impl Hub {
         shutdown: CancellationToken,
         ring_entries: usize,
     ) -> Arc<Self> {
+        let pages = Pages::new(Arc::clone(any), render);
         Arc::new(Self {
             links: cores.iter().map(|core| Link::new(Arc::clone(core), Arc::clone(ids))).collect(),
-            tails: Tails::new(Arc::clone(any), render, ring_entries),
-            pages: Pages::new(Arc::clone(any), render),
+            tails: Tails::new(Arc::clone(any), render, ring_entries, Arc::clone(&pages)),
+            pages,
             next: AtomicUsize::new(0),
             started: Once::new(),
             shutdown,

@@ -9,7 +9,10 @@ use thesis_net::services::{Streams, Trusted};
 use thesis_proto::v1::{self, EventType};
 use tonic::Status;
 
-use crate::ring::{Page, Render};
+use crate::{
+    feed::Feed,
+    ring::{Page, Render},
+};
 
 /// Maximum rendered bytes of cached pages.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -45,6 +48,9 @@ struct PageKey {
     dataset: String,
     after: u64,
     wanted: Arc<Wanted>,
+    /// The position up to which a text may have been erased when the reading began. A page that was read before an
+    /// erasure is never used after it.
+    erased: u64,
 }
 
 #[derive(Clone)]
@@ -71,17 +77,23 @@ impl Pages {
         Arc::new(Self { core, render, cache: Cache::with_weighter(PAGES, MAX_BYTES, Weight) })
     }
 
-    /// Reads the wanted events of a dataset after a position.
-    pub(crate) fn fetch(self: &Arc<Self>, dataset: &str, after: u64, wanted: &Arc<Wanted>) -> Fetching {
+    /// Reads the wanted events of a feed's dataset after a position.
+    pub(crate) fn fetch(self: &Arc<Self>, feed: &Feed, after: u64, wanted: &Arc<Wanted>) -> Fetching {
         let pages = Arc::clone(self);
-        let key = PageKey { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
+        let (dataset, erased) = (feed.dataset.clone(), feed.erased());
+        let key = PageKey { dataset, after, wanted: Arc::clone(wanted), erased };
         // A separate task reads the page: other waiting connections must not depend on one that is not polled.
         let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&key, pages.read(&key)).await });
         async move { reading.await.map_err(|error| Status::internal(error.to_string()))? }.boxed()
     }
 
+    /// Forgets all pages of a dataset.
+    pub(crate) fn forget(&self, dataset: &str) {
+        self.cache.retain(|key, _| key.dataset != dataset);
+    }
+
     async fn read(&self, key: &PageKey) -> Result<Arc<Page>, Status> {
-        let PageKey { dataset, after, wanted } = key.clone();
+        let PageKey { dataset, after, wanted, .. } = key.clone();
         let filters = wanted.filters.as_deref().map(v1::EventFilters::decode).transpose();
         let filters = filters.map_err(|error| Status::internal(error.to_string()))?;
         let request = Trusted::request(v1::ReadRequest { dataset, after, types: wanted.types.clone(), filters });
@@ -121,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_page_weighs_what_its_events_take() {
-        let key = PageKey { dataset: "live".to_owned(), after: 0, wanted: Arc::default() };
+        let key = PageKey { dataset: "live".to_owned(), after: 0, wanted: Arc::default(), erased: 0 };
         let events = (1..=3).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
         let page = Arc::new(Page::new(0, events.collect(), 3, |_| vec![0; 10]));
         let bytes: u64 = page.entries.iter().map(|entry| entry.size() as u64).sum();

@@ -69,6 +69,8 @@ pub(crate) struct MissingEvents;
 pub(crate) struct Ring {
     floor: u64,
     position: u64,
+    /// A text may have been erased from events up to here, so the ring has none of them.
+    erased: u64,
     bytes: usize,
     max_entries: usize,
     entries: VecDeque<Entry>,
@@ -77,12 +79,34 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring that begins after a position and keeps at most `max_entries`.
     pub(crate) fn new(position: u64, max_entries: usize) -> Self {
-        Self { floor: position, position, bytes: 0, max_entries, entries: VecDeque::new() }
+        Self { floor: position, position, erased: 0, bytes: 0, max_entries, entries: VecDeque::new() }
     }
 
     /// The position up to which it has read the log.
     pub(crate) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// The position up to which a text may have been erased since the ring began; 0 if none was.
+    pub(crate) fn erased(&self) -> u64 {
+        self.erased
+    }
+
+    /// Forgets the events up to a position that the ring has reached: a text may have been erased from them. Returns
+    /// false if that is known.
+    pub(crate) fn erase(&mut self, upto: u64) -> bool {
+        let upto = upto.min(self.position);
+        if upto <= self.erased {
+            return false;
+        }
+        self.erased = upto;
+        while self.entries.front().is_some_and(|oldest| oldest.position <= upto)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.size();
+        }
+        self.floor = self.floor.max(upto);
+        true
     }
 
     /// True if the ring has every event after a position.
@@ -184,6 +208,19 @@ mod tests {
         assert_eq!(read(&ring, 15), Ok((vec![], 15)));
         assert_eq!(read(&ring, 99), Ok((vec![], 99)));
         assert_eq!(read(&ring, 9), Err(PositionTooOld));
+    }
+
+    #[test]
+    fn what_may_be_erased_is_forgotten() {
+        let mut ring = Ring::new(10, 8);
+        push(&mut ring, [11, 14, 16], 17);
+        assert!(!ring.erase(0) && ring.erase(15) && !ring.erase(15) && !ring.erase(12));
+        assert_eq!((read(&ring, 14), read(&ring, 15)), (Err(PositionTooOld), Ok((vec![16], 17))));
+        assert_eq!((ring.erased(), ring.bytes()), (15, ENTRY_OVERHEAD));
+        // It forgets no event that is still to come.
+        assert!(ring.erase(99));
+        push(&mut ring, [18], 18);
+        assert_eq!((read(&ring, 16), read(&ring, 17)), (Err(PositionTooOld), Ok((vec![18], 18))));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use tonic::{Response, Status};
 
 use crate::{
     feed::Feed,
+    pages::Pages,
     ring::{Page, Render},
 };
 
@@ -56,6 +57,8 @@ pub(crate) struct Tails {
     core: Arc<Streams>,
     render: Render,
     ring_entries: usize,
+    /// Pages of the same datasets. A feed learns of erasures as long as it is followed, so they last no longer.
+    pages: Arc<Pages>,
     state: Mutex<State>,
     added: Notify,
 }
@@ -76,8 +79,8 @@ struct Followed {
 }
 
 impl Tails {
-    pub(crate) fn new(core: Arc<Streams>, render: Render, ring_entries: usize) -> Arc<Self> {
-        Arc::new(Self { core, render, ring_entries, state: Mutex::default(), added: Notify::new() })
+    pub(crate) fn new(core: Arc<Streams>, render: Render, ring_entries: usize, pages: Arc<Pages>) -> Arc<Self> {
+        Arc::new(Self { core, render, ring_entries, pages, state: Mutex::default(), added: Notify::new() })
     }
 
     /// A dataset's feed. The first follower starts it, after position `live`.
@@ -175,9 +178,13 @@ impl Tails {
     /// Adds a page to its feed, unless that is forgotten. Fails when events before the page are missing.
     fn push(&self, feed: &Weak<Feed>, message: v1::TailResponse) -> Result<(), Status> {
         let Some(feed) = feed.upgrade() else { return Ok(()) };
-        let v1::TailResponse { events, position, after, .. } = message;
+        let v1::TailResponse { events, position, after, erased, .. } = message;
         let pushed = feed.push(Page::new(after, events, position, self.render));
-        pushed.map_err(|_| Status::data_loss(format!("the core left out events of {}", feed.dataset)))
+        pushed.map_err(|_| Status::data_loss(format!("the core left out events of {}", feed.dataset)))?;
+        if feed.erase(erased) {
+            self.pages.forget(&feed.dataset);
+        }
+        Ok(())
     }
 
     /// Forgets feeds that had no follower for a while. Returns true if new calls should replace all calls, because too
@@ -186,13 +193,17 @@ impl Tails {
         let now = Instant::now();
         let mut state = self.state.lock();
         let before = state.feeds.len();
-        state.feeds.retain(|_, followed| {
+        state.feeds.retain(|dataset, followed| {
             // A second reference is a follower, or a feed that no call follows yet.
             if Arc::strong_count(&followed.feed) > 1 {
                 followed.idle_since = None;
                 return true;
             }
-            now - *followed.idle_since.get_or_insert(now) < IDLE_TIMEOUT
+            let is_kept = now - *followed.idle_since.get_or_insert(now) < IDLE_TIMEOUT;
+            if !is_kept {
+                self.pages.forget(dataset);
+            }
+            is_kept
         });
         state.forgotten += before - state.feeds.len();
         state.forgotten > state.feeds.len() + MAX_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())

@@ -1,6 +1,7 @@
 //! Streams over a core whose log grows as a test says.
 
 mod cursors;
+mod erased;
 mod forgotten;
 mod joining;
 mod sessions;
@@ -54,11 +55,13 @@ pub(super) fn event(position: u64, symbol: &str) -> v1::Event {
 pub(super) struct Log {
     entries: Mutex<Vec<Written>>,
     head: watch::Sender<u64>,
+    /// The position up to which a text may have been erased.
+    pub(super) erased: AtomicU64,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { entries: Mutex::default(), head: watch::Sender::new(0) }
+        Self { entries: Mutex::default(), head: watch::Sender::new(0), erased: AtomicU64::default() }
     }
 }
 
@@ -190,7 +193,9 @@ impl StreamService for FakeCore {
                 drop(head.wait_for(|head| *head > from.position).await.unwrap());
                 let (events, position) = log.page(from.position, page, &CompiledFilter::default());
                 let after = std::mem::replace(&mut from.position, position);
-                let message = v1::TailResponse { dataset: from.dataset.clone(), events, position, after };
+                let erased = log.erased.load(Ordering::Relaxed);
+                let dataset = from.dataset.clone();
+                let message = v1::TailResponse { dataset, events, position, after, erased };
                 Some((Ok(message), (log, head, from)))
             })
             .boxed()

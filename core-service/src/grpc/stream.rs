@@ -55,9 +55,11 @@ impl TailRead {
         };
         let read = read_forward(&core.shared, dataset, &CompiledFilter::default(), *after, upto).await?;
         let v1::ReadResponse { events, position } = read;
+        // The read has found every entry of an erasure up to here.
+        let erased = core.shared.log.newest_erasure(dataset.name());
         let begins_after = std::mem::replace(after, position);
         let dataset = core.shared.generation.log_name(dataset);
-        Ok(Some(v1::TailResponse { dataset, events, position, after: begins_after }))
+        Ok(Some(v1::TailResponse { dataset, events, position, after: begins_after, erased }))
     }
 }
 

@@ -70,6 +70,8 @@ struct LogCursor {
     page: usize,
     /// True when the store has no entries beyond the buffered ones.
     done: bool,
+    /// The newest erasure that was known before the buffered entries were read.
+    erasure: u64,
 }
 
 pub struct Backward<'a> {
@@ -82,8 +84,14 @@ pub struct Backward<'a> {
 impl<'a> Backward<'a> {
     /// Reads the selected entries of these slices, one page of each at a time. `page` is the size of the first.
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
-        let cursor =
-            |slice: LogSlice| LogCursor { slice, next: None, buffered: Vec::new().into_iter(), page, done: false };
+        let cursor = |slice: LogSlice| LogCursor {
+            slice,
+            next: None,
+            buffered: Vec::new().into_iter(),
+            page,
+            done: false,
+            erasure: 0,
+        };
         Self { shared, selection, renders: false, logs: slices.into_iter().map(cursor).collect() }
     }
 
@@ -135,8 +143,8 @@ impl<'a> Backward<'a> {
     pub fn rendered(&self, index: usize, taken: ReadEntry) -> StoreResult<Option<RenderedRow>> {
         match taken.content {
             Content::Stored(_, body) => {
-                let dataset = &self.logs[index].slice.dataset;
-                Ok(self.shared.rendered.event(dataset, taken.seq, &body)?.json)
+                let LogCursor { slice, erasure, .. } = &self.logs[index];
+                Ok(self.shared.rendered.event(&slice.dataset, taken.seq, &body, *erasure)?.json)
             }
             Content::Rendered(json) => Ok(json),
         }
@@ -148,12 +156,13 @@ impl LogCursor {
         let LogSlice { before, after, projected, .. } = self.slice;
         let (dataset, store, lists) = (&self.slice.dataset, &shared.log, &shared.rendered);
         let name = dataset.name();
+        let erasure = store.newest_erasure(name);
         let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(self.page);
         let (found, entries) = match selection {
             Selection::All => {
-                let known = if renders { lists.known_events(dataset, before, wanted) } else { Vec::new() };
+                let known = if renders { lists.known_events(dataset, before, wanted, erasure) } else { Vec::new() };
                 let newer = store.read_back(name, before, wanted - known.len()).await?;
-                let mut entries = read_entries(lists, dataset, newer, renders)?;
+                let mut entries = read_entries(lists, dataset, newer, renders.then_some(erasure))?;
                 entries.extend(known.into_iter().map(|(seq, event)| ReadEntry::rendered(seq, event)));
                 (entries.len(), entries)
             }
@@ -161,9 +170,10 @@ impl LogCursor {
                 let between = SeqRange { after, before, projected };
                 let seqs = shared.events.positions(name, scopes, between, true, wanted).await?;
                 let rows = store.get_many(name, &seqs).await?;
-                (seqs.len(), read_entries(lists, dataset, rows, renders)?)
+                (seqs.len(), read_entries(lists, dataset, rows, renders.then_some(erasure))?)
             }
         };
+        self.erasure = erasure;
         self.done = found < self.page;
         self.page = (2 * self.page).min(MAX_PAGE);
         self.buffered = entries.into_iter();
@@ -190,15 +200,16 @@ impl LogCursor {
     }
 }
 
-/// The entries of rows, or their events. An entry that cannot be rendered fails once it is taken. One without a
-/// readable outline fails at once, since its time is not known.
+/// The entries of rows, or their events if `renders` has the newest erasure that was known before they were read. An
+/// entry that cannot be rendered fails once it is taken. One without a readable outline fails at once, since its time is
+/// not known.
 fn read_entries(
     lists: &RenderedLists,
     dataset: &Dataset,
     rows: Vec<(u64, Bytes)>,
-    renders: bool,
+    renders: Option<u64>,
 ) -> StoreResult<Vec<ReadEntry>> {
-    let read = |(seq, body): (u64, Bytes)| match renders.then(|| lists.event(dataset, seq, &body)) {
+    let read = |(seq, body): (u64, Bytes)| match renders.map(|erasure| lists.event(dataset, seq, &body, erasure)) {
         Some(Ok(event)) => Ok(ReadEntry::rendered(seq, event)),
         Some(Err(_)) | None => ReadEntry::stored(seq, body),
     };

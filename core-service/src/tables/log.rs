@@ -118,6 +118,12 @@ impl LogStore {
         self.recent.begin_fan_out(log, after, upto)
     }
 
+    /// The newest entry of a log, as far as this process has read it, that begins or ends an erasure; 0 without one.
+    /// What was made of an entry before it may have a text that is erased, unless this erasure was known at the read.
+    pub fn newest_erasure(&self, log: &str) -> u64 {
+        self.recent.newest_erasure(log)
+    }
+
     async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {
         self.backend.get(&schema::EVENT_LOG, &key![log, int(bucket), HEAD_ROW], consistency).await
     }

@@ -3,8 +3,9 @@
 //! The JSON of a thesis is made of three rows: the thesis, its author and its token. It is right while all three are
 //! the objects in memory that it was made of, since a changed row is another object. So it is exactly as new as these
 //! rows, also on a cluster. It has the dataset's `livemode` too, and the object of a thesis belongs to one dataset: no
-//! cache of rows may give it to another one. An entry of a log never changes, and so neither does the JSON of its
-//! event. The JSON is the same for all callers who see the dataset.
+//! cache of rows may give it to another one. Only an erasure changes an entry of a log: the JSON of an event is right
+//! while the newest erasure of the log is the one that was known when the entry was read, or is before the entry. The
+//! JSON is the same for all callers who see the dataset.
 
 use std::{
     ptr,
@@ -81,17 +82,25 @@ impl Weighter<String, Arc<RenderedThesis>> for BySize {
     }
 }
 
-impl Weighter<(Dataset, u64), RenderedEvent> for BySize {
-    fn weight(&self, _place: &(Dataset, u64), rendered: &RenderedEvent) -> u64 {
-        (ENTRY_BYTES + rendered.json.as_ref().map_or(0, |json| json.get().len())) as u64
+impl Weighter<(Dataset, u64), KnownEvent> for BySize {
+    fn weight(&self, _place: &(Dataset, u64), known: &KnownEvent) -> u64 {
+        (ENTRY_BYTES + known.event.json.as_ref().map_or(0, |json| json.get().len())) as u64
     }
+}
+
+/// The JSON of an event in the cache.
+#[derive(Clone)]
+struct KnownEvent {
+    event: RenderedEvent,
+    /// The newest erasure of the log that was known before the entry was read.
+    erasure: u64,
 }
 
 /// The JSON of theses and events that lists have shown lately.
 pub struct RenderedLists {
     theses: Cache<String, Arc<RenderedThesis>, BySize>,
     /// By dataset and sequence number.
-    events: Cache<(Dataset, u64), RenderedEvent, BySize>,
+    events: Cache<(Dataset, u64), KnownEvent, BySize>,
 }
 
 impl Default for RenderedLists {
@@ -129,19 +138,44 @@ impl RenderedLists {
         json
     }
 
+    /// Forgets everything: a text was erased.
+    pub fn clear(&self) {
+        self.theses.clear();
+        self.events.clear();
+    }
+
+    /// The known event of an entry. `erasure` is the newest erasure of the log.
+    fn known_event(&self, dataset: &Dataset, seq: u64, erasure: u64) -> Option<RenderedEvent> {
+        let known = self.events.get(&EventPlace(dataset, seq))?;
+        if seq < erasure && known.erasure < erasure {
+            // Everything of before the erasure goes, also what nobody will ask for.
+            self.clear();
+            return None;
+        }
+        Some(known.event)
+    }
+
     /// The known events of this number of entries before a sequence number, newest first. They begin with the oldest
-    /// entry and have no gap, so the newer entries, whose events are not known, can be read as one slice.
-    pub fn known_events(&self, dataset: &Dataset, before: u64, entries: usize) -> Vec<(u64, RenderedEvent)> {
+    /// entry and have no gap, so the newer entries, whose events are not known, can be read as one slice. `erasure` is
+    /// the newest erasure of the log.
+    pub fn known_events(
+        &self,
+        dataset: &Dataset,
+        before: u64,
+        entries: usize,
+        erasure: u64,
+    ) -> Vec<(u64, RenderedEvent)> {
         let oldest_first = before.saturating_sub(entries as u64).max(1)..before;
-        let known = oldest_first.map_while(|seq| Some((seq, self.events.get(&EventPlace(dataset, seq))?)));
+        let known = oldest_first.map_while(|seq| Some((seq, self.known_event(dataset, seq, erasure)?)));
         let mut known: Vec<_> = known.collect();
         known.reverse();
         known
     }
 
-    /// The event of an entry that the projection of its log has reached.
-    pub fn event(&self, dataset: &Dataset, seq: u64, body: &Bytes) -> StoreResult<RenderedEvent> {
-        if let Some(known) = self.events.get(&EventPlace(dataset, seq)) {
+    /// The event of an entry that the projection of its log has reached. `erasure` is the newest erasure of the log that
+    /// was known before the entry was read.
+    pub fn event(&self, dataset: &Dataset, seq: u64, body: &Bytes, erasure: u64) -> StoreResult<RenderedEvent> {
+        if let Some(known) = self.known_event(dataset, seq, erasure) {
             return Ok(known);
         }
         let outline = outline(body)?;
@@ -152,7 +186,7 @@ impl RenderedLists {
         };
         let json = event.map(|event| render(&json::Event::from(&event)));
         let rendered = RenderedEvent { created_at: outline.created_at, json };
-        self.events.insert((dataset.clone(), seq), rendered.clone());
+        self.events.insert((dataset.clone(), seq), KnownEvent { event: rendered.clone(), erasure });
         Ok(rendered)
     }
 }

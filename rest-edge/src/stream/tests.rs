@@ -46,7 +46,8 @@ impl Log {
             let reached = *head.wait_for(|head| *head > from.position).await.unwrap();
             let (after, events) = (from.position, log.events(from.position, reached));
             from.position = reached;
-            let message = v1::TailResponse { dataset: from.dataset.clone(), events, position: reached, after };
+            let dataset = from.dataset.clone();
+            let message = v1::TailResponse { dataset, events, position: reached, after, erased: 0 };
             Some((Ok(message.encode_to_vec().into()), (log, head, from)))
         });
         Ok(messages.boxed())

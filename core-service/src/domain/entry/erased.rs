@@ -10,10 +10,10 @@ use crate::domain::row::Thesis;
 /// The tag of [`Kind::Engagement`].
 const ENGAGEMENT: u32 = 9;
 
-/// True for the stored form of the entry that begins an erasure: the row of a deleted thesis without its text. Earlier
-/// entries are replaced after it.
+/// True for the stored form of an entry that begins or ends an erasure: the row of a deleted thesis without its text.
+/// Earlier entries are replaced between the two.
 #[must_use]
-pub fn begins_erasure(stored: &[u8]) -> bool {
+pub fn marks_erasure(stored: &[u8]) -> bool {
     // Most entries are of another kind, and need not be decoded.
     if !EntryOutline::read(stored).is_ok_and(|outline| outline.kind == ENGAGEMENT) {
         return false;
@@ -77,18 +77,18 @@ mod tests {
     }
 
     #[test]
-    fn an_erasure_begins_with_the_row_of_a_deleted_thesis_without_its_text() {
+    fn an_erasure_begins_and_ends_with_the_row_of_a_deleted_thesis_without_its_text() {
         let stored = |kind: Kind| entry(kind).stored(7);
         let changed = |text: &str, deleted_at| {
             let thesis = Thesis { deleted_at, ..thesis(text) };
             [Kind::Engagement(ThesisChanged { thesis: thesis.clone() }), Kind::ThesisAwaited(ThesisChanged { thesis })]
         };
         let [erased, awaited] = changed("", Some(1));
-        assert!(begins_erasure(&stored(erased)) && !begins_erasure(&stored(awaited)));
+        assert!(marks_erasure(&stored(erased)) && !marks_erasure(&stored(awaited)));
         for kind in [changed("text", Some(1)), changed("", None)].into_iter().flatten().chain(kinds("")) {
-            assert!(!begins_erasure(&stored(kind.clone())), "{kind:?}");
+            assert!(!marks_erasure(&stored(kind.clone())), "{kind:?}");
         }
-        assert!(!begins_erasure(b"no entry") && !begins_erasure(b""));
+        assert!(!marks_erasure(b"no entry") && !marks_erasure(b""));
     }
 
     #[test]

@@ -2,19 +2,24 @@
 //! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
 //! Readers that are further behind read the store.
 //!
-//! Only an erasure changes entries, so it does not matter who appended them. With the entry that begins an erasure all
-//! earlier ones leave memory, on every core.
+//! Only an erasure changes entries, so it does not matter who appended them. With the entry that begins or ends an
+//! erasure all earlier ones leave memory, on every core. Its sequence number stays: by it others know that what they
+//! keep of earlier entries may have changed.
 //!
 //! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
 //! the fan-out creates them without a read.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 
-use crate::domain::entry::begins_erasure;
+use crate::domain::entry::marks_erasure;
 
 /// Maximum number of logs whose newest entries are in memory.
 const MAX_LOGS: usize = 32;
@@ -46,8 +51,8 @@ impl RecentLog {
 
     /// Adds entries that follow `after`. If others are missing before them, only the new ones stay. `are_own` is true
     /// if this process has appended them. An own append shows the end of the log: entries in memory beyond it are of an
-    /// append that the store has lost.
-    fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool) {
+    /// append that the store has lost. Entries before `erasure` stay out of memory.
+    fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool, erasure: Option<u64>) {
         if after > self.end() || are_own && after < self.before {
             *self = Self { before: after, own_after: after, begun: self.begun, ..Self::default() };
         }
@@ -59,12 +64,12 @@ impl RecentLog {
             self.own_after = self.own_after.min(after);
         }
         let known = self.end();
-        for entry in entries.skip(usize::try_from(known - after).unwrap_or(usize::MAX)) {
-            if begins_erasure(entry) {
-                self.before = self.end();
-                self.entries.clear();
-                self.bytes = 0;
-            }
+        if let Some(erasure) = erasure.filter(|erasure| *erasure > known) {
+            self.before = erasure - 1;
+            self.entries.clear();
+            self.bytes = 0;
+        }
+        for entry in entries.skip(usize::try_from(self.end() - after).unwrap_or(usize::MAX)) {
             self.bytes += size(entry);
             self.entries.push_back(entry.clone());
         }
@@ -87,35 +92,61 @@ impl RecentLog {
 }
 
 /// The newest entries of the logs that this process uses.
-pub(super) struct RecentEntries(Cache<String, Arc<Mutex<RecentLog>>>);
+pub(super) struct RecentEntries {
+    logs: Cache<String, Arc<Mutex<RecentLog>>>,
+    /// By log, the newest entry read here that begins or ends an erasure.
+    erasures: RwLock<HashMap<String, u64>>,
+}
 
 impl Default for RecentEntries {
     fn default() -> Self {
-        Self(Cache::new(MAX_LOGS))
+        Self { logs: Cache::new(MAX_LOGS), erasures: RwLock::default() }
     }
 }
 
 impl RecentEntries {
     fn log(&self, log: &str) -> Arc<Mutex<RecentLog>> {
-        let Ok(recent) = self.0.get_or_insert_with(log, || Ok::<_, Infallible>(Arc::default()));
+        let Ok(recent) = self.logs.get_or_insert_with(log, || Ok::<_, Infallible>(Arc::default()));
         recent
     }
 
     /// Adds entries that this process has appended after `head`.
     pub(super) fn add_appended(&self, log: &str, head: u64, entries: &[Bytes]) {
-        self.log(log).lock().add(head, entries.iter(), true);
+        self.add(log, head, entries.iter(), true);
     }
 
     /// Adds entries that were read after `after`.
     pub(super) fn add_read(&self, log: &str, after: u64, entries: &[(u64, Bytes)]) {
         if !entries.is_empty() {
-            self.log(log).lock().add(after, entries.iter().map(|(_, entry)| entry), false);
+            self.add(log, after, entries.iter().map(|(_, entry)| entry), false);
         }
+    }
+
+    fn add<'a>(
+        &self,
+        log: &str,
+        after: u64,
+        entries: impl DoubleEndedIterator<Item = &'a Bytes> + ExactSizeIterator + Clone,
+        are_own: bool,
+    ) {
+        // Also entries that memory has or has no room for are tested: what others keep of them may be older.
+        let erasure = entries.clone().rposition(|entry| marks_erasure(entry)).map(|index| after + 1 + index as u64);
+        self.log(log).lock().add(after, entries, are_own, erasure);
+        if let Some(erasure) = erasure {
+            let mut erasures = self.erasures.write();
+            let newest = erasures.entry(log.to_owned()).or_default();
+            *newest = erasure.max(*newest);
+        }
+    }
+
+    /// The newest entry read here that begins or ends an erasure; 0 if there is none.
+    pub(super) fn newest_erasure(&self, log: &str) -> u64 {
+        self.erasures.read().get(log).copied().unwrap_or_default()
     }
 
     /// The first entries after `after`, up to `upto` and `limit`, as far as they are in memory.
     pub(super) fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> Vec<(u64, Bytes)> {
-        let Some(recent) = self.0.get(log) else { return Vec::new() };
+        let Some(recent) = self.logs.get(log) else { return Vec::new() };
         let wanted = usize::try_from(upto.saturating_sub(after)).unwrap_or(usize::MAX).min(limit);
         let recent = recent.lock();
         (after + 1..).zip(recent.after(after).take(wanted).cloned()).collect()
@@ -123,7 +154,7 @@ impl RecentEntries {
 
     /// Replaces an entry, if it is in memory.
     pub(super) fn replace(&self, log: &str, seq: u64, entry: &Bytes) {
-        let Some(recent) = self.0.get(log) else { return };
+        let Some(recent) = self.logs.get(log) else { return };
         let mut recent = recent.lock();
         let RecentLog { before, entries, bytes, .. } = &mut *recent;
         let place = seq.checked_sub(*before + 1).and_then(|place| usize::try_from(place).ok());
@@ -139,7 +170,7 @@ impl RecentEntries {
 
     /// Returns whether this process has surely appended all entries after `after` up to `upto`.
     pub(super) fn has_appended(&self, log: &str, after: u64, upto: u64) -> bool {
-        self.0.get(log).is_some_and(|recent| {
+        self.logs.get(log).is_some_and(|recent| {
             let recent = recent.lock();
             recent.own_after <= after && upto <= recent.end()
         })
@@ -148,7 +179,7 @@ impl RecentEntries {
     /// Begins the fan-out of the entries after `after` up to `upto`. Returns whether none of these entries can have a
     /// delivery that this process began before.
     pub(super) fn begin_fan_out(&self, log: &str, after: u64, upto: u64) -> bool {
-        self.0.get(log).is_some_and(|recent| {
+        self.logs.get(log).is_some_and(|recent| {
             let mut recent = recent.lock();
             let are_new = recent.own_after.max(recent.begun) <= after && upto <= recent.end();
             recent.begun = recent.begun.max(upto);
@@ -256,6 +287,7 @@ mod tests {
             let recent = RecentEntries::default();
             recent.add_appended("live", 0, &bodies(1..=3));
             let added = [erasure.clone(), Bytes::from("5")];
+            assert_eq!(recent.newest_erasure("live"), 0);
             if is_own {
                 recent.add_appended("live", 3, &added);
             } else {
@@ -266,7 +298,19 @@ mod tests {
             assert_eq!((recent.get("live", 3), recent.get("live", 4)), (None, Some(erasure.clone())));
             assert_eq!(recent.read("live", 4, 5, 100), numbered(5..=5));
             assert_eq!(recent.has_appended("live", 0, 5), is_own);
+            assert_eq!((recent.newest_erasure("live"), recent.newest_erasure("sandbox")), (4, 0));
         }
+    }
+
+    #[test]
+    fn an_erasure_is_known_though_memory_begins_behind_it() {
+        let thesis = Thesis { id: "th_1".to_owned(), deleted_at: Some(1), ..Thesis::default() };
+        let erasure = Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(4, 1) };
+        let recent = RecentEntries::default();
+        recent.add_read("live", 6, &numbered(7..=7));
+        recent.add_read("live", 3, &[(4, erasure.stored(4).into())]);
+        assert_eq!(recent.newest_erasure("live"), 4);
+        assert_eq!(recent.read("live", 6, 7, 100), numbered(7..=7));
     }
 
     #[test]
@@ -297,6 +341,6 @@ mod tests {
         for number in 0..10 * MAX_LOGS {
             recent.add_appended(&number.to_string(), 0, &bodies(1..=1));
         }
-        assert!(recent.0.len() <= 2 * MAX_LOGS);
+        assert!(recent.logs.len() <= 2 * MAX_LOGS);
     }
 }

@@ -219,13 +219,34 @@ async fn pages_share_their_rows_until_another_core_renames_the_author() {
 fn the_oldest_events_are_known_up_to_an_unknown_one() {
     let lists = RenderedLists::default();
     for seq in [1, 3, 4, 5] {
-        lists.event(&Dataset::Live, seq, &Entry::filler(seq, 0).stored(seq).into()).unwrap();
+        lists.event(&Dataset::Live, seq, &Entry::filler(seq, 0).stored(seq).into(), 0).unwrap();
     }
     for (before, entries, expected) in
         [(6, 3, &[5_u64, 4, 3][..]), (8, 5, &[5, 4, 3]), (6, 9, &[1]), (6, 4, &[]), (6, 0, &[])]
     {
-        let known = lists.known_events(&Dataset::Live, before, entries);
+        let known = lists.known_events(&Dataset::Live, before, entries, 0);
         let known: Vec<u64> = known.into_iter().map(|(seq, _)| seq).collect();
         assert_eq!(known, expected, "{entries} before {before}");
     }
+}
+
+#[test]
+fn events_of_before_an_erasure_are_not_known_after_it() {
+    let lists = RenderedLists::default();
+    let event = |seq: u64, erasure: u64| {
+        lists.event(&Dataset::Live, seq, &Entry::filler(seq, 0).stored(seq).into(), erasure).unwrap();
+    };
+    let known = |erasure: u64| {
+        let known = lists.known_events(&Dataset::Live, 8, 7, erasure);
+        known.into_iter().map(|(seq, _)| seq).rev().collect::<Vec<_>>()
+    };
+    (1..=4).for_each(|seq| event(seq, 0));
+    assert_eq!(known(0), [1, 2, 3, 4]);
+    assert_eq!(known(4), []);
+    assert!(lists.events.is_empty(), "they are not even in memory");
+    // This one was read before the erasure, and is rendered after it.
+    event(1, 0);
+    assert_eq!(known(4), []);
+    (1..=5).for_each(|seq| event(seq, 4));
+    assert_eq!(known(4), [1, 2, 3, 4, 5]);
 }
