@@ -80,7 +80,8 @@ pub struct ClaimedAttempt {
 pub struct Dispatcher {
     shared: Arc<Shared>,
     shards: Shards,
-    bodies: Cache<(String, u64), Bytes>,
+    /// Each with the newest erasure of its log that was known before the event was read.
+    bodies: Cache<(String, u64), (Bytes, u64)>,
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: Streaks,
@@ -258,7 +259,7 @@ impl Dispatcher {
         let slow = if is_tick { self.state.lock().slow_round(now_ms) } else { Vec::new() };
         let mut slow = slow.into_iter();
         loop {
-            let pending = match slow.next() {
+            let mut pending = match slow.next() {
                 Some(pending) => pending,
                 None => {
                     let mut state = self.state.lock();
@@ -278,6 +279,7 @@ impl Dispatcher {
             }
             match rule.map(|(webhook, rule)| (webhook, rule.verdict(&pending.delivery))) {
                 Some((webhook, Verdict::Send)) => {
+                    let secrets = self.prepare(&mut pending, &webhook, now_ms).await;
                     // The present time, since a round may take long. The core that serves the shard next, which may be
                     // this one, takes it over and reads this attempt again.
                     let (shard, now) = (shard_of(&webhook.id), self.shared.clock.now_ms());
@@ -290,15 +292,16 @@ impl Dispatcher {
                         self.read_again(&pending.delivery);
                         continue;
                     }
-                    match self.secrets(&webhook, now_ms) {
-                        Ok(secrets) => {
+                    match secrets {
+                        Ok(Ok(secrets)) => {
                             if !self.send(pending, webhook, secrets, now_ms) {
                                 let mut state = self.state.lock();
                                 slow.for_each(|pending| state.put_back(pending, now_ms));
                                 return unsendable;
                             }
                         }
-                        Err(why) => unsendable.push((pending, why)),
+                        Ok(Err(why)) => unsendable.push((pending, why)),
+                        Err(_) => self.read_again(&pending.delivery),
                     }
                 }
                 Some((webhook, Verdict::Wait)) => {

@@ -81,7 +81,7 @@ pub struct Delivery {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "11")]
     pub delivered_at: Option<i64>,
-    /// The body of a test or a replay, as JSON, since these refer to no entry of a log. Empty for all others.
+    /// The body of a test, or of a replay of one, as JSON, since these refer to no entry of a log. Empty for all others.
     #[prost(bytes = "vec", tag = "12")]
     pub body: Vec<u8>,
     /// True for a test send, or a replay of one.
@@ -104,7 +104,7 @@ pub struct EventRef {
     /// Number of its type.
     #[prost(int32, tag = "2")]
     pub event_type: i32,
-    /// Its dataset; empty for tests and replays, which have their own body.
+    /// Its dataset; empty for a test, which has its own body.
     #[prost(string, tag = "3")]
     pub dataset: String,
     /// Its sequence number there.

@@ -40,16 +40,18 @@ pub async fn replay_delivery(
 
 /// Sends a delivery again, for any caller, as a new one named after the seed.
 pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
-    let body = core.dispatcher.body_of(original).await?.to_vec();
     let replay = Delivery {
         id: delivery_id(&original.webhook_id, now_ms, &["replay", seed, &original.id]),
         webhook_id: original.webhook_id.clone(),
         event_id: original.event_id.clone(),
         event_type: original.event_type,
+        // Like its original it refers to the event, which may lose its text, and only a test has a body of its own.
+        dataset: original.dataset.clone(),
+        seq: original.seq,
+        body: original.body.clone(),
         status: Status::Pending.into(),
         next_attempt_at: Some(now_ms),
         created_at: now_ms,
-        body,
         is_test: original.is_test,
         replay_of: Some(original.replay_of.as_ref().unwrap_or(&original.id).clone()),
         ..Delivery::default()

@@ -129,8 +129,8 @@ impl DeliveryStore {
             let rows = batch.iter().map(|delivery| delivery_rows::put(delivery, 0)).collect();
             self.queue.enqueue(batch, rows, now_ms).await?;
         }
-        if deliveries.iter().any(|delivery| !delivery.body.is_empty()) {
-            // Nothing brings such a delivery back but its rows: no log has an event for it.
+        if deliveries.iter().any(|delivery| delivery.is_requested()) {
+            // Nothing brings such a delivery back but its rows: no fan-out creates it.
             self.backend.sync().await?;
         }
         Ok(())

@@ -1,4 +1,5 @@
 mod cancelled;
+mod erased;
 mod lanes;
 mod outage;
 mod reports;

@@ -13,6 +13,7 @@ use crate::{
     },
     error::{Error, Result},
     keys::key_ring::SealPurpose,
+    queue_hints::PendingDelivery,
     store::StoreError,
     tables::log::decode,
 };
@@ -36,7 +37,10 @@ impl Dispatcher {
             return Ok(Ok(delivery.body.clone().into()));
         }
         let place = (delivery.dataset.clone(), delivery.seq);
-        if let Some(body) = self.bodies.get(&place) {
+        let erasure = self.shared.log.newest_erasure(&delivery.dataset);
+        if let Some((body, known)) = self.bodies.get(&place)
+            && (erasure < delivery.seq || erasure <= known)
+        {
             return Ok(Ok(body));
         }
         let unreadable = |why: String| Ok(Err(Unsendable::Event(why)));
@@ -54,8 +58,31 @@ impl Dispatcher {
         let event = Dataset::parse(&delivery.dataset).and_then(|dataset| convert::entry::event(&dataset, &entry));
         let Some(event) = event else { return unreadable(format!("entry {seq} is no event")) };
         let body = Bytes::from(event_json(&event));
-        self.bodies.insert(place, body.clone());
+        self.bodies.insert(place, (body.clone(), erasure));
         Ok(Ok(body))
+    }
+
+    /// Prepares a delivery that was in memory, and reads the secrets that sign it. If its event is older than an
+    /// erasure, the event may have lost its text since, so the body is read again.
+    pub(super) async fn prepare(
+        &self,
+        pending: &mut PendingDelivery,
+        webhook: &Webhook,
+        now_ms: i64,
+    ) -> Result<std::result::Result<Vec<String>, Unsendable>> {
+        let delivery = &pending.delivery;
+        if delivery.seq < self.shared.log.newest_erasure(&delivery.dataset) {
+            match self.body(delivery).await? {
+                Ok(body) => pending.body = body,
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(self.secrets(webhook, now_ms))
+    }
+
+    /// Forgets the bodies of events: a text was erased.
+    pub fn forget_bodies(&self) {
+        self.bodies.clear();
     }
 
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
@@ -63,7 +90,7 @@ impl Dispatcher {
     }
 
     /// Reads the secrets that a webhook's deliveries are signed with, the newest first.
-    pub(super) fn secrets(&self, webhook: &Webhook, now_ms: i64) -> std::result::Result<Vec<String>, Unsendable> {
+    fn secrets(&self, webhook: &Webhook, now_ms: i64) -> std::result::Result<Vec<String>, Unsendable> {
         let purpose = SealPurpose::WebhookSecret(&webhook.id);
         let open =
             |sealed: &Vec<u8>| self.shared.keys.open(purpose, sealed).and_then(|plain| String::from_utf8(plain).ok());

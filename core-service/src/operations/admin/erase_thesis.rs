@@ -3,10 +3,9 @@
 //!
 //! First the writer appends the row without its text: it is projected as every row is. Cores that cache the row learn
 //! of it, and forget the earlier entries of the log that they have in memory. Then the entries from the creation to the
-//! deletion are replaced. They keep their leaves, so the Merkle tree stays as it was. A repeat after a crash goes on:
-//! the writer appends nothing then, and erased entries have no text.
-//!
-//! An edge has the newest events in memory, where newer ones displace them.
+//! deletion are replaced. They keep their leaves, so the Merkle tree stays as it was. At the end the writer appends the
+//! row again. With each of the two entries cores and edges forget what they have made of earlier ones, so nothing that
+//! they read before the end outlasts it. A repeat after a crash does all of this again; erased entries have no text.
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +51,9 @@ pub async fn erase_thesis(
     audit_in_dataset(core, act, &dataset).await?;
     core.datasets.erase_text_here(&dataset, id).await?;
     let entries = erase_entries(core, &dataset, &thesis).await?;
+    core.datasets.erase_text_here(&dataset, id).await?;
+    core.shared.rendered.clear();
+    core.dispatcher.forget_bodies();
     tracing::info!(%dataset, thesis = id, entries, "the text of a deleted thesis is erased");
     Ok(v1::EraseThesisResponse { entries })
 }

@@ -1,4 +1,8 @@
 use bytes::Bytes;
+use futures::StreamExt as _;
+use thesis_net::{clock::SystemIdSource, services::Trusted};
+use thesis_proto::json::RenderedRows;
+use tonic::Request;
 
 use super::*;
 use crate::{
@@ -6,9 +10,14 @@ use crate::{
         id,
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
     },
-    store::{Consistency, SharedBackend},
+    grpc::local,
+    store::{
+        Consistency, SharedBackend,
+        embedded::{EmbeddedStore, Options},
+        schema,
+    },
     tables::audit,
-    tests::harness::{ManualClock, NOON, core, memory, shared_memory},
+    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory, shared_memory},
 };
 
 const SECRET: &str = "my name and address";
@@ -66,13 +75,14 @@ async fn an_erased_text_is_gone_and_the_tree_stays() {
         let thesis_id = id::of_thesis("live", "post");
         assert!(observe(&core, 1, observed(SECRET)).await);
         assert!(observe(&core, 2, observed(&format!("{SECRET}, edited"))).await);
+        assert!(observe(&core, 3, observed(&format!("{SECRET}, edited again"))).await);
         let liked = ObservedEngagement { upstream_id: "post".to_owned(), likes: Some(7), replies: None };
-        assert!(observe(&core, 3, ObservedThing::Engagement(liked)).await);
-        assert!(observe(&core, 4, ObservedThing::Deletion("post".to_owned())).await);
+        assert!(observe(&core, 4, ObservedThing::Engagement(liked)).await);
+        assert!(observe(&core, 5, ObservedThing::Deletion("post".to_owned())).await);
         let before = stored(&backend).await;
-        assert_eq!(before.iter().filter(|(_, body)| has_secret(body)).count(), 4);
+        assert_eq!(before.iter().filter(|(_, body)| has_secret(body)).count(), 5);
 
-        assert_eq!(erase(&core, &request(&thesis_id)).await.unwrap(), 4);
+        assert_eq!(erase(&core, &request(&thesis_id)).await.unwrap(), 5);
         let after = stored(&backend).await;
         let leaf_at = |(seq, body): &(u64, Bytes)| leaf("live", *seq, body).unwrap();
         for (old, new) in before.iter().zip(&after) {
@@ -84,7 +94,7 @@ async fn an_erased_text_is_gone_and_the_tree_stays() {
         assert_eq!((row.text.as_str(), row.likes, row.deleted_at.is_some()), ("", Some(7), true));
 
         assert_eq!(erase(&core, &request(&thesis_id)).await.unwrap(), 0, "erased twice");
-        assert!(!observe(&core, 5, observed(SECRET)).await, "a late observation brings the text back");
+        assert!(!observe(&core, 6, observed(SECRET)).await, "a late observation brings the text back");
         let acts = audit::list(&backend, None, None, NOON, 10).await.unwrap();
         let reasons = acts.iter().filter(|row| row.act.action == "thesis.erased" && row.act.subject == thesis_id);
         assert!(reasons.map(|row| row.act.reason.as_deref()).eq([Some("the author asked"); 2]), "{acts:?}");
@@ -123,4 +133,90 @@ async fn only_the_text_of_a_deleted_thesis_is_erased() {
         assert_eq!(erase(&core, &request).await.unwrap_err().api.code, code, "{request:?}");
     }
     assert!(stored(&backend).await.iter().any(|(_, body)| has_secret(body)));
+}
+
+#[tokio::test]
+async fn the_text_of_a_thesis_that_was_deleted_before_it_came_is_erased() {
+    let clock = ManualClock::new();
+    let backend = memory(&clock);
+    let core = core(Arc::clone(&backend), &clock, 1).await;
+    let thesis_id = id::of_thesis("live", "post");
+    assert!(observe(&core, 1, ObservedThing::Deletion("post".to_owned())).await);
+    assert!(observe(&core, 2, observed(SECRET)).await);
+    assert_eq!(erase(&core, &request(&thesis_id)).await.unwrap(), 1);
+    assert!(stored(&backend).await.iter().all(|(_, body)| !has_secret(body)));
+}
+
+/// The first page of events, as the JSON that a core keeps for an edge in its process.
+async fn page(core: &Arc<Core>) -> String {
+    let mut request = Request::new(v1::ListEventsRequest::default());
+    request.extensions_mut().insert(Trusted { renders: true, ..Trusted::default() });
+    request.metadata_mut().insert("authorization", format!("Bearer {LIVE_KEY}").parse().unwrap());
+    let page = local(core).events.list_events(request).await.unwrap();
+    page.extensions().get::<RenderedRows>().unwrap().0.iter().map(|row| row.get()).collect()
+}
+
+/// The texts of theses that a core reads for streams, from the beginning of the log, and the position up to which an
+/// edge forgets what it has.
+async fn streamed(core: &Arc<Core>) -> (Vec<String>, u64) {
+    let upto = core.datasets.refresh(&Dataset::Live).await.unwrap();
+    let log = core.shared.generation.log_name(&Dataset::Live);
+    let after = vec![v1::DatasetPosition { dataset: log, position: 0 }];
+    let mut tail = local(core).streams.tail(Trusted::request(v1::TailRequest { after })).await.unwrap().into_inner();
+    let mut texts = Vec::new();
+    loop {
+        let v1::TailResponse { events, position, erased, .. } = tail.next().await.unwrap().unwrap();
+        texts.extend(events.into_iter().filter_map(|event| match event.event?.data? {
+            v1::event::Data::ThesisCreated(created) => Some(created.text),
+            _ => None,
+        }));
+        if position >= upto {
+            return (texts, erased);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_core_goes_on_showing_what_it_made_of_an_erased_text() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let [writer, reader] = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    assert!(observe(&writer, 1, observed(SECRET)).await);
+    assert!(observe(&writer, 2, ObservedThing::Deletion("post".to_owned())).await);
+    for core in [&writer, &reader] {
+        for is_kept in [false, true] {
+            assert!(page(core).await.contains(SECRET), "{is_kept}");
+        }
+        assert_eq!(streamed(core).await, (vec![SECRET.to_owned()], 0));
+    }
+    assert_eq!(erase(&writer, &request(&id::of_thesis("live", "post"))).await.unwrap(), 2);
+    let head = writer.datasets.refresh(&Dataset::Live).await.unwrap();
+    for core in [&writer, &reader] {
+        // Search and streams of each core read the log to its end.
+        let (texts, erased) = streamed(core).await;
+        assert!(texts == [""] && erased > 0 && erased <= head, "{texts:?} {erased}");
+        let page = page(core).await;
+        assert!(page.contains("\"text\":\"\"") && !page.contains(SECRET), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn no_row_and_so_no_later_backup_has_an_erased_text() {
+    let clock = ManualClock::new();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path(), Options::default(), clock.clone(), &SystemIdSource).unwrap());
+    let rows_with_text = async || {
+        let mut rows = 0;
+        for table in schema::ALL {
+            rows += store.all(table).await.unwrap().iter().filter(|(_, row)| has_secret(&row.body)).count();
+        }
+        rows
+    };
+    let core = core(Arc::clone(&store) as SharedBackend, &clock, 1).await;
+    assert!(observe(&core, 1, observed(SECRET)).await);
+    assert!(observe(&core, 2, observed(&format!("{SECRET}, edited"))).await);
+    assert!(observe(&core, 3, ObservedThing::Deletion("post".to_owned())).await);
+    assert!(rows_with_text().await >= 3);
+    erase(&core, &request(&id::of_thesis("live", "post"))).await.unwrap();
+    assert_eq!(rows_with_text().await, 0);
 }
