@@ -262,7 +262,7 @@ pub struct Thesis {
     /// Time of the entry that deleted it.
     #[prost(int64, optional, tag = "18")]
     pub removed_at: Option<i64>,
-    /// Sequence number of the last entry that edited or deleted it. Without it the receipt is that of the creation.
+    /// Sequence number of the last entry that edited or deleted it. An earlier version left it out.
     #[prost(uint64, optional, tag = "19")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_in: Option<u64>,

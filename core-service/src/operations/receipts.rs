@@ -44,7 +44,7 @@ pub(super) async fn receipt(core: &Core, dataset: &Dataset, thesis: &Thesis) -> 
     }
     trees.receipt_of(dataset, thesis).await.map_err(|error| match error {
         NoReceipt::Store(error) => error.into(),
-        NoReceipt::Uncovered | NoReceipt::Erased => unavailable(error.to_string()),
+        NoReceipt::Uncovered | NoReceipt::Erased | NoReceipt::Unrecorded => unavailable(error.to_string()),
     })
 }
 

@@ -31,14 +31,22 @@ pub enum NoReceipt {
     /// The entry has no salt.
     #[error("the text was erased, and with it the receipt; receipts that were given before stay valid")]
     Erased,
+    /// The row does not name the entry of its last change.
+    #[error("the last change of this thesis was recorded before the service gave receipts, so it has none")]
+    Unrecorded,
 }
 
 impl Trees {
-    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it.
+    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it. Rows of an earlier
+    /// version do not name an edit or a deletion. The receipt of the creation would be a wrong one for these.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
-        let seq = thesis.changed_in.or(thesis.sequence).ok_or(NoReceipt::Erased)?;
+        let created = thesis.sequence.filter(|_| thesis.deleted_at.is_none());
+        let seq = thesis.changed_in.or(created).ok_or(NoReceipt::Unrecorded)?;
         let found = self.evidence(dataset, seq).await?.filter(|(found, _)| found.thesis_id == thesis.id);
         let (evidence, salt) = found.ok_or(NoReceipt::Erased)?;
+        if thesis.changed_in.is_none() && evidence.text.as_ref() != Some(&thesis.text) {
+            return Err(NoReceipt::Unrecorded);
+        }
         let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
         self.prove(dataset, &signed, evidence, &salt).await
     }

@@ -17,6 +17,7 @@ use crate::{
         entry::{Entry, Kind, ThesisCreated},
         evidence::leaf,
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
+        row::Thesis,
     },
     keys::key_ring::KeyRing,
     service::Core,
@@ -279,6 +280,11 @@ async fn the_receipt_is_that_of_the_last_change_of_the_text() {
         let (_, thesis) = core.shared.theses.thesis(&View::live(), &id).await.unwrap().unwrap();
         let proven = verified(&trees, trees.receipt_of(&LIVE, &thesis).await.unwrap());
         assert_eq!((proven.kind, proven.text, proven.thesis_id), (kind, text, id));
+        // The row of an earlier version does not name its last change.
+        let row = Thesis { changed_in: None, ..Thesis::clone(&thesis) };
+        let receipt = trees.receipt_of(&LIVE, &row).await;
+        let is_unrecorded = matches!(receipt, Err(NoReceipt::Unrecorded));
+        assert_eq!((receipt.is_ok(), is_unrecorded), (kind == EvidenceKind::Created, kind != EvidenceKind::Created));
     }
 }
 
