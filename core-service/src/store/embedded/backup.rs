@@ -2,7 +2,7 @@
 //!
 //! A backup is a file with its own format (`file`). It is not a copy of the store's files, which change during the
 //! read. It has the rows of every table as they were between two commits (`take`). It lacks the index of rows that
-//! expire: `restore` builds it again from the rows.
+//! expire, which `restore` builds again from the rows, and the tiles of the trees, which follow from the logs.
 
 mod file;
 mod restore;

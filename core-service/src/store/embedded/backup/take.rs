@@ -17,7 +17,7 @@ use super::{
     },
     file::{Contents, Rows, TableContents, Writer, is_internal},
 };
-use crate::store::{BackupPiece, StoreError, StoreResult};
+use crate::store::{BackupPiece, StoreError, StoreResult, schema::TREE_TILE};
 
 /// Bytes of rows after which a piece is sent. Packed it has a third of them.
 const PIECE_BYTES: usize = 128 << 10;
@@ -57,7 +57,8 @@ pub(in super::super) fn begin(
     Ok(pieces)
 }
 
-/// Reads all tables, until the receiver is dropped.
+/// Reads all tables but the tiles of the trees, until the receiver is dropped. A restore begins a new generation of the
+/// logs, whose trees are made anew.
 pub(super) fn copy(
     tx: &Files<ReadTransaction>,
     created_at_ms: i64,
@@ -65,7 +66,8 @@ pub(super) fn copy(
 ) -> Result<(), redb::Error> {
     let mut names = Vec::new();
     for tx in [&tx.log, &tx.rows] {
-        names.extend(tx.list_tables()?.map(|table| table.name().to_owned()).filter(|name| !is_internal(name)));
+        let found = tx.list_tables()?.map(|table| table.name().to_owned());
+        names.extend(found.filter(|name| !is_internal(name) && name != TREE_TILE.name));
     }
     let open = |name: &str| tx.of(name).open_table(TableDefinition::<&[u8], &[u8]>::new(name));
     let mut contents =

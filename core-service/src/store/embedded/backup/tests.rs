@@ -28,7 +28,7 @@ use crate::{
             store_files::FOLDER,
             tests::{Fixed, append, applied, apply, head, insert, inserted},
         },
-        schema::{PROFILE, TOKEN},
+        schema::{PROFILE, TOKEN, TREE_TILE},
     },
 };
 
@@ -249,7 +249,8 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     }
     let expires = Change { table: &TOKEN, key: key!["d", "t"], version: 1, body: Some(Bytes::new()), ttl: Some(10) };
     let left = Change { key: key!["d", "left"], ttl: None, ..expires.clone() };
-    store.apply(vec![expires, left]).await.unwrap();
+    let tile = Change { table: &TREE_TILE, key: key!["d", "gen_1", 0, 0, 0], ttl: None, ..expires.clone() };
+    store.apply(vec![expires, left, tile]).await.unwrap();
     save(&store, &file).await;
     apply(&store, "later", 1).await.unwrap();
     let verified = restore(&file, &copy, Options::default()).unwrap();
@@ -262,6 +263,7 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     assert_eq!((head(&restored).await, applied(&restored, "later").await), (10, None));
     assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 1);
     assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
+    assert_eq!(restored.all(&TREE_TILE).await.unwrap().len(), 0);
     // Expiring rows still expire, and the store can be written.
     clock.0.store(10_000, Ordering::Relaxed);
     restored.sweep(10_000).await.unwrap();
