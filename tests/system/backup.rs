@@ -4,6 +4,7 @@ mod broken;
 mod cursors;
 mod encrypted;
 mod refused;
+mod trees;
 
 use std::{
     fs,
