@@ -16,12 +16,22 @@ use crate::harness::{
 on_both_stores![an_erased_text_is_gone_and_its_receipt_stays_valid];
 
 const SECRET: &str = "my name is Ann and I live at the lake";
+const STREAM: &str = "?types=thesis.created&handle=erased_writer";
 
 async fn an_erased_text_is_gone_and_its_receipt_stays_valid(service: &Service) {
     let client = service.client(LIVE_KEY);
     let (by, on) = (author("erased_user", "erased_writer"), token("base", "0xe4a5ed", "ERASED"));
+    let earlier = thesis("kept_post", &by, &token("base", "0xe4a5ee", "KEPT"), "kept", now_ms() - 120_000);
     let posted = thesis("erased_post", &by, &on, SECRET, now_ms() - 60_000);
+    let mut stream = client.stream(STREAM).await;
+    service.ingest("live", vec![revision(1, Observed::Thesis(earlier))]).await;
     service.ingest("live", vec![revision(1, Observed::Thesis(posted))]).await;
+    let cursor = stream.take(2).await[0].cursor().to_owned();
+    let resumed = async || {
+        let mut stream = client.try_resume(STREAM, &cursor).await?;
+        Some(text(&stream.take(1).await[0].data["data"], "text").to_owned())
+    };
+    assert_eq!(eventually("a stream", SOON, resumed).await, SECRET);
     let listed = client.get("/v1/theses?token=ERASED").await.ok(200);
     let id = text(&rows(&listed)[0], "id");
     let path = format!("/v1/theses/{id}/receipt");
@@ -43,6 +53,8 @@ async fn an_erased_text_is_gone_and_its_receipt_stays_valid(service: &Service) {
         (is_erased && client.get(&path).await.status == 409).then_some(())
     })
     .await;
+    // So have the events that edges keep for streams that resume.
+    eventually("every edge forgets the text", SOON, async || resumed().await.filter(|text| text.is_empty())).await;
     client.get(&path).await.error(409, "RECEIPT_UNAVAILABLE");
     let kept = Document::parse(receipt.to_string().as_bytes()).unwrap();
     kept.verify(&[], &[]).unwrap();

@@ -242,11 +242,11 @@ fn events_of_before_an_erasure_are_not_known_after_it() {
     };
     (1..=4).for_each(|seq| event(seq, 0));
     assert_eq!(known(0), [1, 2, 3, 4]);
-    assert_eq!(known(4), []);
+    assert!(known(4).is_empty());
     assert!(lists.events.is_empty(), "they are not even in memory");
     // This one was read before the erasure, and is rendered after it.
     event(1, 0);
-    assert_eq!(known(4), []);
+    assert!(known(4).is_empty());
     (1..=5).for_each(|seq| event(seq, 4));
     assert_eq!(known(4), [1, 2, 3, 4, 5]);
 }
