@@ -81,7 +81,8 @@ pub struct Delivery {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "11")]
     pub delivered_at: Option<i64>,
-    /// The body of a test, or of a replay of one, as JSON, since these refer to no entry of a log. Empty for all others.
+    /// The body of a test, or of a replay of one, as JSON, since these refer to no entry of a log. All others have
+    /// none.
     #[prost(bytes = "vec", tag = "12")]
     pub body: Vec<u8>,
     /// True for a test send, or a replay of one.

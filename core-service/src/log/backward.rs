@@ -201,8 +201,8 @@ impl LogCursor {
 }
 
 /// The entries of rows, or their events if `renders` has the newest erasure that was known before they were read. An
-/// entry that cannot be rendered fails once it is taken. One without a readable outline fails at once, since its time is
-/// not known.
+/// entry that cannot be rendered fails once it is taken. One without a readable outline fails at once, since its time
+/// is not known.
 fn read_entries(
     lists: &RenderedLists,
     dataset: &Dataset,

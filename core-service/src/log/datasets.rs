@@ -173,8 +173,8 @@ impl Datasets {
         Ok(written)
     }
 
-    /// Appends the row of a deleted thesis without its text to a dataset's log here. That begins or ends an erasure, so a
-    /// repeat does it again.
+    /// Appends the row of a deleted thesis without its text to a dataset's log here. That begins or ends an erasure,
+    /// so a repeat does it again.
     pub async fn erase_text_here(self: &Arc<Self>, dataset: &Dataset, thesis_id: &str) -> Result<()> {
         self.run(dataset, Command::EraseText { id: thesis_id.to_owned() }).await.map(drop)
     }

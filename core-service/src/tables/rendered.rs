@@ -172,8 +172,8 @@ impl RenderedLists {
         known
     }
 
-    /// The event of an entry that the projection of its log has reached. `erasure` is the newest erasure of the log that
-    /// was known before the entry was read.
+    /// The event of an entry that the projection of its log has reached. `erasure` is the newest erasure of the log
+    /// that was known before the entry was read.
     pub fn event(&self, dataset: &Dataset, seq: u64, body: &Bytes, erasure: u64) -> StoreResult<RenderedEvent> {
         if let Some(known) = self.known_event(dataset, seq, erasure) {
             return Ok(known);

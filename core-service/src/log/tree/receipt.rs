@@ -37,8 +37,8 @@ pub enum NoReceipt {
 }
 
 impl Trees {
-    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it. Rows of an earlier
-    /// version do not name an edit or a deletion. The receipt of the creation would be a wrong one for these.
+    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it. Rows of an
+    /// earlier version do not name an edit or a deletion. The receipt of the creation would be wrong for these.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
         let created = thesis.sequence.filter(|_| thesis.deleted_at.is_none());
         let seq = thesis.changed_in.or(created).ok_or(NoReceipt::Unrecorded)?;
