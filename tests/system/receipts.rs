@@ -40,7 +40,8 @@ async fn covered(ask: impl AsyncFn() -> Answer) -> Value {
     .await
 }
 
-async fn proven(service: &Service, document: &Value) -> Proven {
+/// What a document of the sandbox proves to somebody who trusts the keys of the logs.
+pub(crate) async fn proven(service: &Service, document: &Value) -> Proven {
     let document = Document::parse(document.to_string().as_bytes()).unwrap();
     let proven = document.verify(&keys(service).await, &[]).unwrap();
     assert!(proven.is_trusted && proven.dataset == "sandbox", "{proven:?}");
@@ -48,11 +49,11 @@ async fn proven(service: &Service, document: &Value) -> Proven {
 }
 
 /// A thesis of the sandbox.
-async fn sandbox_thesis(client: &Client) -> Value {
+pub(crate) async fn sandbox_thesis(client: &Client) -> Value {
     rows(&client.get("/v1/theses?token=RUN&limit=1").await.ok(200))[0].clone()
 }
 
-fn assert_is_of(proven: &Proven, thesis: &Value) {
+pub(crate) fn assert_is_of(proven: &Proven, thesis: &Value) {
     let Subject::Recorded(evidence) = &proven.subject else { panic!("{proven:?}") };
     assert_eq!((&*evidence.thesis_id, evidence.text.as_deref()), (text(thesis, "id"), thesis["text"].as_str()));
     assert_eq!((&*evidence.created_at, &*evidence.dataset), (text(thesis, "created_at"), "sandbox"));
