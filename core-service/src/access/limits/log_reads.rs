@@ -42,3 +42,47 @@ impl LogReads {
         !is_counted || self.0.take(&window, LOG_READS_PER_MINUTE, now_ms).0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::limits::Limits,
+        store::SharedBackend,
+        tests::harness::{ManualClock, NOON, SharedMemory, memory},
+    };
+
+    #[tokio::test]
+    async fn an_address_reads_the_logs_600_times_a_minute() {
+        let limits = Limits::new(&memory(&ManualClock::new()), "embedded");
+        let reads = |address: &str, now| (0..700).filter(|_| limits.take_log_read(address, now)).count();
+        assert_eq!(reads("192.0.2.1", NOON), 600);
+        assert!(!limits.take_log_read("192.0.2.1", NOON + MINUTE_MS - 1));
+        assert_eq!((reads("192.0.2.2", NOON), reads("192.0.2.1", NOON + MINUTE_MS)), (600, 600));
+        limits.sweep(NOON + MINUTE_MS);
+        assert_eq!(limits.log_reads.0.size(), 1);
+    }
+
+    #[tokio::test]
+    async fn addresses_that_are_too_many_are_not_limited() {
+        let limits = Limits::new(&memory(&ManualClock::new()), "embedded");
+        let take = |address: &str| limits.log_reads.take(address, 1, NOON);
+        assert!((0..700).filter(|_| take("192.0.2.1")).count() == 600 && (0..700).all(|_| take("192.0.2.2")));
+        assert_eq!(limits.log_reads.0.size(), 1);
+    }
+
+    #[tokio::test]
+    async fn replicas_count_reads_together() {
+        let backend: SharedBackend = SharedMemory::new(&ManualClock::new());
+        let replicas = ["rep_a", "rep_b"].map(|name| Limits::new(&backend, name));
+        let mut passed = 0;
+        for step in 0..1_000 {
+            let now = NOON + step * 50;
+            for limits in &replicas {
+                passed += u64::from(limits.take_log_read("192.0.2.1", now));
+                limits.log_reads.0.exchange_due(now).await;
+            }
+        }
+        assert!((600..=660).contains(&passed), "{passed}");
+    }
+}
