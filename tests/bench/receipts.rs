@@ -1,10 +1,13 @@
 //! `cargo bench --bench service -- receipts`: what the tree over a log costs its appends, in turns without and with it,
-//! how many bytes a leaf has, how many receipts the service gives a second, and how long a check without network takes.
+//! after what time a receipt is there, how many bytes a leaf has, how many receipts the service gives a second, and how long a check without network takes.
 
 use std::{hint::black_box, path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use core_service::{Core, domain::dataset::Dataset};
+use core_service::{
+    Core,
+    domain::{dataset::Dataset, row::NewThesis},
+};
 use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_receipts::Document;
 use tokio::{
@@ -20,7 +23,7 @@ use crate::{
     engine::live_bytes,
     load,
     process::{Service, test_key},
-    report::{aim_below, cpu_seconds, median, number, row},
+    report::{aim_below, cpu_seconds, median, number, percentile, row},
     rounds::{Figures, Kind, compare, reads_by_id},
     store::Setup,
 };
@@ -29,6 +32,10 @@ use crate::{
 const MAX_THESES: u64 = 20_000;
 /// Number of checks in this process that are timed together.
 const CHECKS: u32 = 2_000;
+/// Pause between two theses whose receipts are awaited, and between two looks at the checkpoint.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Longest time from an append to its receipt that we aim at, in milliseconds.
+const MAX_DELAY_MS: f64 = 2_000.0;
 /// Highest ratio of processor times with the tree and without it that we aim at.
 const MAX_CPU_RATIO: f64 = 1.05;
 const LOG_KEY: [u8; 32] = [9; 32];
@@ -44,6 +51,8 @@ struct Run {
     /// Length of the log.
     entries: u64,
     live_bytes: u64,
+    /// Times from an append to the checkpoint that covers it.
+    delays: Vec<Duration>,
 }
 
 /// Measures and prints.
@@ -80,24 +89,48 @@ async fn append(options: &Options, setup: &Setup, has_tree: bool) -> Result<Run,
     let before = load::settle(&core, &DATASET).await?;
     covered(&core, before).await?;
     let mut data = Data::new(setup.theses, options.days, SystemClock.now_ms());
-    let theses = (0..setup.theses).map(|number| data.thesis(number));
+    let theses: Vec<NewThesis> = (0..setup.theses).map(|number| data.thesis(number)).collect();
     let cpu = || cpu_seconds(std::process::id()).unwrap_or(f64::NAN);
     let before = cpu();
-    let seconds = load::append(options, &core, &DATASET, theses).await?;
+    let seconds = load::append(options, &core, &DATASET, theses.into_iter()).await?;
     let entries = load::settle(&core, &DATASET).await?;
     covered(&core, entries).await?;
     let cpu_us = (cpu() - before) * 1e6 / setup.theses as f64;
+    let later = (setup.theses..setup.theses + u64::from(options.samples)).map(|number| data.thesis(number));
+    let delays = delays(&core, later.collect()).await?;
     core.close().await;
-    Ok(Run { rate: setup.theses as f64 / seconds, cpu_us, entries, live_bytes: live_bytes(&setup.dir)? })
+    Ok(Run { rate: setup.theses as f64 / seconds, cpu_us, entries, live_bytes: live_bytes(&setup.dir)?, delays })
+}
+
+/// Number of entries that the signed tree has; none without a tree.
+async fn size(core: &Core) -> Result<Option<u64>, Failure> {
+    let Some(trees) = &core.trees else { return Ok(None) };
+    Ok(Some(trees.checkpoint(&DATASET).await?.map_or(0, |signed| signed.size)))
 }
 
 /// Waits until the signed tree has that many entries, if there is one.
 async fn covered(core: &Core, entries: u64) -> Result<(), Failure> {
-    let Some(trees) = &core.trees else { return Ok(()) };
-    while trees.checkpoint(&DATASET).await?.is_none_or(|signed| signed.size < entries) {
-        sleep(Duration::from_millis(100)).await;
+    while size(core).await?.is_some_and(|size| size < entries) {
+        sleep(PAUSE).await;
     }
     Ok(())
+}
+
+/// Appends theses one after the other. Returns the times until a checkpoint covers each. Without a tree nothing is awaited.
+async fn delays(core: &Core, theses: Vec<NewThesis>) -> Result<Vec<Duration>, Failure> {
+    let (mut delays, mut theses) = (Vec::new(), theses.into_iter());
+    let mut uncovered: Vec<(u64, Instant)> = Vec::new();
+    loop {
+        if let Some(thesis) = theses.next() {
+            let began = Instant::now();
+            uncovered.push((core.datasets.create_thesis(&DATASET, thesis).await?.seq, began));
+        } else if uncovered.is_empty() {
+            return Ok(delays);
+        }
+        sleep(PAUSE).await;
+        let size = size(core).await?.unwrap_or(u64::MAX);
+        delays.extend(uncovered.extract_if(.., |(seq, _)| *seq <= size).map(|(_, began)| began.elapsed()));
+    }
 }
 
 fn print_appends(options: &Options, theses: u64, runs: &[Vec<Run>; 2]) {
@@ -109,6 +142,10 @@ fn print_appends(options: &Options, theses: u64, runs: &[Vec<Run>; 2]) {
     let ratio = with.1 / without.1;
     let aim = aim_below(ratio, MAX_CPU_RATIO, "");
     row(&["with it", &number(with.0), &number(with.1), &format!("{ratio:.3}"), &aim]);
+    let mut delays: Vec<Duration> = runs[1].iter().flat_map(|run| run.delays.clone()).collect();
+    let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut delays, part));
+    let aim = aim_below(p99, MAX_DELAY_MS, " ms");
+    println!("  From an append to its receipt: p50 {} ms, p99 {} ms, {aim}.", number(p50), number(p99));
     let [without, with] = runs.each_ref().map(|runs| of(runs, |run| run.live_bytes as f64));
     let leaves = of(&runs[1], |run| run.entries as f64);
     println!("  Pages in use: {} bytes a leaf more with the tree.", number((with - without) / leaves));

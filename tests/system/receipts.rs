@@ -21,7 +21,7 @@ on_both_stores![
 const FOR_GOOD: &str = "public, max-age=31536000, immutable";
 
 /// The keys of the logs, as everybody reads them.
-async fn keys(service: &Service) -> Vec<VerifierKey> {
+pub(crate) async fn keys(service: &Service) -> Vec<VerifierKey> {
     let list = eventually("the logs are signed", SOON, async || {
         let answer = service.anonymous().get("/v1/log/keys").await;
         let list = answer.ok(200);
