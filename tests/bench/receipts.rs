@@ -1,5 +1,6 @@
 //! `cargo bench --bench service -- receipts`: what the tree over a log costs its appends, in turns without and with it,
-//! after what time a receipt is there, how many bytes a leaf has, how many receipts the service gives a second, and how long a check without network takes.
+//! how soon a receipt is there, how many bytes a leaf has, how many receipts the service gives a second, and how long a
+//! check without network takes.
 
 use std::{hint::black_box, path::Path, process::Stdio, time::Duration};
 
@@ -116,7 +117,7 @@ async fn covered(core: &Core, entries: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends theses one after the other. Returns the times until a checkpoint covers each. Without a tree nothing is awaited.
+/// Appends theses one after the other. Returns the times until a checkpoint covers each, if there is a tree.
 async fn delays(core: &Core, theses: Vec<NewThesis>) -> Result<Vec<Duration>, Failure> {
     let (mut delays, mut theses) = (Vec::new(), theses.into_iter());
     let mut uncovered: Vec<(u64, Instant)> = Vec::new();

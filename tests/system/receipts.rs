@@ -156,9 +156,14 @@ async fn what_is_not_there_is_named(service: &Service) {
     client.get("/v1/theses/th_unknown/receipt").await.error(404, "THESIS_NOT_FOUND");
     anyone.get("/v1/theses/th_unknown/receipt").await.error(401, "MISSING_API_KEY");
     let (own, _) = client.thesis("writer", "OWN", "moon").await;
-    let refused = client.get(&format!("/v1/theses/{}/receipt", text(&own, "id"))).await;
-    let error = refused.error(409, "RECEIPT_UNAVAILABLE");
-    assert!(text(&error, "message").contains("own test data has no receipt"), "{error}");
+    let claim = json!({"handle": "writer", "token": "OWN", "created_after": own["created_at"], "receipt": true});
+    for refused in [
+        client.get(&format!("/v1/theses/{}/receipt", text(&own, "id"))).await,
+        client.post("/v1/verify/thesis", &claim).await,
+    ] {
+        let error = refused.error(409, "RECEIPT_UNAVAILABLE");
+        assert!(text(&error, "message").contains("own test data has no receipt"), "{error}");
+    }
 }
 
 async fn keys_are_listed_with_their_times(service: &Service) {

@@ -38,9 +38,9 @@ pub(super) fn routes() -> Vec<Route> {
                 "A receipt lets anyone check offline, with a key of the service, that it had recorded the thesis: a \
                  later rewrite would contradict its signature. It is that of the last edit, or of the posting; of a \
                  deleted thesis it is the receipt of the deletion. It proves what this service recorded, and when by \
-                 its own clock, not who controls the account. A thesis of a project's own test data has none, and a new one has its receipt \
-                 within two seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has the format \
-                 `c2sp.org/tlog-proof@v1`.",
+                 its own clock, not who controls the account. A thesis of a project's own test data has none, and a \
+                 new one has its receipt within two seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has \
+                 the format `c2sp.org/tlog-proof@v1`.",
             )
             .needs(Some("theses:read"), "verify")
             .fails(&[
