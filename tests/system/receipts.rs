@@ -70,6 +70,8 @@ async fn a_thesis_of_the_sandbox_has_a_receipt(service: &Service) {
     let thesis = sandbox_thesis(&client).await;
     let path = format!("/v1/theses/{}/receipt", text(&thesis, "id"));
     let receipt = covered(async || client.get(&path).await).await;
+    assert_eq!((&receipt["object"], &receipt["livemode"]), (&json!("receipt"), &json!(false)));
+    assert_eq!(receipt["evidence"]["sequence"].as_u64(), receipt["index"].as_u64().map(|index| index + 1));
     assert_is_of(&proven(service, &receipt).await, &thesis);
 }
 
