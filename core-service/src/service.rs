@@ -28,7 +28,7 @@ pub struct Core {
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
     /// The trees over the logs; none without a key that signs them.
-    pub(crate) trees: Option<Arc<Trees>>,
+    pub trees: Option<Arc<Trees>>,
     /// The source of live data; none if this core follows no upstream.
     pub(crate) upstream: Option<Arc<Upstream>>,
     pub(crate) pushes: Pushes,

@@ -69,6 +69,12 @@ impl VerifierKey {
         self.kind
     }
 
+    /// The key itself, which may have several names.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8; KEY_BYTES] {
+        &self.public_key
+    }
+
     /// The id that signatures have beside the name.
     fn id(&self) -> [u8; 4] {
         let hash = Sha256::new_with_prefix(&self.name)

@@ -252,7 +252,11 @@ const receipts = (() => {
       document = parse(text);
     } catch (error) {
       if (error instanceof Unreadable) throw error;
-      throw new Unreadable("The file is not JSON, or it is cut off.");
+      // What ends within its object has no last brace, unless it ends behind one of an inner object.
+      const isCutOff = text.trimStart().startsWith("{") && !text.trimEnd().endsWith("}");
+      throw new Unreadable(
+        isCutOff ? "The file is cut off: its JSON has no end." : "The file is not JSON, or it is cut off.",
+      );
     }
     const fields = Object.hasOwn(FIELDS, document?.object) ? FIELDS[document.object] : undefined;
     if (!fields) throw new Unreadable("The file is neither a receipt nor a statement.");

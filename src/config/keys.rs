@@ -21,6 +21,8 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
     engine::GeneralPurposeConfig::new().with_decode_padding_mode(engine::DecodePaddingMode::Indifferent),
 );
 const MIN_TOKEN_LENGTH: usize = 32;
+/// Maximum number of witnesses. Each adds a line to every checkpoint, and verifiers accept 64 lines.
+const MAX_WITNESSES: usize = 16;
 
 // Values of secrets are checked here, not by the command line's parser, which would print a wrong one.
 /// Secrets, first keys and plans.
@@ -45,7 +47,7 @@ pub(crate) struct Keys {
     /// in the data folder; with SVC_STORE=scylla none, and no receipts]
     #[arg(long, env = "SVC_LOG_KEY", value_name = "BASE64")]
     log_key: Option<SecretString>,
-    /// Witnesses that cosign the log, each as its key, a space and its URL [default: none]
+    /// Witnesses that cosign the log, 16 at most, each as its key, a space and its URL [default: none]
     #[arg(
         long,
         env = "SVC_WITNESSES",
@@ -53,7 +55,7 @@ pub(crate) struct Keys {
         value_delimiter = ',',
         value_parser = parse::witness
     )]
-    pub(crate) witnesses: Vec<WitnessSettings>,
+    witnesses: Vec<WitnessSettings>,
     /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
     /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
@@ -104,6 +106,29 @@ impl Keys {
 
     pub(crate) fn log_key(&self) -> Result<Option<[u8; 32]>, Refused> {
         self.log_key.as_ref().map(|text| decode_log_key(text.expose_secret(), "its value")).transpose()
+    }
+
+    /// The witnesses. Each has a name and a key of its own: cosignatures are told apart by both.
+    pub(crate) fn witnesses(&self) -> Result<Vec<WitnessSettings>, Refused> {
+        let refused = |reason: String| {
+            Err(Refused::new("SVC_WITNESSES", reason)
+                .remedy(format!("name {MAX_WITNESSES} witnesses at most, each once")))
+        };
+        if self.witnesses.len() > MAX_WITNESSES {
+            return refused(format!("{} witnesses are named", self.witnesses.len()));
+        }
+        for (place, WitnessSettings { key, .. }) in self.witnesses.iter().enumerate() {
+            let name = key.name();
+            for WitnessSettings { key: before, .. } in &self.witnesses[..place] {
+                if before.name() == name {
+                    return refused(format!("two witnesses have the name `{name}`"));
+                }
+                if before.public_key() == key.public_key() {
+                    return refused(format!("`{}` and `{name}` have the same key", before.name()));
+                }
+            }
+        }
+        Ok(self.witnesses.clone())
     }
 
     pub(crate) fn service_token(&self) -> Result<Option<SecretString>, Refused> {

@@ -50,12 +50,12 @@ pub(super) fn base_url(text: &str) -> Result<Url, String> {
 
 /// `KEY URL`: the public key of a witness and its address.
 pub(super) fn witness(text: &str) -> Result<WitnessSettings, String> {
-    let (key, url) = text.trim().split_once(' ').ok_or("a witness is its key, a space and its URL")?;
+    let (key, url) = text.trim().split_once(char::is_whitespace).ok_or("a witness is its key, a space and its URL")?;
     let key: VerifierKey = key.parse().map_err(|error: VerifierKeyError| error.to_string())?;
     if key.kind() != KeyKind::Witness {
         return Err(format!("`{}` is the key of a log, and not of a witness", key.name()));
     }
-    Ok(WitnessSettings { key, url: base_url(url)? })
+    Ok(WitnessSettings { key, url: base_url(url.trim_start())? })
 }
 
 /// `http://…` or `https://…`, whatever follows.

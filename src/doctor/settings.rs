@@ -118,6 +118,7 @@ fn core(settings: &Settings, errors: &mut Errors) {
     }
     errors.of(keys.test_key());
     errors.of(keys.live_key());
+    errors.of(keys.witnesses());
     match settings.store.kind {
         StoreKind::Scylla => {
             errors.of(settings.store.scylla());

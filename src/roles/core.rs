@@ -66,6 +66,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
     settings.webhooks.resolver()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
+    let witnesses = settings.keys.witnesses()?;
     let (secrets, first_key, cluster) = match settings.store.kind {
         StoreKind::Scylla => (Secrets::given(&settings.keys)?, None, Some(settings.store.scylla()?)),
         StoreKind::Embedded => {
@@ -87,7 +88,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
     let settings = CoreSettings {
         secret_key: secrets.secret_key,
         log_key: secrets.log_key,
-        witnesses: settings.keys.witnesses.clone(),
+        witnesses,
         service_token: secrets.service_token,
         plans,
         features,

@@ -47,6 +47,10 @@ impl Cosigner {
         clock: SharedClock,
     ) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
+        // A crash must not lose the folder and leave the key beside it: the witness would begin anew.
+        if let Some(parent) = folder.parent() {
+            File::open(parent)?.sync_all()?;
+        }
         let lock = File::open(&folder)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -97,7 +101,7 @@ impl Cosigner {
         checkpoint.ok_or_else(damaged).map(Some)
     }
 
-    /// Stores a checkpoint, durably.
+    /// Stores a checkpoint, durably: a crash leaves the last one or this one, and perhaps a draft that nobody reads.
     fn store(&self, folder: &File, file: &Path, note: &str) -> io::Result<()> {
         let mut draft = NamedTempFile::new_in(&self.folder)?;
         draft.write_all(note.as_bytes())?;

@@ -137,6 +137,26 @@ fn a_damaged_file_is_no_new_beginning() {
 }
 
 #[test]
+fn a_crash_while_a_checkpoint_is_stored_loses_no_other() {
+    let (folder, clock, log) = (folder(), clock(), Log::new());
+    let first = cosigner(folder.path(), 2, &clock);
+    first.add_checkpoint(&log.request(0, &leaves(3)).0).unwrap();
+    drop(first);
+    fs::write(folder.path().join("witness/.tmpDraft"), "half of a checkp").unwrap();
+    let witness = cosigner(folder.path(), 2, &clock);
+    assert_eq!(refusal(&witness, &log.request(0, &leaves(3)).0), WitnessRefusal::OtherSize(3));
+    witness.add_checkpoint(&log.request(3, &leaves(4)).0).unwrap();
+}
+
+#[test]
+fn what_cannot_be_stored_is_not_cosigned() {
+    let (folder, clock, log) = (folder(), clock(), Log::new());
+    let witness = cosigner(folder.path(), 2, &clock);
+    fs::remove_dir_all(folder.path().join("witness")).unwrap();
+    assert!(matches!(witness.add_checkpoint(&log.request(0, &leaves(3)).0), Err(CosignError::Broken(_))));
+}
+
+#[test]
 fn a_witness_starts_only_with_its_own_files_and_alone() {
     let (folder, clock, log) = (folder(), clock(), Log::new());
     let why = |name: &str, seed: u8| open(folder.path(), name, seed, &clock).err().map(|error| error.to_string());

@@ -75,8 +75,18 @@ pub(crate) fn store_bytes(dir: &Path) -> u64 {
 
 /// Starts a core in this process.
 pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> Result<Arc<Core>, Failure> {
+    core_with(store, search_dir, None).await
+}
+
+/// The same, perhaps with a key that signs the logs.
+pub(crate) async fn core_with(
+    store: SharedBackend,
+    search_dir: Option<PathBuf>,
+    log_key: Option<[u8; 32]>,
+) -> Result<Arc<Core>, Failure> {
     let search_folder = search_dir.as_deref().map(SearchFolder::lock).transpose()?;
-    let settings = CoreSettings { search_folder, ..settings() };
+    let log_key = log_key.map(|key| SecretBox::new(Box::new(key)));
+    let settings = CoreSettings { search_folder, log_key, ..settings() };
     Ok(Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
 }
 
@@ -155,7 +165,7 @@ pub(crate) async fn rate(options: &Options, setup: &Setup, texts: &[String]) -> 
 }
 
 /// Appends theses through a core; gives the seconds it took.
-async fn append(
+pub(crate) async fn append(
     options: &Options,
     core: &Core,
     dataset: &Dataset,
@@ -245,7 +255,7 @@ fn settings() -> CoreSettings {
 
 /// Waits until derived events, fan-out and search have caught up, so that no work of the load is left to the next
 /// process. Gives the length of the log.
-async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
+pub(crate) async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
     loop {
         let derived = shared.log.checkpoint(&name, DERIVED).await?;

@@ -25,6 +25,7 @@ mod pages;
 mod pairs;
 mod process;
 mod reads;
+mod receipts;
 mod report;
 mod requests;
 mod rounds;
@@ -145,6 +146,8 @@ enum Child {
     },
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
+    /// Measures appends without and with the tree over the log, receipts, and checks of them
+    Receipts,
     /// Measures backups of the embedded store, and requests beside them
     Backup,
     /// Simulates how many of each role carry a load, with measured costs; needs no service
@@ -186,6 +189,7 @@ fn main() -> Result<(), Failure> {
         Some(Child::Against { program }) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(pairs::against(&options, &program))
         }
+        Some(Child::Receipts) => Builder::new_multi_thread().enable_all().build()?.block_on(receipts::run(&options)),
         Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),

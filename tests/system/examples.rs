@@ -8,6 +8,7 @@ mod schema;
 use reqwest::Method;
 use serde_json::{Value, json};
 use thesis_proto::v1::{Environment, observation::Observed};
+use thesis_receipts::Document;
 
 use crate::harness::{
     ALL_SCOPES, Client, Receiver, SOON, Service, eventually,
@@ -18,7 +19,8 @@ use crate::harness::{
 on_both_stores![
     what_is_read_has_the_form_of_its_example,
     what_is_written_has_the_form_of_its_example,
-    what_is_tried_works
+    what_is_tried_works,
+    receipts_have_the_form_of_their_example_which_is_valid,
 ];
 
 /// Fields that may be left out, besides those of filters.
@@ -174,6 +176,22 @@ async fn what_is_tried_works(service: &Service) {
     let claim = &document["paths"]["/v1/verify/thesis"]["post"]["requestBody"]["content"]["application/json"];
     let verified = client.post("/v1/verify/thesis", &claim["example"]).await.ok(200);
     assert_eq!(verified["verified"], true, "{verified}");
+}
+
+async fn receipts_have_the_form_of_their_example_which_is_valid(service: &Service) {
+    let client = service.test_client().await;
+    let thesis = rows(&client.get("/v1/theses?token=RUN&limit=1").await.ok(200))[0].clone();
+    let path = format!("/v1/theses/{}/receipt", text(&thesis, "id"));
+    let signed = eventually("the log is signed", SOON, async || {
+        Some(client.get(&path).await).filter(|answer| answer.status != 409)
+    });
+    holds(&client, "getReceipt", &signed.await.ok(200)).await;
+    holds(&client, "listLogKeys", &client.get("/v1/log/keys").await.ok(200)).await;
+    // Whoever builds a verifier tries it on the example.
+    let (keys, receipt) = (example(&client, "listLogKeys").await, example(&client, "getReceipt").await);
+    let trusted = text(&rows(&keys)[0], "key").parse().unwrap();
+    let document = Document::parse(receipt.to_string().as_bytes()).unwrap();
+    assert!(document.verify(&[trusted], &[]).unwrap().is_trusted);
 }
 
 #[tokio::test]

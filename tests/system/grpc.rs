@@ -2,6 +2,7 @@
 
 mod answers;
 mod internal;
+mod receipts;
 mod subscribe;
 mod surface;
 

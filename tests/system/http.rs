@@ -182,8 +182,10 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
         let got = send(&client, Method::GET, &path, &[]).await;
         let head = send(&client, Method::HEAD, &path, &[]).await;
         assert_eq!(head.status(), got.status(), "{path}");
+        // A checkpoint may be signed between the two.
+        let tag = if path.ends_with("/checkpoint") { "cache-control" } else { "etag" };
         let fixed = |response: &Response| {
-            let names = ["content-type", "content-length", "etag", "x-ratelimit-limit", "vary"];
+            let names = ["content-type", "content-length", tag, "x-ratelimit-limit", "vary"];
             names.map(|name| response.headers().get(name).cloned())
         };
         // All request ids have the same length.

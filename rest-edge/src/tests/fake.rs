@@ -161,6 +161,8 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "TokenService/GetThesisVelocity" => {
             reply(v1::GetThesisVelocityResponse { velocity: Some(v1::ThesisVelocity::default()) })
         }
+        "LogService/GetCheckpoint" => reply(v1::GetCheckpointResponse { note: "note".to_owned() }),
+        "LogService/GetTile" => reply(v1::GetTileResponse { hashes: vec![1; 32].into() }),
         "LogService/GetReceipt" => {
             let (evidence, receipt) = ("{}".to_owned(), v1::Receipt::default());
             reply(v1::GetReceiptResponse { receipt: Some(v1::Receipt { evidence, ..receipt }) })

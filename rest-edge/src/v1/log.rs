@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG},
 };
 use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Body, Failure, bytes, json},
     call::Call,
+    conditional::tag_of,
     context::Context,
     input::path_text,
     route::{Route, route},
@@ -17,8 +18,8 @@ use crate::{
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const OCTETS: &str = "application/octet-stream";
-/// A checkpoint is signed once a second at most.
-const FOR_A_SECOND: &str = "public, max-age=1";
+/// A checkpoint in a cache would be more than two seconds behind the log.
+const CHECKED: &str = "public, no-cache";
 /// The hashes of a tile never change.
 const FOR_GOOD: &str = "public, max-age=31536000, immutable";
 
@@ -37,9 +38,9 @@ pub(super) fn routes() -> Vec<Route> {
                 "A receipt lets anyone check offline, with a key of the service, that it had recorded the thesis: a \
                  later rewrite would contradict its signature. It is that of the last edit, or of the posting; of a \
                  deleted thesis it is the receipt of the deletion. It proves what this service recorded, and when by \
-                 its own clock, not who controls the account. A thesis of a project's own test data has none, and a new one has its receipt \
-                 within two seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has the format \
-                 `c2sp.org/tlog-proof@v1`.",
+                 its own clock, not who controls the account. A thesis of a project's own test data has none, and a \
+                 new one has its receipt within two seconds: until then it is 409 `RECEIPT_UNAVAILABLE`. `proof` has \
+                 the format `c2sp.org/tlog-proof@v1`.",
             )
             .needs(Some("theses:read"), "verify")
             .fails(&[
@@ -70,7 +71,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .fails(&[ErrorCode::ReceiptUnavailable])
         .path_parameter(DATASET)
-        .answers_bytes(TEXT, "The signed note.", CHECKPOINT_EXAMPLE),
+        .answers_bytes(TEXT, "The signed note.", CHECKPOINT_EXAMPLE)
+        .tagged(),
         Route::open("/v1/log/{dataset}/tile/{*tile}", "LogService/GetTile", |edge, call| Box::pin(tile(edge, call)))
             .named("getTile", "Receipts", "Reads hashes of the tree over a log.")
             .about(
@@ -81,7 +83,8 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[ErrorCode::ReceiptUnavailable])
             .path_parameter(DATASET)
             .path_rest("Level and index, such as `0/x001/234`, or `0/x001/234.p/12` for the first 12 hashes")
-            .answers_bytes(OCTETS, "The hashes, one after the other.", "(32 bytes for each hash)"),
+            .answers_bytes(OCTETS, "The hashes, one after the other.", "(32 bytes for each hash)")
+            .tagged(),
     ]
 }
 
@@ -101,7 +104,7 @@ async fn list_keys(edge: &Context, call: &Call) -> Answer {
 async fn checkpoint(edge: &Context, call: &Call) -> Answer {
     let request = v1::GetCheckpointRequest { dataset: call.id.clone() };
     let answer = edge.core.log.get_checkpoint(call.request(request)).await?.into_inner();
-    Ok(cacheable(answer.note.into(), TEXT, FOR_A_SECOND))
+    Ok(cacheable(answer.note.into(), TEXT, CHECKED))
 }
 
 async fn tile(edge: &Context, call: &Call) -> Answer {
@@ -114,8 +117,11 @@ async fn tile(edge: &Context, call: &Call) -> Answer {
 }
 
 fn cacheable(body: Bytes, kind: &'static str, caching: &'static str) -> Response<Body> {
+    let tag = tag_of(&body);
     let mut response = bytes(StatusCode::OK, body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
+    headers.insert(ETAG, tag);
     response
 }

@@ -6,6 +6,7 @@ use core_service::store::scylla::ConnectError;
 use scylla::errors::NewSessionError;
 use secrecy::ExposeSecret as _;
 use thesis_net::clock::{SharedClock, SystemClock};
+use thesis_receipts::{KeyKind, SigningKey};
 
 use super::{parse, settings};
 use crate::config::{decode_secret, encode_secret};
@@ -41,6 +42,7 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
         (&["--sign-up", "closed"], "SVC_SIGN_UP"),
         (&["--invite-strangers", "maybe"], "SVC_INVITE_STRANGERS"),
+        (&["--witnesses", "https://witness.example"], "SVC_WITNESSES"),
     ] {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
@@ -165,6 +167,30 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
     let accounts = settings(&["--smtp-url", "smtp://a", "--mail-from", "nobody"]).accounts;
     let said = accounts.settings(true).map(drop).unwrap_err().to_string();
     assert!(said.starts_with("SVC_MAIL_FROM: `nobody` ") && said.ends_with("Theses <noreply@example.com>`"), "{said}");
+}
+
+#[test]
+fn witnesses_are_sixteen_at_most_with_names_and_keys_of_their_own() {
+    let witness = |name: &str, seed: u8| {
+        let key = SigningKey::from_seed(&[seed; 32]).verifier(name, KeyKind::Witness);
+        format!("{key} https://witness.example/{name}")
+    };
+    let judged = |witnesses: &[String]| {
+        let judged = settings(&["--witnesses", &witnesses.join(",")]).keys.witnesses();
+        judged.map(|witnesses| witnesses.len()).map_err(|error| error.to_string())
+    };
+    let all: Vec<String> = (1..=17).map(|number| witness(&format!("w{number}"), number)).collect();
+    assert_eq!((judged(&all[..16]), settings(&[]).keys.witnesses().map(|none| none.len()).ok()), (Ok(16), Some(0)));
+    for (witnesses, reason) in [
+        (all, "17 witnesses are named"),
+        (vec![witness("a", 1), witness("b", 2), witness("a", 3)], "two witnesses have the name `a`"),
+        (vec![witness("a", 1), witness("b", 1)], "`a` and `b` have the same key"),
+    ] {
+        let expected = format!("SVC_WITNESSES: {reason}; name 16 witnesses at most, each once");
+        assert_eq!(judged(&witnesses), Err(expected));
+    }
+    // A list may have a line for each.
+    assert_eq!(judged(&[witness("a", 1), format!("\n  {}\n", witness("b", 2).replace(' ', "  "))]), Ok(2));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Exploring: its pages show what the API answers, to members only.
 
+mod receipts;
 mod refusals;
 mod verdicts;
 

@@ -21,7 +21,8 @@ const TEST_ADDRESS: &str = "test";
 impl Entry {
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
     /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
-    /// that it gets, and that a change names an earlier one: the writer and readers find the creation by that.
+    /// that it gets, and that a change names an earlier one: the writer and readers find the creation by that. Receipts
+    /// find the last edit or deletion by the place that later rows name.
     /// Also checks the range of times and counts: calculations with others would overflow.
     pub fn must_suit(&self, dataset: &Dataset, seq: u64) -> Result<(), String> {
         if let Some(Kind::ThesisCreated(created)) = &self.kind
@@ -37,6 +38,15 @@ impl Entry {
         let is_later = |thesis: &&Thesis| thesis.sequence.is_some_and(|named| named >= seq);
         if let Some(thesis) = thesis.filter(is_later).filter(|_| !is_creation) {
             return Err(format!("names a later place than its own: {} was not created before entry {seq}", thesis.id));
+        }
+        let may_be_last_change = |named: u64| match &self.kind {
+            Some(Kind::ThesisCreated(_)) => false,
+            Some(Kind::ThesisEdited(_) | Kind::ThesisDeleted(_)) => named == seq,
+            _ => named < seq,
+        };
+        if let Some(thesis) = thesis.filter(|thesis| thesis.changed_in.is_some_and(|named| !may_be_last_change(named)))
+        {
+            return Err(format!("names a wrong place: the last change of {} has another one, or none", thesis.id));
         }
         if !self.times().all(|at| is_time(&from_millis(at))) {
             return Err("has a time outside of the years 1 to 9999".to_owned());

@@ -302,6 +302,30 @@ fn rows_suit_the_dataset_that_named_them() {
 }
 
 #[test]
+fn the_last_change_of_a_thesis_has_the_place_that_rows_name() {
+    let suits = |kind| Entry { kind: Some(kind), ..Entry::filler(1, 1) }.must_suit(&Dataset::Live, 7).is_ok();
+    // An edit or deletion is the last change itself, and before another entry it has happened already.
+    for (changed_in, is_own, is_earlier) in
+        [(None, true, true), (Some(6), false, true), (Some(7), true, false), (Some(8), false, false)]
+    {
+        let (id, upstream_id) = (id::of_thesis("live", "7"), "7".to_owned());
+        let thesis = Thesis { id, upstream_id, sequence: Some(1), changed_in, ..Thesis::default() };
+        let edited = Kind::ThesisEdited(ThesisEdited { thesis: thesis.clone(), ..ThesisEdited::default() });
+        let deleted = Kind::ThesisDeleted(ThesisDeleted { thesis: thesis.clone(), ..ThesisDeleted::default() });
+        let liked = Kind::Engagement(ThesisChanged { thesis });
+        assert_eq!([edited, deleted, liked].map(suits), [is_own, is_own, is_earlier], "{changed_in:?}");
+    }
+    let (profile, token) = crate::sandbox::a_profile_and_token();
+    for changed_in in [None, Some(6), Some(7)] {
+        let thesis = Thesis { id: "th_1".to_owned(), sequence: Some(7), changed_in, ..Thesis::default() };
+        let (profile, token) = (profile.clone(), token.clone());
+        let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };
+        let entry = Entry { id: "evt_1".to_owned(), kind: Some(Kind::ThesisCreated(created)), ..Entry::default() };
+        assert_eq!(entry.must_suit(&Dataset::of_project("prj_1"), 7).is_ok(), changed_in.is_none());
+    }
+}
+
+#[test]
 fn numbers_with_which_calculations_overflow_are_refused() {
     let suits = |kind| Entry { kind: Some(kind), ..Entry::filler(1, 1) }.must_suit(&Dataset::Live, 7).is_ok();
     let thesis = || Thesis { id: id::of_thesis("live", "7"), upstream_id: "7".to_owned(), ..Thesis::default() };

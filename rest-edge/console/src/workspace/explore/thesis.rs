@@ -32,6 +32,7 @@ struct ThesisPage {
     facts: Vec<Fact>,
     public_url: Option<String>,
     verify_href: String,
+    receipt_href: String,
 }
 
 /// The path of the verification that finds a thesis by its author, token and time.
@@ -50,6 +51,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let thesis = answer.thesis.unwrap_or_default();
     let verify_href = verify_path(&workspace, &thesis);
+    let receipt_href = format!("{}/receipt", workspace.thesis_path(&thesis.id));
     let source = source_name(thesis.source()).to_owned();
     let (profile, token) = (thesis.profile.unwrap_or_default(), thesis.token.unwrap_or_default());
     let page = ThesisPage {
@@ -74,6 +76,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
         ],
         public_url: outside(thesis.public_url),
         verify_href,
+        receipt_href,
         workspace,
     };
     render(StatusCode::OK, &page)

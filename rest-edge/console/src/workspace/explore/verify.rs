@@ -7,7 +7,7 @@ use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
 use self::verdict::Verdict;
-use super::{TAB, VERIFY, token::candidates};
+use super::{TAB, VERDICT_RECEIPT, VERIFY, token::candidates};
 use crate::{
     Page,
     form::Faults,
@@ -32,12 +32,14 @@ struct VerifyPage {
     thesis: Option<(String, String)>,
     /// Path and id of the profile in the verdict.
     profile: Option<(String, String)>,
+    /// Path of the verdict's receipt.
+    receipt_href: String,
     /// Tokens that match an ambiguous reference: a text, and the link that verifies with this token.
     candidates: Vec<(String, String)>,
     faults: Faults,
 }
 
-fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
+fn request(query: &PageQuery, receipt: bool) -> Result<v1::VerifyThesisRequest, Status> {
     let mut read = query.reader();
     let message = v1::VerifyThesisRequest {
         handle: read.text("handle"),
@@ -48,28 +50,36 @@ fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
         created_before: read.time("created_before"),
         // Spaces count in this text.
         contains: read.exact("contains"),
-        receipt: None,
+        receipt: receipt.then_some(true),
     };
     read.finish(message)
 }
 
-async fn verify(workspace: &Workspace, query: &PageQuery) -> Result<v1::ThesisVerification, Status> {
-    let answer = workspace.core().theses.verify_thesis(workspace.request(request(query)?)).await?;
+/// Verifies what the query names. With `receipt` the verification has a receipt or a signed statement.
+pub(super) async fn verify(
+    workspace: &Workspace,
+    query: &PageQuery,
+    receipt: bool,
+) -> Result<v1::ThesisVerification, Status> {
+    let answer = workspace.core().theses.verify_thesis(workspace.request(request(query, receipt)?)).await?;
     Ok(answer.into_inner().verification.unwrap_or_default())
+}
+
+/// The path of a page with the fields of the form, but this token.
+fn link_with(path: &str, query: &PageQuery, token: &str) -> String {
+    let value = |name: &'static str| match name {
+        "token" => (name, token),
+        "contains" => (name, query.exact(name)),
+        _ => (name, query.text(name)),
+    };
+    let params: Vec<_> = FIELDS.iter().copied().map(value).collect();
+    link(path, &params)
 }
 
 /// The tokens that match an ambiguous reference, each with a link to the same verification.
 fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) -> Vec<(String, String)> {
     let found = candidates(&ApiError::from_status(status)).into_iter();
-    let link_for = |id: &str| {
-        let value = |name: &'static str| match name {
-            "token" => (name, id),
-            "contains" => (name, query.exact(name)),
-            _ => (name, query.text(name)),
-        };
-        let params: Vec<_> = FIELDS.iter().copied().map(value).collect();
-        link(&workspace.path(VERIFY), &params)
-    };
+    let link_for = |id: &str| link_with(&workspace.path(VERIFY), query, id);
     found
         .map(|token| (format!("{} on {}, {}", token.symbol, token.chain, token.address), link_for(&token.id)))
         .collect()
@@ -78,7 +88,7 @@ fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) ->
 pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (mut candidates, mut answer) = (Vec::new(), Ok(None));
     if query.has_any(FIELDS) {
-        answer = verify(&workspace, &query).await.map(Some);
+        answer = verify(&workspace, &query, false).await.map(Some);
     }
     if let Err(status) = &answer {
         candidates = candidate_links(&workspace, &query, status);
@@ -94,6 +104,7 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         verdict: named.map(Verdict::of),
         thesis: thesis.map(|id| (workspace.thesis_path(&id), id)),
         profile: profile.map(|id| (workspace.profile_path(&id), id)),
+        receipt_href: link_with(&workspace.path(VERDICT_RECEIPT), &query, query.text("token")),
         candidates,
         query,
         workspace,
