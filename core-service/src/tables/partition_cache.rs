@@ -1,9 +1,10 @@
 //! A cache of the partitions that lead to rows: the profiles that claim a handle, the tokens with a symbol, the buckets
-//! of an index and its newest theses. Only a core on a cluster uses it, where each of them would cost a request.
+//! of an index and its newest theses. On a cluster each of them would cost a request, elsewhere processor time.
 //!
 //! A cached partition has its rows with the highest keys, without a gap between them. In an index these are the newest
-//! ones. It is right up to the position of its log, as a cached row is, and the entries of the log bring the changes of
-//! its rows (`theses/followed.rs`).
+//! ones. On a cluster it is right up to the position of its log, as a cached row is, and the entries of the log bring
+//! the changes of its rows (`theses/followed.rs`). Where this process is the only writer, it is right until the next
+//! write (`row_cache.rs`).
 
 use std::{ops::Bound, sync::Arc};
 
@@ -28,7 +29,7 @@ pub(super) const MIN_ROWS: usize = if cfg!(test) { 4 } else { 64 };
 
 /// The rows of a partition with the highest keys.
 pub(super) struct CachedPartition {
-    /// The epoch of its dataset's log.
+    /// The epoch of its dataset's log; where this process is the only writer, the number of write steps.
     epoch: u64,
     /// From the highest key down.
     rows: Vec<Arc<Row>>,
@@ -137,7 +138,7 @@ impl Default for PartitionCache {
 }
 
 impl PartitionCache {
-    /// The cached rows of the partition that a scan reads, in this epoch of its log.
+    /// The cached rows of the partition that a scan reads, in this epoch.
     pub(super) fn get(&self, epoch: u64, scan: &Scan) -> Option<Arc<CachedPartition>> {
         self.0.get(&key_of(scan)).filter(|cached| cached.epoch == epoch)
     }

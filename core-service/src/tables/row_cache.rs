@@ -1,9 +1,12 @@
 //! A cache of decoded rows.
 //!
 //! Where this process is the only writer, a write removes its rows, and rows that were read during a write are not
-//! cached. So a cached row is always right. On a cluster a cached row is right up to a position of its log, and
-//! `theses/followed.rs` moves that position before a request reads from the cache. There each row has the epoch of its
-//! log. A new epoch makes all cached rows of a log wrong at once.
+//! cached. So a cached row is always right. Every write has two steps, its beginning and its end. Other data that was
+//! read while no write ran is right while the number of steps is the same.
+//!
+//! On a cluster a cached row is right up to a position of its log, and `theses/followed.rs` moves that position before
+//! a request reads from the cache. There each row has the epoch of its log. A new epoch makes all cached rows of a log
+//! wrong at once.
 
 use std::sync::{
     Arc,
@@ -177,6 +180,14 @@ impl RowCache {
                 M::rows(self).remove(id);
             }
         }
+    }
+
+    /// The number of steps so far; none while a write runs. Read it before reading data, and keep the data with it:
+    /// the data is right for each request that gets the same number. If a write changes it meanwhile, no later request
+    /// gets that number.
+    pub(super) fn quiet_steps(&self) -> Option<u64> {
+        let steps = self.write_steps();
+        (self.writers.load(Ordering::Acquire) == 0).then_some(steps)
     }
 
     pub(super) fn caches(table: &Table) -> bool {
