@@ -102,14 +102,19 @@ async fn joined<'a>(
     Ok(rows.collect())
 }
 
-/// The JSON of each thesis with its author and token.
+/// The JSON of the theses of index rows that still exist, each with its author and token.
 pub(super) async fn rendered(
     core: &Core,
     reader: &RowReader<'_>,
-    theses: &[(Dataset, Arc<Thesis>)],
+    rows: Vec<(Dataset, String)>,
 ) -> StoreResult<RenderedRows> {
-    let render = |row: JoinedThesis<'_>| core.shared.rendered.thesis(row.dataset, row.thesis, &row.author, &row.token);
-    Ok(RenderedRows(joined(reader, theses).await?.into_iter().map(render).collect()))
+    let (lists, steps) = (&core.shared.rendered, reader.write_steps());
+    if let Some(known) = steps.and_then(|steps| lists.known_theses(&rows, steps)) {
+        return Ok(RenderedRows(known));
+    }
+    let theses = still_there(reader, rows).await?;
+    let render = |row: JoinedThesis<'_>| lists.thesis(row.dataset, row.thesis, &row.author, &row.token, steps);
+    Ok(RenderedRows(joined(reader, &theses).await?.into_iter().map(render).collect()))
 }
 
 /// Gives each thesis its author and token.

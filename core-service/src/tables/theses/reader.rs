@@ -124,7 +124,8 @@ impl RowReader<'_> {
     }
 
     /// The number of write steps so far, in a request where this process is the only writer; none while a write runs.
-    fn write_steps(&self) -> Option<u64> {
+    /// Rows and partitions that are read from now on are right for each request that gets the same number.
+    pub fn write_steps(&self) -> Option<u64> {
         self.caches_unwritten.then(|| self.store.rows.quiet_steps()).flatten()
     }
 
