@@ -17,7 +17,10 @@ use crate::{
     },
     grpc::local,
     service::Core,
-    tests::harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory, new_thesis, shared_memory},
+    tests::{
+        faulty::{Process, StoreCall},
+        harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory, new_thesis, shared_memory},
+    },
 };
 
 fn author(handle: &str) -> ObservedProfile {
@@ -215,6 +218,28 @@ async fn pages_share_their_rows_until_another_core_renames_the_author() {
     }
 }
 
+#[tokio::test]
+async fn a_repeated_page_reads_nothing_where_one_process_writes() {
+    let clock = ManualClock::new();
+    let process = Process::new(memory(&clock));
+    let core = core(process.clone(), &clock, 1).await;
+    for number in 0..3 {
+        observe(&core, NOON, thesis(number, "text")).await;
+    }
+    process.count(true);
+    let reads = || process.calls().iter().filter(|call| **call == StoreCall::Read).count();
+    // The first page reads, and others may, since derived events come.
+    for _ in 0..20 {
+        let before = reads();
+        let rows = thesis_rows(&core).await;
+        assert_eq!(rows.len(), 3);
+        if reads() == before {
+            return;
+        }
+    }
+    panic!("each page reads from the store");
+}
+
 /// Number of rendered theses on a page of an author or a token.
 async fn listed(core: &Arc<Core>, handle: Option<&str>, token: Option<&str>) -> usize {
     let (handle, token) = (handle.map(str::to_owned), token.map(str::to_owned));
@@ -274,6 +299,21 @@ fn a_thesis_is_known_at_the_steps_at_which_its_rows_were_read() {
     render(&renamed, Some(4));
     let known = lists.known_theses(&both[..1], 4).unwrap();
     assert!(known[0].get().contains("renamed"), "{known:?}");
+}
+
+#[test]
+fn the_json_of_all_theses_together_has_a_limit() {
+    let lists = RenderedLists::default();
+    let (author, token) = (Arc::<Profile>::default(), Arc::<Token>::default());
+    let text = "x".repeat(4 << 10);
+    let id = |number: usize| format!("th_{number}");
+    for number in 0..8_000 {
+        let thesis = Arc::new(Thesis { id: id(number), text: text.clone(), ..Thesis::default() });
+        lists.thesis(&Dataset::Live, &thesis, &author, &token, Some(0));
+    }
+    let is_known = |number: &usize| lists.known_theses(&[(Dataset::Live, id(*number))], 0).is_some();
+    let kept = (0..8_000).filter(is_known).count();
+    assert!(kept > 1_000 && (kept * text.len()) as u64 <= MAX_THESES_BYTES, "{kept}");
 }
 
 #[test]
