@@ -13,6 +13,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::RwLock;
 use quick_cache::{Weighter, sync::Cache};
 
 use super::partition_cache::PartitionCache;
@@ -71,6 +72,9 @@ pub(super) struct RowCache {
     write_steps: AtomicU64,
     /// Number of running writes.
     writers: AtomicU64,
+    /// Held while a row that was read is cached, so that no write begins meanwhile: a write that began earlier prevents
+    /// the caching, and one that begins later removes the row.
+    caching: RwLock<()>,
     theses: Rows<Thesis>,
     profiles: Rows<Profile>,
     tokens: Rows<Token>,
@@ -119,6 +123,7 @@ impl Default for RowCache {
             epochs: AtomicU64::new(0),
             write_steps: AtomicU64::new(0),
             writers: AtomicU64::new(0),
+            caching: RwLock::new(()),
             theses: rows(MAX_THESES_BYTES),
             profiles: rows(MAX_PROFILES_BYTES),
             tokens: rows(MAX_TOKENS_BYTES),
@@ -173,12 +178,10 @@ impl RowCache {
 
     /// Caches a row that was read after the number of `steps`, unless a write has run since then.
     pub(super) fn put_read<M: CachedRow>(&self, steps: u64, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
-        let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.write_steps() == steps;
-        if quiet() {
+        let _caching = self.caching.read();
+        // A write that ends between the two loads has changed the steps.
+        if self.writers.load(Ordering::Acquire) == 0 && self.write_steps() == steps {
             self.put(dataset, 0, id, version, row);
-            if !quiet() {
-                M::rows(self).remove(id);
-            }
         }
     }
 
@@ -196,6 +199,7 @@ impl RowCache {
 
     /// Hold the guard while these rows are written: no row is cached, and at the end these rows are removed.
     pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> WriteGuard<'_> {
+        let _beginning = self.caching.write();
         self.writers.fetch_add(1, Ordering::AcqRel);
         self.write_steps.fetch_add(1, Ordering::AcqRel);
         WriteGuard { cache: self, rows }
@@ -218,5 +222,45 @@ impl Drop for WriteGuard<'_> {
         }
         self.cache.write_steps.fetch_add(1, Ordering::AcqRel);
         self.cache.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const ID: &str = "th_1";
+
+    #[test]
+    fn a_row_that_was_read_before_a_write_is_not_there_after_it() {
+        const WRITES: i64 = 50_000;
+        let (cache, dataset) = (RowCache::default(), Arc::<str>::from("live"));
+        // The stored row, whose likes are its version.
+        let stored = AtomicU64::new(0);
+        let read = || {
+            let steps = cache.write_steps();
+            let version = stored.load(Ordering::SeqCst).cast_signed();
+            let thesis = Arc::new(Thesis { likes: Some(version), ..Thesis::default() });
+            cache.put_read(steps, &dataset, ID, version, &thesis);
+        };
+        let cached = || cache.get::<Thesis>(&dataset, 0, ID).and_then(|thesis| thesis.likes);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for version in 1..=WRITES {
+                    let writing = cache.write(vec![(&schema::THESIS, ID.to_owned())]);
+                    stored.store(version.unsigned_abs(), Ordering::SeqCst);
+                    drop(writing);
+                    let cached = cached();
+                    assert!(cached.is_none_or(|cached| cached >= version), "{cached:?} after {version}");
+                }
+            });
+            while !writer.is_finished() {
+                read();
+            }
+        });
+        read();
+        assert_eq!(cached(), Some(WRITES));
     }
 }
