@@ -62,14 +62,13 @@ pub async fn list_theses(core: &Core, call: &Call, message: v1::ListThesesReques
         let (created_at, id, from) = (last.created_at, last.id.clone(), floor.carried());
         signer.sign(&name, &TimePosition { created_at, id, from, likes: last.likes })
     });
-    let rows = rows.into_iter().map(|row| (row.dataset, row.id));
-    let found = still_there(&reader, rows).await?;
+    let rows: Vec<_> = rows.into_iter().map(|row| (row.dataset, row.id)).collect();
     let data = if call.meta.renders {
-        let rows = rendered(core, &reader, &found).await?;
+        let rows = rendered(core, &reader, rows).await?;
         *call.rendered.lock() = Some(rows);
         Vec::new()
     } else {
-        with_references(&reader, &found).await?
+        with_references(&reader, &still_there(&reader, rows).await?).await?
     };
     Ok(v1::ListThesesResponse { data, next_cursor, has_more })
 }

@@ -61,19 +61,19 @@ pub(super) async fn by_time(
         async move { reader.slices(dataset, &slices.scopes, &slice, limit).await }
     });
     for (dataset, found) in view.datasets().iter().zip(try_join_all(reads).await?) {
-        rows.extend(found.into_iter().map(|row| ListedThesis {
-            dataset: dataset.clone(),
-            id: row.id,
-            likes: None,
-            created_at: row.created_at,
-        }));
+        rows.extend(found.into_iter().map(|row| (row.created_at, row.id, dataset)));
     }
-    rows.sort_unstable_by(|a, b| {
-        let order = (a.created_at, &a.id).cmp(&(b.created_at, &b.id));
+    // Each slice is in order, so a sort that finds ordered parts only has to merge them.
+    rows.sort_by(|(at, id, _), (other_at, other_id, _)| {
+        let order = (at, id).cmp(&(other_at, other_id));
         if descending { order.reverse() } else { order }
     });
     rows.truncate(limit);
-    Ok(rows)
+    let listed = |(created_at, id, dataset): (i64, String, &Dataset)| {
+        let dataset = dataset.clone();
+        ListedThesis { dataset, id, likes: None, created_at }
+    };
+    Ok(rows.into_iter().map(listed).collect())
 }
 
 /// A thesis with its author and token as they are now.
@@ -102,14 +102,19 @@ async fn joined<'a>(
     Ok(rows.collect())
 }
 
-/// The JSON of each thesis with its author and token.
+/// The JSON of the theses of index rows that still exist, each with its author and token.
 pub(super) async fn rendered(
     core: &Core,
     reader: &RowReader<'_>,
-    theses: &[(Dataset, Arc<Thesis>)],
+    rows: Vec<(Dataset, String)>,
 ) -> StoreResult<RenderedRows> {
-    let render = |row: JoinedThesis<'_>| core.shared.rendered.thesis(row.dataset, row.thesis, &row.author, &row.token);
-    Ok(RenderedRows(joined(reader, theses).await?.into_iter().map(render).collect()))
+    let (lists, steps) = (&core.shared.rendered, reader.write_steps());
+    if let Some(known) = steps.and_then(|steps| lists.known_theses(&rows, steps)) {
+        return Ok(RenderedRows(known));
+    }
+    let theses = still_there(reader, rows).await?;
+    let render = |row: JoinedThesis<'_>| lists.thesis(row.dataset, row.thesis, &row.author, &row.token, steps);
+    Ok(RenderedRows(joined(reader, &theses).await?.into_iter().map(render).collect()))
 }
 
 /// Gives each thesis its author and token.

@@ -1,13 +1,14 @@
 //! A cache of the partitions that lead to rows: the profiles that claim a handle, the tokens with a symbol, the buckets
-//! of an index and its newest theses. Only a core on a cluster uses it, where each of them would cost a request.
+//! of an index and its newest theses. On a cluster each of them would cost a request, elsewhere processor time.
 //!
 //! A cached partition has its rows with the highest keys, without a gap between them. In an index these are the newest
-//! ones. It is right up to the position of its log, as a cached row is, and the entries of the log bring the changes of
-//! its rows (`theses/followed.rs`).
+//! ones. On a cluster it is right up to the position of its log, as a cached row is, and the entries of the log bring
+//! the changes of its rows (`theses/followed.rs`). Where this process is the only writer, it is right until the next
+//! write (`row_cache.rs`).
 
 use std::{ops::Bound, sync::Arc};
 
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::{Equivalent, Weighter, sync::Cache};
 
 use crate::store::{Change, Row, Scan, Value};
 
@@ -28,7 +29,7 @@ pub(super) const MIN_ROWS: usize = if cfg!(test) { 4 } else { 64 };
 
 /// The rows of a partition with the highest keys.
 pub(super) struct CachedPartition {
-    /// The epoch of its dataset's log.
+    /// The epoch of its dataset's log; where this process is the only writer, the number of write steps.
     epoch: u64,
     /// From the highest key down.
     rows: Vec<Arc<Row>>,
@@ -113,8 +114,14 @@ fn is_upto(row: &Row, upper: &Bound<Vec<Value>>) -> bool {
 /// The name of a table, and the partition's columns.
 type PartitionKey = (&'static str, Vec<Value>);
 
-fn key_of(scan: &Scan) -> PartitionKey {
-    (scan.table.name, scan.partition.clone())
+/// A key to find a partition by, which copies no column.
+#[derive(Hash)]
+struct PartitionRef<'k>(&'static str, &'k [Value]);
+
+impl Equivalent<PartitionKey> for PartitionRef<'_> {
+    fn equivalent(&self, (table, columns): &PartitionKey) -> bool {
+        self.0 == *table && self.1 == columns.as_slice()
+    }
 }
 
 #[derive(Clone)]
@@ -137,22 +144,23 @@ impl Default for PartitionCache {
 }
 
 impl PartitionCache {
-    /// The cached rows of the partition that a scan reads, in this epoch of its log.
+    /// The cached rows of the partition that a scan reads, in this epoch.
     pub(super) fn get(&self, epoch: u64, scan: &Scan) -> Option<Arc<CachedPartition>> {
-        self.0.get(&key_of(scan)).filter(|cached| cached.epoch == epoch)
+        let key = PartitionRef(scan.table.name, &scan.partition);
+        self.0.get(&key).filter(|cached| cached.epoch == epoch)
     }
 
     pub(super) fn put(&self, scan: &Scan, partition: CachedPartition) {
-        self.0.insert(key_of(scan), Arc::new(partition));
+        self.0.insert((scan.table.name, scan.partition.clone()), Arc::new(partition));
     }
 
     /// Applies a change to its partition, if that is cached in this epoch.
     pub(super) fn apply(&self, epoch: u64, change: &Change) {
-        let key = (change.table.name, change.key[..change.table.partition.len()].to_vec());
-        let cached = self.0.peek(&key).filter(|cached| cached.epoch == epoch);
+        let (table, columns) = (change.table.name, &change.key[..change.table.partition.len()]);
+        let cached = self.0.peek(&PartitionRef(table, columns)).filter(|cached| cached.epoch == epoch);
         if let Some(changed) = cached.and_then(|cached| cached.changed(change)) {
             // A change is no use of the partition: one that nobody reads may be evicted.
-            drop(self.0.replace(key, Arc::new(changed), true));
+            drop(self.0.replace((table, columns.to_vec()), Arc::new(changed), true));
         }
     }
 }

@@ -3,13 +3,20 @@
 //! The JSON of a thesis is made of three rows: the thesis, its author and its token. It is right while all three are
 //! the objects in memory that it was made of, since a changed row is another object. So it is exactly as new as these
 //! rows, also on a cluster. It has the dataset's `livemode` too, and the object of a thesis belongs to one dataset: no
-//! cache of rows may give it to another one. Only an erasure changes an entry of a log: the JSON of an event is right
-//! while the newest erasure of the log is the one that was known when the entry was read, or is before the entry. The
-//! JSON is the same for all callers who see the dataset.
+//! cache of rows may give it to another one. Where this process is the only writer, that JSON is also right as long as
+//! nothing was written since a request read its rows (`row_cache.rs`). Then the rows need not be read again.
+//!
+//! Only an erasure changes an entry of a log: the JSON of an event is right while the newest erasure of the log is the
+//! one that was known when the entry was read, or is before the entry.
+//!
+//! The JSON is the same for all callers who see the dataset.
 
 use std::{
     ptr,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -32,13 +39,18 @@ const MAX_EVENTS_BYTES: u64 = 8 << 20;
 /// Typical size in bytes of a cached JSON.
 const TYPICAL_BYTES: u64 = 1_024;
 /// Approximate size in bytes of a cache entry without its JSON: its key, its place in the cache, and allocations.
-const ENTRY_BYTES: usize = 160;
+const ENTRY_BYTES: usize = 184;
+/// A number of write steps that no store reaches.
+const NO_STEPS: u64 = u64::MAX;
 /// Size in bytes of a thesis's three rows without their texts. The weak references keep this memory.
 const ROWS_BYTES: usize = size_of::<Thesis>() + size_of::<Profile>() + size_of::<Token>();
 
 /// The JSON of a thesis, and the rows that it was made of. While these references exist, no other row gets their
 /// addresses.
 struct RenderedThesis {
+    dataset: Dataset,
+    /// The number of write steps at which a request last read these rows, or [`NO_STEPS`].
+    steps: AtomicU64,
     thesis: Weak<Thesis>,
     author: Weak<Profile>,
     token: Weak<Token>,
@@ -50,6 +62,11 @@ impl RenderedThesis {
         ptr::eq(self.thesis.as_ptr(), Arc::as_ptr(thesis))
             && ptr::eq(self.author.as_ptr(), Arc::as_ptr(author))
             && ptr::eq(self.token.as_ptr(), Arc::as_ptr(token))
+    }
+
+    /// True if these are still the rows of the thesis at this number of write steps.
+    fn is_right_at(&self, steps: u64, dataset: &Dataset) -> bool {
+        self.steps.load(Ordering::Relaxed) == steps && self.dataset == *dataset
     }
 }
 
@@ -114,21 +131,39 @@ impl Default for RenderedLists {
 }
 
 impl RenderedLists {
-    /// The JSON of a thesis with its author and token.
+    /// The JSON of theses by dataset and id, if a request has read the rows of all of them at this number of write
+    /// steps.
+    pub fn known_theses(&self, theses: &[(Dataset, String)], steps: u64) -> Option<Vec<RenderedRow>> {
+        let mut rows = Vec::with_capacity(theses.len());
+        for (dataset, id) in theses {
+            let known = self.theses.get(id.as_str()).filter(|known| known.is_right_at(steps, dataset))?;
+            rows.push(Arc::clone(&known.json));
+        }
+        Some(rows)
+    }
+
+    /// The JSON of a thesis with its author and token. If the request got a number of write steps before it read these
+    /// rows, the JSON is known at that number.
     pub fn thesis(
         &self,
         dataset: &Dataset,
         thesis: &Arc<Thesis>,
         author: &Arc<Profile>,
         token: &Arc<Token>,
+        steps: Option<u64>,
     ) -> RenderedRow {
         if let Some(known) = self.theses.get(thesis.id.as_str())
             && known.is_of(thesis, author, token)
         {
+            if let Some(steps) = steps {
+                known.steps.store(steps, Ordering::Relaxed);
+            }
             return Arc::clone(&known.json);
         }
         let json = render(&json::Thesis::from(&convert::row::thesis(dataset, thesis, author, token)));
         let rendered = RenderedThesis {
+            dataset: dataset.clone(),
+            steps: AtomicU64::new(steps.unwrap_or(NO_STEPS)),
             thesis: Arc::downgrade(thesis),
             author: Arc::downgrade(author),
             token: Arc::downgrade(token),

@@ -1,15 +1,19 @@
 //! A cache of decoded rows.
 //!
 //! Where this process is the only writer, a write removes its rows, and rows that were read during a write are not
-//! cached. So a cached row is always right. On a cluster a cached row is right up to a position of its log, and
-//! `theses/followed.rs` moves that position before a request reads from the cache. There each row has the epoch of its
-//! log. A new epoch makes all cached rows of a log wrong at once.
+//! cached. So a cached row is always right. Every write has two steps, its beginning and its end. Other data that was
+//! read while no write ran is right while the number of steps is the same.
+//!
+//! On a cluster a cached row is right up to a position of its log, and `theses/followed.rs` moves that position before
+//! a request reads from the cache. There each row has the epoch of its log. A new epoch makes all cached rows of a log
+//! wrong at once.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::RwLock;
 use quick_cache::{Weighter, sync::Cache};
 
 use super::partition_cache::PartitionCache;
@@ -68,6 +72,9 @@ pub(super) struct RowCache {
     write_steps: AtomicU64,
     /// Number of running writes.
     writers: AtomicU64,
+    /// Held while a row that was read is cached, so that no write begins meanwhile: a write that began earlier prevents
+    /// the caching, and one that begins later removes the row.
+    caching: RwLock<()>,
     theses: Rows<Thesis>,
     profiles: Rows<Profile>,
     tokens: Rows<Token>,
@@ -116,6 +123,7 @@ impl Default for RowCache {
             epochs: AtomicU64::new(0),
             write_steps: AtomicU64::new(0),
             writers: AtomicU64::new(0),
+            caching: RwLock::new(()),
             theses: rows(MAX_THESES_BYTES),
             profiles: rows(MAX_PROFILES_BYTES),
             tokens: rows(MAX_TOKENS_BYTES),
@@ -170,13 +178,19 @@ impl RowCache {
 
     /// Caches a row that was read after the number of `steps`, unless a write has run since then.
     pub(super) fn put_read<M: CachedRow>(&self, steps: u64, dataset: &Arc<str>, id: &str, version: i64, row: &Arc<M>) {
-        let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.write_steps() == steps;
-        if quiet() {
+        let _caching = self.caching.read();
+        // A write that ends between the two loads has changed the steps.
+        if self.writers.load(Ordering::Acquire) == 0 && self.write_steps() == steps {
             self.put(dataset, 0, id, version, row);
-            if !quiet() {
-                M::rows(self).remove(id);
-            }
         }
+    }
+
+    /// The number of steps so far; none while a write runs. Read it before reading data, and keep the data with it:
+    /// the data is right for each request that gets the same number. If a write changes it meanwhile, no later request
+    /// gets that number.
+    pub(super) fn quiet_steps(&self) -> Option<u64> {
+        let steps = self.write_steps();
+        (self.writers.load(Ordering::Acquire) == 0).then_some(steps)
     }
 
     pub(super) fn caches(table: &Table) -> bool {
@@ -185,6 +199,7 @@ impl RowCache {
 
     /// Hold the guard while these rows are written: no row is cached, and at the end these rows are removed.
     pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> WriteGuard<'_> {
+        let _beginning = self.caching.write();
         self.writers.fetch_add(1, Ordering::AcqRel);
         self.write_steps.fetch_add(1, Ordering::AcqRel);
         WriteGuard { cache: self, rows }
@@ -207,5 +222,45 @@ impl Drop for WriteGuard<'_> {
         }
         self.cache.write_steps.fetch_add(1, Ordering::AcqRel);
         self.cache.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const ID: &str = "th_1";
+
+    #[test]
+    fn a_row_that_was_read_before_a_write_is_not_there_after_it() {
+        const WRITES: i64 = 50_000;
+        let (cache, dataset) = (RowCache::default(), Arc::<str>::from("live"));
+        // The stored row, whose likes are its version.
+        let stored = AtomicU64::new(0);
+        let read = || {
+            let steps = cache.write_steps();
+            let version = stored.load(Ordering::SeqCst).cast_signed();
+            let thesis = Arc::new(Thesis { likes: Some(version), ..Thesis::default() });
+            cache.put_read(steps, &dataset, ID, version, &thesis);
+        };
+        let cached = || cache.get::<Thesis>(&dataset, 0, ID).and_then(|thesis| thesis.likes);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for version in 1..=WRITES {
+                    let writing = cache.write(vec![(&schema::THESIS, ID.to_owned())]);
+                    stored.store(version.unsigned_abs(), Ordering::SeqCst);
+                    drop(writing);
+                    let cached = cached();
+                    assert!(cached.is_none_or(|cached| cached >= version), "{cached:?} after {version}");
+                }
+            });
+            while !writer.is_finished() {
+                read();
+            }
+        });
+        read();
+        assert_eq!(cached(), Some(WRITES));
     }
 }

@@ -111,3 +111,16 @@ fn partitions_of_another_epoch_are_not_there() {
     let other = Scan::all(&THESIS_INDEX, key!["live", "all", 1], 10);
     assert!(cache.get(1, &other).is_none());
 }
+
+#[test]
+fn all_partitions_together_have_a_limit() {
+    let cache = PartitionCache::default();
+    let body = Bytes::from(vec![0; 4 << 10]);
+    let scan = |bucket: i64| Scan::all(&THESIS_INDEX, key!["live", "all", bucket], 2);
+    for bucket in 0..8_000 {
+        let row = Row { clustering: key![0, "th_1"], body: body.clone(), version: 1 };
+        cache.put(&scan(bucket), CachedPartition::new(1, vec![row], 2));
+    }
+    let kept = (0..8_000).filter(|bucket| cache.get(1, &scan(*bucket)).is_some()).count();
+    assert!(kept > 1_000 && (kept * body.len()) as u64 <= MAX_BYTES, "{kept}");
+}

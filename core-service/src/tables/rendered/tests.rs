@@ -17,7 +17,10 @@ use crate::{
     },
     grpc::local,
     service::Core,
-    tests::harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory, new_thesis, shared_memory},
+    tests::{
+        faulty::{Process, StoreCall},
+        harness::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory, new_thesis, shared_memory},
+    },
 };
 
 fn author(handle: &str) -> ObservedProfile {
@@ -213,6 +216,104 @@ async fn pages_share_their_rows_until_another_core_renames_the_author() {
             assert!(rows.iter().all(|row| row.get().contains(&format!("\"@{handle}\""))), "{rows:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_repeated_page_reads_nothing_where_one_process_writes() {
+    let clock = ManualClock::new();
+    let process = Process::new(memory(&clock));
+    let core = core(process.clone(), &clock, 1).await;
+    for number in 0..3 {
+        observe(&core, NOON, thesis(number, "text")).await;
+    }
+    process.count(true);
+    let reads = || process.calls().iter().filter(|call| **call == StoreCall::Read).count();
+    // The first page reads, and others may, since derived events come.
+    for _ in 0..20 {
+        let before = reads();
+        let rows = thesis_rows(&core).await;
+        assert_eq!(rows.len(), 3);
+        if reads() == before {
+            return;
+        }
+    }
+    panic!("each page reads from the store");
+}
+
+/// Number of rendered theses on a page of an author or a token.
+async fn listed(core: &Arc<Core>, handle: Option<&str>, token: Option<&str>) -> usize {
+    let (handle, token) = (handle.map(str::to_owned), token.map(str::to_owned));
+    let message = v1::ListThesesRequest { handle, token, ..v1::ListThesesRequest::default() };
+    let page = local(core).theses.list_theses(request(message, LIVE_KEY, true)).await.unwrap();
+    page.extensions().get::<RenderedRows>().map_or(0, |rows| rows.0.len())
+}
+
+#[tokio::test]
+async fn pages_by_a_name_follow_its_changes() {
+    let clock = ManualClock::new();
+    for backend in [memory(&clock), shared_memory(&clock)] {
+        let core = core(backend, &clock, 1).await;
+        for number in 0..3 {
+            observe(&core, NOON, thesis(number, "text")).await;
+        }
+        let pages = async || {
+            let of_handles = [listed(&core, Some("writer"), None).await, listed(&core, Some("@renamed"), None).await];
+            let of_symbols = [listed(&core, None, Some("$moon")).await, listed(&core, None, Some("sun")).await];
+            (of_handles, of_symbols, listed(&core, Some("renamed"), Some("sun")).await)
+        };
+        for _ in 0..2 {
+            assert_eq!(pages().await, ([3, 0], [3, 0], 0));
+        }
+        observe(&core, NOON + 1, ObservedThing::Profile(Box::new(author("renamed")))).await;
+        assert_eq!(pages().await, ([0, 3], [3, 0], 0));
+        observe(&core, NOON + 2, ObservedThing::Token(Box::new(token("sun")))).await;
+        assert_eq!(pages().await, ([0, 3], [0, 3], 3));
+        for deleted in [2_usize, 1] {
+            observe(&core, NOON + 3, ObservedThing::Deletion(deleted.to_string())).await;
+            for _ in 0..2 {
+                assert_eq!(pages().await, ([0, deleted], [0, deleted], deleted));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_thesis_is_known_at_the_steps_at_which_its_rows_were_read() {
+    let lists = RenderedLists::default();
+    let thesis = Arc::new(Thesis { id: "th_1".to_owned(), ..Thesis::default() });
+    let (author, token) = (Arc::<Profile>::default(), Arc::<Token>::default());
+    let render = |author: &Arc<Profile>, steps| lists.thesis(&Dataset::Live, &thesis, author, &token, steps);
+    let is_known = |dataset: Dataset, steps| lists.known_theses(&[(dataset, "th_1".to_owned())], steps).is_some();
+    render(&author, None);
+    assert!(!is_known(Dataset::Live, 0) && !is_known(Dataset::Live, 1));
+    let json = render(&author, Some(0));
+    assert!(is_known(Dataset::Live, 0) && !is_known(Dataset::Sandbox, 0) && !is_known(Dataset::Live, 2));
+    assert!(Arc::ptr_eq(&render(&author, Some(2)), &json));
+    assert!(is_known(Dataset::Live, 2) && !is_known(Dataset::Live, 0));
+    let both = ["th_1", "th_2"].map(|id| (Dataset::Live, id.to_owned()));
+    assert!(lists.known_theses(&both, 2).is_none());
+    // The rows of a request that has no steps may be newer.
+    let renamed = Arc::new(Profile { handle: "renamed".to_owned(), ..Profile::default() });
+    render(&renamed, None);
+    assert!(!is_known(Dataset::Live, 2));
+    render(&renamed, Some(4));
+    let known = lists.known_theses(&both[..1], 4).unwrap();
+    assert!(known[0].get().contains("renamed"), "{known:?}");
+}
+
+#[test]
+fn the_json_of_all_theses_together_has_a_limit() {
+    let lists = RenderedLists::default();
+    let (author, token) = (Arc::<Profile>::default(), Arc::<Token>::default());
+    let text = "x".repeat(4 << 10);
+    let id = |number: usize| format!("th_{number}");
+    for number in 0..8_000 {
+        let thesis = Arc::new(Thesis { id: id(number), text: text.clone(), ..Thesis::default() });
+        lists.thesis(&Dataset::Live, &thesis, &author, &token, Some(0));
+    }
+    let is_known = |number: &usize| lists.known_theses(&[(Dataset::Live, id(*number))], 0).is_some();
+    let kept = (0..8_000).filter(is_known).count();
+    assert!(kept > 1_000 && (kept * text.len()) as u64 <= MAX_THESES_BYTES, "{kept}");
 }
 
 #[test]

@@ -2,12 +2,18 @@
 //!
 //! A thesis row without a body is a reference: its version is the number of the log entry that has the thesis. The
 //! embedded store has only such rows. A list reads the rows of its theses together, and then the entries together.
+//!
+//! Requests read partitions from memory. On a cluster a cached partition is right at a position of its log. Where this
+//! process is the only writer, it is right until something is written, since a write may change any partition.
 
 use std::{ops::Bound, sync::Arc};
 
 use futures::future::try_join_all;
 
-use super::{ThesisStore, decode, followed::FollowedPosition};
+use super::{
+    ThesisStore, decode,
+    followed::{FollowedLogs, FollowedPosition},
+};
 use crate::{
     domain::{
         dataset::{Dataset, View},
@@ -26,6 +32,35 @@ pub struct RowReader<'a> {
     pub(super) store: &'a ThesisStore,
     /// Positions of the datasets whose cached rows may be read. They are needed only where other processes write.
     positions: Vec<FollowedPosition>,
+    /// True in a request where this process is the only writer: partitions that were read since the last write may be
+    /// read from memory.
+    caches_unwritten: bool,
+}
+
+/// The state of the store whose cached partitions a request may read.
+enum PartitionState<'r> {
+    /// The position of a log that other processes write too.
+    Followed(&'r FollowedLogs, &'r FollowedPosition),
+    /// The number of write steps where this process is the only writer.
+    Unwritten(u64),
+}
+
+impl PartitionState<'_> {
+    fn epoch(&self) -> u64 {
+        match self {
+            Self::Followed(_, at) => at.epoch,
+            Self::Unwritten(steps) => *steps,
+        }
+    }
+
+    /// The number of rows to read so that a slice with `wanted` rows can be cached.
+    fn rows_to_cache(&self, wanted: usize) -> usize {
+        match self {
+            Self::Followed(..) => wanted.max(MIN_ROWS),
+            // The next write ends the use of all rows, so only the row that shows whether there are more is added.
+            Self::Unwritten(_) => wanted + 1,
+        }
+    }
 }
 
 impl ThesisStore {
@@ -36,12 +71,13 @@ impl ThesisStore {
             Some(followed) => followed.catch_up(view).await?,
             None => Vec::new(),
         };
-        Ok(RowReader { store: self, positions })
+        Ok(RowReader { store: self, positions, caches_unwritten: self.followed.is_none() })
     }
 
-    /// Creates a reader that reads from the store each time, unless this process is the only writer.
+    /// Creates a reader that reads from the store each time. Only where this process is the only writer, it reads rows
+    /// from memory.
     pub fn direct_reader(&self) -> RowReader<'_> {
-        RowReader { store: self, positions: Vec::new() }
+        RowReader { store: self, positions: Vec::new(), caches_unwritten: false }
     }
 
     /// Reads a thesis that a view shows, deleted or not.
@@ -73,7 +109,7 @@ impl ThesisStore {
 }
 
 impl RowReader<'_> {
-    /// A reader of the same rows that reads from the store each time, unless this process is the only writer.
+    /// A reader of the same rows that reads as [`ThesisStore::direct_reader`] does.
     pub fn direct(&self) -> RowReader<'_> {
         self.store.direct_reader()
     }
@@ -87,24 +123,44 @@ impl RowReader<'_> {
         self.position_of(dataset.name()).map(|at| at.position)
     }
 
+    /// The number of write steps so far, in a request where this process is the only writer; none while a write runs.
+    /// Rows and partitions that are read from now on are right for each request that gets the same number.
+    pub fn write_steps(&self) -> Option<u64> {
+        self.caches_unwritten.then(|| self.store.rows.quiet_steps()).flatten()
+    }
+
+    /// The state whose cached partitions may be read; none if partitions are read from the store.
+    fn partition_state(&self, scan: &Scan) -> Option<PartitionState<'_>> {
+        let Some(followed) = &self.store.followed else { return self.write_steps().map(PartitionState::Unwritten) };
+        let at = scan.partition.first().and_then(|dataset| self.position_of(dataset.text()))?;
+        Some(PartitionState::Followed(followed, at))
+    }
+
+    /// True if slices may be in memory. Where this process is the only writer, those that nobody caches are not.
+    fn reads_cached_partitions(&self, caches: bool) -> bool {
+        !self.positions.is_empty() || (caches && self.write_steps().is_some())
+    }
+
     /// Reads a slice of a partition, from memory if it is there. If `caches` is true, a slice that is not there is
     /// cached, together with all rows above it.
     pub(super) async fn scan(&self, scan: &Scan, caches: bool) -> StoreResult<Vec<Row>> {
-        let backend = &self.store.backend;
-        let at = scan.partition.first().and_then(|dataset| self.position_of(dataset.text()));
-        let (Some(followed), Some(at)) = (&self.store.followed, at) else { return backend.scan(scan).await };
-        let known = self.store.rows.partitions.get(at.epoch, scan);
+        let (backend, cache) = (&self.store.backend, &self.store.rows);
+        let Some(state) = self.partition_state(scan) else { return backend.scan(scan).await };
+        let known = cache.partitions.get(state.epoch(), scan);
         if let Some(rows) = known.as_ref().and_then(|known| known.slice(scan)) {
             return Ok(rows);
         }
         let wanted = scan.limit.min(MAX_ROWS);
         // A cached partition that has as many rows does not reach down to this slice.
         if caches && known.is_none_or(|known| known.len() < wanted) {
-            let limit = wanted.max(MIN_ROWS);
+            let limit = state.rows_to_cache(wanted);
             let highest = Scan { from: Bound::Unbounded, to: Bound::Unbounded, reverse: true, limit, ..scan.clone() };
-            let read = CachedPartition::new(at.epoch, backend.scan(&highest).await?, limit);
+            let read = CachedPartition::new(state.epoch(), backend.scan(&highest).await?, limit);
             let rows = read.slice(scan);
-            followed.put_partition(at, scan, read);
+            match state {
+                PartitionState::Followed(followed, at) => followed.put_partition(at, scan, read),
+                PartitionState::Unwritten(_) => cache.partitions.put(scan, read),
+            }
             if let Some(rows) = rows {
                 return Ok(rows);
             }
@@ -114,7 +170,7 @@ impl RowReader<'_> {
 
     /// Reads slices as [`Self::scan`] does, in their order.
     pub(super) async fn scan_many(&self, scans: &[Scan], caches: bool) -> StoreResult<Vec<Vec<Row>>> {
-        if self.positions.is_empty() {
+        if !self.reads_cached_partitions(caches) {
             return self.store.backend.scan_many(scans).await;
         }
         try_join_all(scans.iter().map(|scan| self.scan(scan, caches))).await
@@ -122,7 +178,7 @@ impl RowReader<'_> {
 
     /// Reads the only row of a partition.
     pub(super) async fn row(&self, table: &'static Table, partition: Vec<Value>) -> StoreResult<Option<Row>> {
-        if self.positions.is_empty() {
+        if !self.reads_cached_partitions(true) {
             return self.store.backend.get(table, &partition, Consistency::Quorum).await;
         }
         Ok(self.scan(&Scan::all(table, partition, 1), true).await?.pop())

@@ -256,7 +256,7 @@ impl RowReader<'_> {
                 let mut has_more = true;
                 while has_more && found.len() < limit {
                     let size = page_size(found.len());
-                    let page = match first_page.take() {
+                    let mut page = match first_page.take() {
                         Some(page) => page,
                         None => {
                             let scan = range.scan(key![dataset, &text, bucket], slice.descending, size);
@@ -267,7 +267,8 @@ impl RowReader<'_> {
                     if let Some(last) = page.last() {
                         range.continue_after(last, slice.descending);
                     }
-                    found.extend(page.into_iter().filter(|row| filter.has(row)));
+                    page.retain(|row| filter.has(row));
+                    found.append(&mut page);
                 }
             }
             let Some(last_bucket) = last_bucket.filter(|_| found.len() < limit) else { break };

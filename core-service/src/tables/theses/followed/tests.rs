@@ -55,6 +55,7 @@ async fn wait(turns: u64) {
 /// A store whose calls take a random time, and which writes row by row.
 struct Slow {
     store: MemoryStore,
+    is_exclusive: bool,
     dice: Mutex<Dice>,
     /// Number of next reads of a position that fail.
     failing: AtomicU64,
@@ -70,9 +71,16 @@ fn take_one(remaining: &AtomicU64) -> bool {
 }
 
 impl Slow {
+    /// A store of several processes.
     fn new(seed: u64) -> Arc<Self> {
+        Self::with(seed, false)
+    }
+
+    /// A store of one process if it is exclusive.
+    fn with(seed: u64, is_exclusive: bool) -> Arc<Self> {
         Arc::new(Self {
             store: MemoryStore::new(false),
+            is_exclusive,
             dice: Mutex::new(Dice(seed)),
             failing: AtomicU64::new(0),
             stuck: AtomicU64::new(0),
@@ -140,7 +148,7 @@ impl Backend for Slow {
     }
 
     fn is_exclusive(&self) -> bool {
-        false
+        self.is_exclusive
     }
 
     async fn check(&self) -> StoreResult<()> {
@@ -178,7 +186,7 @@ fn entry(seq: u64, kind: usize, number: u64) -> SequencedEntry {
     SequencedEntry { seq, entry: Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() } }
 }
 
-/// Another core's writer.
+/// Another core's writer, or that of the only core.
 struct OtherWriter {
     log: LogStore,
     projector: Projector,
@@ -187,7 +195,11 @@ struct OtherWriter {
 
 impl OtherWriter {
     fn new(backend: &SharedBackend) -> Self {
-        let theses = ThesisStore::new(Arc::clone(backend));
+        Self::of_core(backend, ThesisStore::new(Arc::clone(backend)))
+    }
+
+    /// The writer of the core whose store this is.
+    fn of_core(backend: &SharedBackend, theses: ThesisStore) -> Self {
         let projector = Projector::new(Arc::clone(backend), theses, NAME.to_owned(), event_id_cipher());
         Self { log: LogStore::new(Arc::clone(backend)), projector, head: 0 }
     }

@@ -8,9 +8,12 @@ use crate::{
     },
     log::projection::Projector,
     store::{Consistency, SharedBackend, schema},
-    tables::theses::logged_thesis_change,
+    tables::{
+        index_scope::IndexScope,
+        theses::{IndexSlice, creation_changes, logged_thesis_change},
+    },
     tests::{
-        faulty::Process,
+        faulty::{Process, StoreCall},
         harness::{ManualClock, event_id_cipher, memory, shared_memory},
     },
 };
@@ -100,5 +103,72 @@ async fn a_row_whose_entry_does_not_have_its_thesis_is_damage() {
         theses.apply(vec![logged_thesis_change("live", &thesis("th_1", None, ""), version)]).await.unwrap();
         let found = theses.theses(&[("live".to_owned(), "th_1")]).await;
         assert!(matches!(found, Err(StoreError::Damaged(_))), "{found:?}");
+    }
+}
+
+/// The ids of the newest live theses.
+async fn newest(theses: &ThesisStore) -> Vec<String> {
+    let slice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
+    let reader = theses.reader(&View::live()).await.unwrap();
+    let rows = reader.slices(&Dataset::Live, &[IndexScope::All], &slice, 3).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+#[tokio::test]
+async fn a_list_of_the_only_writer_is_read_once_until_a_write() {
+    let backend = memory(&ManualClock::new());
+    write(&backend).await;
+    let process = Process::new(backend);
+    process.count(true);
+    let theses = ThesisStore::new(process.clone());
+    let list = async || {
+        let before = process.calls().len();
+        let ids = newest(&theses).await.join(" ");
+        (process.calls().len() - before, ids)
+    };
+    // Each read is one of the buckets and one of the rows.
+    assert_eq!(list().await, (2, "th_3 th_2 th_1".to_owned()));
+    assert_eq!(list().await, (0, "th_3 th_2 th_1".to_owned()));
+    let mut created = Vec::new();
+    creation_changes("live", &thesis("th_5", None, ""), 9, |_, _| true, &mut created);
+    theses.apply(created).await.unwrap();
+    assert_eq!(list().await, (2, "th_5 th_3 th_2".to_owned()));
+    assert_eq!(list().await, (0, "th_5 th_3 th_2".to_owned()));
+
+    let writing = theses.rows.write(Vec::new());
+    assert_eq!([list().await.0, list().await.0], [2, 2], "a write runs, which may change the list at any moment");
+    drop(writing);
+    assert_eq!([list().await.0, list().await.0], [2, 0]);
+    drop(theses.rows.write(Vec::new()));
+    let rows = Arc::clone(&theses.rows);
+    process.set_chooser(Box::new(move |_, called| {
+        if called == StoreCall::Read {
+            drop(rows.write(Vec::new()));
+        }
+        None
+    }));
+    assert_eq!([list().await.0, list().await.0], [2, 2], "the list may lack what was written while it was read");
+}
+
+#[tokio::test]
+async fn a_longer_list_than_the_cached_one_is_read() {
+    let backend = memory(&ManualClock::new());
+    let theses = ThesisStore::new(backend);
+    let mut created = Vec::new();
+    for number in 10..90 {
+        creation_changes("live", &thesis(&format!("th_{number}"), None, ""), 1, |_, _| true, &mut created);
+    }
+    theses.apply(created).await.unwrap();
+    let reader = theses.reader(&View::live()).await.unwrap();
+    let everything = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
+    // Some limits are beyond the largest cached partition, and all lists but the first find cached rows.
+    for limit in [5, 3, 39, 5, 41, 100, 79, 80, 81, 2] {
+        let after = Some((0, "th_85".to_owned()));
+        for (slice, first) in [(everything.clone(), 89), (IndexSlice { after, ..everything.clone() }, 84)] {
+            let rows = reader.slices(&Dataset::Live, &[IndexScope::All], &slice, limit).await.unwrap();
+            let ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+            let expected = (10..=first).rev().take(limit).map(|number| format!("th_{number}"));
+            assert_eq!(ids, expected.collect::<Vec<_>>(), "{limit} from {first}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Indexes and names, read at one core while another one writes.
+//! Indexes and names, read at one core while another one writes, or the only one.
 
 use std::collections::BTreeMap;
 
@@ -117,28 +117,42 @@ async fn read(theses: &ThesisStore, mut dice: Dice, all: &BTreeMap<String, Lifet
     }
 }
 
+/// Writes a random log, and reads lists meanwhile.
+async fn write_and_read(seed: u64, mut writer: OtherWriter, theses: &ThesisStore) {
+    let log = random_log(&mut Dice(seed), LENGTH);
+    let (all, projected) = (lifetimes(&log), AtomicU64::new(0));
+    let write = async {
+        let mut dice = Dice(seed);
+        while writer.head < LENGTH {
+            // Now and then more entries come than are applied at once.
+            let longest = if dice.roll(8) == 0 { 2 * MAX_APPLIED } else { 3 };
+            let upto = (writer.head + 1 + dice.roll(longest)).min(LENGTH);
+            let [from, upto] = [writer.head, upto].map(|seq| usize::try_from(seq).unwrap());
+            writer.write_entries(&log[from..upto]).await;
+            projected.store(writer.head, Ordering::SeqCst);
+            // Sometimes readers fill the cache.
+            wait(dice.roll(40)).await;
+        }
+    };
+    let readers = (1..6).map(|number| read(theses, Dice(1_000 * number + seed), &all, &projected));
+    join(write, join_all(readers)).await;
+}
+
 #[tokio::test]
 async fn a_list_is_as_new_as_the_projection_at_the_start_of_its_request() {
     for seed in 0..60 {
         let backend: SharedBackend = Slow::new(seed);
         let theses = ThesisStore::new(Arc::clone(&backend));
-        let log = random_log(&mut Dice(seed), LENGTH);
-        let (all, projected) = (lifetimes(&log), AtomicU64::new(0));
-        let write = async {
-            let (mut writer, mut dice) = (OtherWriter::new(&backend), Dice(seed));
-            while writer.head < LENGTH {
-                // Now and then more entries come than are applied at once.
-                let longest = if dice.roll(8) == 0 { 2 * MAX_APPLIED } else { 3 };
-                let upto = (writer.head + 1 + dice.roll(longest)).min(LENGTH);
-                let [from, upto] = [writer.head, upto].map(|seq| usize::try_from(seq).unwrap());
-                writer.write_entries(&log[from..upto]).await;
-                projected.store(writer.head, Ordering::SeqCst);
-                // Sometimes readers fill the cache.
-                wait(dice.roll(40)).await;
-            }
-        };
-        let readers = (1..6).map(|number| read(&theses, Dice(1_000 * number + seed), &all, &projected));
-        join(write, join_all(readers)).await;
+        write_and_read(seed, OtherWriter::new(&backend), &theses).await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_the_only_core_is_as_new_as_the_projection_at_the_start_of_its_request() {
+    for seed in 0..60 {
+        let backend: SharedBackend = Slow::with(seed, true);
+        let theses = ThesisStore::new(Arc::clone(&backend));
+        write_and_read(seed, OtherWriter::of_core(&backend, theses.clone()), &theses).await;
     }
 }
 
