@@ -25,7 +25,7 @@ use crate::{
     convert,
     domain::{
         dataset::Dataset,
-        delivery::Attempt,
+        delivery::{Attempt, Status},
         entry::{Kind, SequencedEntry},
         event_id::thesis_event_id,
         id,
@@ -190,7 +190,8 @@ fn check_webhooks(rows: &MemoryStore, records: &[Record]) -> Result<(), String> 
     let stored = deliveries(rows).into_iter().map(|row| {
         let success = |attempt: &&Attempt| attempt.response_status.is_some_and(|status| (200..300).contains(&status));
         let delivered_by = row.attempts.iter().find(success).map(|attempt| attempt.number);
-        StoredDelivery { id: row.id, event: row.event_id, delivered_by }
+        let is_delivered = row.status() == Status::Delivered;
+        StoredDelivery { id: row.id, event: row.event_id, delivered_by, is_delivered }
     });
     let received = records.iter().filter_map(|record| match &record.fact {
         Fact::Received(attempt) => Some(attempt.clone()),
