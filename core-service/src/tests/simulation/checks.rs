@@ -172,9 +172,9 @@ fn check_streams(requests: &Requests, records: &[Record], events: &[Vec<String>]
                 _ => None,
             });
         }
-        let end = if follower == Follower::Revoked { End::Early } else { End::Open };
+        let end = if follower.is_revoked() { End::Early } else { End::Open };
         streams::check(&logs, &messages, end).map_err(|fault| format!("the {name} stream: {fault}"))?;
-        if let (Follower::Revoked, Some(revoked_ms)) = (follower, requests.revoked_ms) {
+        if let (true, Some(revoked_ms)) = (follower.is_revoked(), requests.revoked_ms) {
             let received = messages.into_iter().filter_map(|message| match message {
                 Message::Event(id) => Some(id),
                 _ => None,
