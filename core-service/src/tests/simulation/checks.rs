@@ -110,6 +110,7 @@ pub(super) fn check(rows: &MemoryStore, records: &[Record], is_calm: bool) -> Re
     let events = [events(&Dataset::parse(&project_dataset()).unwrap(), &project), events(&Dataset::Sandbox, &sandbox)];
     check_streams(&requests, records, &events, is_calm)?;
     check_webhooks(rows, records)?;
+    check_shards(records)?;
     for dataset in DATASETS {
         let log = logs.get(dataset.name()).map(Vec::as_slice).unwrap_or_default();
         let shown = records.iter().filter_map(|record| match &record.fact {
@@ -204,6 +205,12 @@ fn check_webhooks(rows: &MemoryStore, records: &[Record]) -> Result<(), String> 
     webhooks::check(&stored.collect::<Vec<_>>(), &received)
 }
 
+/// No two cores hand out the attempts of one shard of webhooks at the same time.
+fn check_shards(records: &[Record]) -> Result<(), String> {
+    let twice = records.iter().find(|record| matches!(record.fact, Fact::ServedTwice { .. }));
+    twice.map_or(Ok(()), |record| Err(format!("two cores serve a shard: {record:?}")))
+}
+
 /// Every core has stopped in order, without a task or memory that is left.
 fn check_stops(records: &[Record]) -> Result<(), String> {
     let stopped: BTreeSet<&str> = records
@@ -256,6 +263,14 @@ mod tests {
         check_stops(&stops).unwrap_err();
         stops[2] = stop("core-2", 0, 0);
         assert_eq!(check_stops(&stops), Ok(()));
+    }
+
+    #[test]
+    fn a_shard_that_two_cores_serve_is_found() {
+        let cores = ["core-0".to_owned(), "core-1".to_owned()];
+        let twice = record("core-2", Fact::ServedTwice { shard: 3, cores });
+        check_shards(&[record("core-0", Fact::Started), twice]).unwrap_err();
+        assert_eq!(check_shards(&[record("core-0", Fact::Started)]), Ok(()));
     }
 
     #[test]
