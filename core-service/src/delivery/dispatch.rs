@@ -18,6 +18,8 @@ mod streaks;
 mod timers;
 mod unsendable;
 
+#[cfg(test)]
+use std::collections::BTreeSet;
 use std::{
     sync::{
         Arc,
@@ -143,6 +145,13 @@ impl Dispatcher {
     /// this core.
     pub async fn release(&self) -> bool {
         self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await
+    }
+
+    /// The shards whose attempts this core may hand out now.
+    #[cfg(test)]
+    pub fn served_shards(&self) -> BTreeSet<i64> {
+        let now_ms = self.shared.clock.now_ms();
+        self.shards.held().into_keys().filter(|shard| self.shards.serves(*shard, now_ms)).collect()
     }
 
     /// Takes and gives up shards until stopped. It runs apart from the work.

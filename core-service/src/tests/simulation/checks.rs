@@ -25,7 +25,7 @@ use crate::{
     convert,
     domain::{
         dataset::Dataset,
-        delivery::Attempt,
+        delivery::{Attempt, Status},
         entry::{Kind, SequencedEntry},
         event_id::thesis_event_id,
         id,
@@ -110,6 +110,7 @@ pub(super) fn check(rows: &MemoryStore, records: &[Record], is_calm: bool) -> Re
     let events = [events(&Dataset::parse(&project_dataset()).unwrap(), &project), events(&Dataset::Sandbox, &sandbox)];
     check_streams(&requests, records, &events, is_calm)?;
     check_webhooks(rows, records)?;
+    check_shards(records)?;
     for dataset in DATASETS {
         let log = logs.get(dataset.name()).map(Vec::as_slice).unwrap_or_default();
         let shown = records.iter().filter_map(|record| match &record.fact {
@@ -172,9 +173,9 @@ fn check_streams(requests: &Requests, records: &[Record], events: &[Vec<String>]
                 _ => None,
             });
         }
-        let end = if follower == Follower::Revoked { End::Early } else { End::Open };
+        let end = if follower.is_revoked() { End::Early } else { End::Open };
         streams::check(&logs, &messages, end).map_err(|fault| format!("the {name} stream: {fault}"))?;
-        if let (Follower::Revoked, Some(revoked_ms)) = (follower, requests.revoked_ms) {
+        if let (true, Some(revoked_ms)) = (follower.is_revoked(), requests.revoked_ms) {
             let received = messages.into_iter().filter_map(|message| match message {
                 Message::Event(id) => Some(id),
                 _ => None,
@@ -190,7 +191,8 @@ fn check_webhooks(rows: &MemoryStore, records: &[Record]) -> Result<(), String> 
     let stored = deliveries(rows).into_iter().map(|row| {
         let success = |attempt: &&Attempt| attempt.response_status.is_some_and(|status| (200..300).contains(&status));
         let delivered_by = row.attempts.iter().find(success).map(|attempt| attempt.number);
-        StoredDelivery { id: row.id, event: row.event_id, delivered_by }
+        let is_delivered = row.status() == Status::Delivered;
+        StoredDelivery { id: row.id, event: row.event_id, delivered_by, is_delivered }
     });
     let received = records.iter().filter_map(|record| match &record.fact {
         Fact::Received(attempt) => Some(attempt.clone()),
@@ -201,6 +203,12 @@ fn check_webhooks(rows: &MemoryStore, records: &[Record]) -> Result<(), String> 
         return Err("no endpoint has received an attempt".to_owned());
     }
     webhooks::check(&stored.collect::<Vec<_>>(), &received)
+}
+
+/// No two cores hand out the attempts of one shard of webhooks at the same time.
+fn check_shards(records: &[Record]) -> Result<(), String> {
+    let twice = records.iter().find(|record| matches!(record.fact, Fact::ServedTwice { .. }));
+    twice.map_or(Ok(()), |record| Err(format!("two cores serve a shard: {record:?}")))
 }
 
 /// Every core has stopped in order, without a task or memory that is left.
@@ -255,6 +263,14 @@ mod tests {
         check_stops(&stops).unwrap_err();
         stops[2] = stop("core-2", 0, 0);
         assert_eq!(check_stops(&stops), Ok(()));
+    }
+
+    #[test]
+    fn a_shard_that_two_cores_serve_is_found() {
+        let cores = ["core-0".to_owned(), "core-1".to_owned()];
+        let twice = record("core-2", Fact::ServedTwice { shard: 3, cores });
+        check_shards(&[record("core-0", Fact::Started), twice]).unwrap_err();
+        assert_eq!(check_shards(&[record("core-0", Fact::Started)]), Ok(()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -58,6 +58,8 @@ const MAX_CONNECTIONS: usize = 1_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A core signs at most once a second, so each checkpoint is noted.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(300);
+/// Interval in which each core compares the shards of all cores. A lease ends seconds before another core takes it.
+const SHARDS_INTERVAL: Duration = Duration::from_millis(300);
 /// No node has this address: nothing is looked up by name.
 const NAME_SERVER: &str = "192.168.255.254:5300";
 /// The network of all nodes.
@@ -135,6 +137,8 @@ pub(super) struct Cluster {
     /// The webhooks that the run has created, and the key that it revokes.
     pub(super) webhooks: Mutex<BTreeSet<String>>,
     pub(super) revocable: Mutex<Option<RevocableKey>>,
+    /// The last process of each core by its name.
+    running: Mutex<BTreeMap<String, Weak<Core>>>,
     /// Clients that have requests to make.
     pub(super) busy_clients: AtomicUsize,
     /// Cancelled when everything stops in order.
@@ -163,6 +167,7 @@ impl Cluster {
             clients,
             webhooks: Mutex::default(),
             revocable: Mutex::default(),
+            running: Mutex::default(),
             busy_clients: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             search: Arc::new(SearchIndex::open(None).unwrap()),
@@ -186,6 +191,21 @@ impl Cluster {
     fn services(&self, node: &Node) -> Services {
         let each = self.urls().into_iter().map(|url| channel(&[url], node.clock())).collect();
         Services::remote(channel(&self.urls(), node.clock()), each, &SERVICE_TOKEN.into()).unwrap()
+    }
+
+    /// A shard of webhooks whose attempts two cores may hand out now, if there is one.
+    fn served_twice(&self) -> Option<Fact> {
+        let running = self.running.lock();
+        let mut served: BTreeMap<i64, &str> = BTreeMap::new();
+        for (name, core) in running.iter() {
+            let Some(core) = core.upgrade() else { continue };
+            for shard in core.dispatcher.served_shards() {
+                if let Some(other) = served.insert(shard, name) {
+                    return Some(Fact::ServedTwice { shard, cores: [other.to_owned(), name.clone()] });
+                }
+            }
+        }
+        None
     }
 
     /// The URLs of the cores.
@@ -241,6 +261,16 @@ async fn note_checkpoints(core: &Core, node: &Node, history: &History) {
     }
 }
 
+/// Notes shards of webhooks that two cores serve.
+async fn note_shards(cluster: &Cluster, node: &Node) {
+    loop {
+        if let Some(twice) = cluster.served_twice() {
+            cluster.history.note(&node.name, twice);
+        }
+        sleep(SHARDS_INTERVAL).await;
+    }
+}
+
 /// One process of a core, from its start to the end of the run.
 pub(super) async fn run_core(cluster: Arc<Cluster>, number: usize) {
     let (node, history) = (&cluster.cores[number], &cluster.history);
@@ -254,6 +284,7 @@ pub(super) async fn run_core(cluster: Arc<Cluster>, number: usize) {
         }
     };
     history.note(&node.name, Fact::Started);
+    cluster.running.lock().insert(node.name.clone(), Arc::downgrade(&core));
     let serving = Serving {
         exposure: Exposure::All,
         tls: None,
@@ -269,8 +300,8 @@ pub(super) async fn run_core(cluster: Arc<Cluster>, number: usize) {
         sleep(LAST_CALLS).await;
         core.stop.cancel();
     };
-    let noting = cluster.stop.run_until_cancelled(note_checkpoints(&core, node, history));
-    tokio::join!(serving, stopping, noting).0.unwrap();
+    let noting = async { tokio::join!(note_checkpoints(&core, node, history), note_shards(&cluster, node)) };
+    tokio::join!(serving, stopping, cluster.stop.run_until_cancelled(noting)).0.unwrap();
     core.close().await;
     let (tasks, held) = (core.tasks.len(), Arc::downgrade(&core));
     drop(core);

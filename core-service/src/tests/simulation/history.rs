@@ -66,6 +66,11 @@ pub(super) enum Fact {
     Received(ReceivedAttempt),
     /// A core shows a new signed checkpoint.
     Signed(ShownCheckpoint),
+    /// Two cores hand out attempts of a shard of webhooks at the same time.
+    ServedTwice {
+        shard: i64,
+        cores: [String; 2],
+    },
     /// A process runs.
     Started,
     /// A process could not start, or stopped with an error.

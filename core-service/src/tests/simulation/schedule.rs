@@ -19,8 +19,11 @@ const FAULTS_MS: usize = 20_000;
 /// The milliseconds of a fault.
 const MIN_MS: usize = 200;
 const MAX_MS: usize = 7_000;
+/// Maximum milliseconds for which a store stands. A core's leases end after nine seconds without a heartbeat, and other
+/// cores take them after eleven.
+const MAX_STANDS_MS: usize = 14_000;
 /// The time at which every fault is over.
-pub(super) const CALM_MS: usize = FIRST_MS + FAULTS_MS + MAX_MS;
+pub(super) const CALM_MS: usize = FIRST_MS + FAULTS_MS + MAX_STANDS_MS;
 /// Maximum milliseconds by which a clock is wrong: clocks of cores may differ by two seconds.
 const MAX_AHEAD_MS: usize = 900;
 /// Maximum latency of messages without a fault.
@@ -124,9 +127,9 @@ pub(super) fn faults_of(seed: u64) -> Vec<PlannedFault> {
     let mut dice = Dice(seed.reverse_bits());
     let count = 3 + dice.roll(10);
     let fault = |_| {
-        let begins_ms = FIRST_MS + dice.roll(FAULTS_MS);
-        let ends_ms = begins_ms + MIN_MS + dice.roll(MAX_MS - MIN_MS);
-        PlannedFault { begins_ms, ends_ms, kind: kind(&mut dice) }
+        let (begins_ms, kind) = (FIRST_MS + dice.roll(FAULTS_MS), kind(&mut dice));
+        let max_ms = if matches!(kind, FaultKind::StoreStands(_)) { MAX_STANDS_MS } else { MAX_MS };
+        PlannedFault { begins_ms, ends_ms: begins_ms + MIN_MS + dice.roll(max_ms - MIN_MS), kind }
     };
     (0..count).map(fault).collect()
 }

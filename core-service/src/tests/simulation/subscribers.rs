@@ -4,6 +4,7 @@ mod web;
 
 use std::{mem::replace, sync::Arc, time::Duration};
 
+use http::StatusCode;
 use thesis_net::channel::CoreChannel;
 use thesis_proto::v1::{self, event_service_client::EventServiceClient, subscribe_response::Message};
 use tokio::time::sleep;
@@ -38,11 +39,20 @@ pub(super) enum Follower {
     /// Follows Server-Sent Events of an edge.
     EventSource,
     WebSocket,
+    /// Follows Server-Sent Events, and disconnects again and again. Its key is that of `Revoked`.
+    RevokedEventSource,
 }
 
 impl Follower {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Steady, Self::Slow, Self::Unsteady, Self::Revoked, Self::EventSource, Self::WebSocket];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Steady,
+        Self::Slow,
+        Self::Unsteady,
+        Self::Revoked,
+        Self::EventSource,
+        Self::WebSocket,
+        Self::RevokedEventSource,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -52,7 +62,13 @@ impl Follower {
             Self::Revoked => "revoked",
             Self::EventSource => "event-source",
             Self::WebSocket => "web-socket",
+            Self::RevokedEventSource => "revoked-event-source",
         }
+    }
+
+    /// True if its key is revoked during the run.
+    pub(super) const fn is_revoked(self) -> bool {
+        matches!(self, Self::Revoked | Self::RevokedEventSource)
     }
 }
 
@@ -91,9 +107,15 @@ impl Progress<'_> {
         self.note(Fact::Gap(skipped));
     }
 
+    /// Decides after a message whether the client disconnects.
+    fn disconnects(&mut self) -> bool {
+        let is_unsteady = matches!(self.follower, Follower::Unsteady | Follower::RevokedEventSource);
+        is_unsteady && self.dice.roll(DISCONNECTS) == 0
+    }
+
     /// The key of the client, once there is one.
     fn key(&self) -> Option<String> {
-        if self.follower != Follower::Revoked {
+        if !self.follower.is_revoked() {
             return Some(TEST_KEY.to_owned());
         }
         self.cluster.revocable.lock().as_ref().map(|(_, key)| key.clone())
@@ -114,12 +136,12 @@ async fn follow_on(cluster: &Cluster, follower: Follower) {
         if let Some(key) = progress.key() {
             progress.is_open = false;
             let end = match follower {
-                Follower::EventSource => web::read_events(&mut progress, &key).await,
+                Follower::EventSource | Follower::RevokedEventSource => web::read_events(&mut progress, &key).await,
                 Follower::WebSocket => web::read_socket(&mut progress, &key).await,
                 _ => read_grpc(&mut progress, &key, channel.clone()).await,
             };
             progress.note(Fact::Ended(end.clone()));
-            if end == Code::Unauthenticated.to_string() {
+            if [Code::Unauthenticated.to_string(), StatusCode::UNAUTHORIZED.to_string()].contains(&end) {
                 sleep(REFUSED_PAUSE).await;
             }
         }
@@ -145,10 +167,11 @@ async fn read_grpc(progress: &mut Progress<'_>, key: &str, channel: CoreChannel)
             Message::Event(event) => progress.event(&event.event.unwrap_or_default().id, Some(event.cursor)),
             Message::Gap(gap) => progress.gap(gap.skipped, Some(gap.last_cursor)),
         }
-        match progress.follower {
-            Follower::Slow => sleep(Duration::from_millis(progress.dice.roll(MAX_SLOW_MS) as u64)).await,
-            Follower::Unsteady if progress.dice.roll(DISCONNECTS) == 0 => return "disconnected".to_owned(),
-            _ => {}
+        if progress.follower == Follower::Slow {
+            sleep(Duration::from_millis(progress.dice.roll(MAX_SLOW_MS) as u64)).await;
+        }
+        if progress.disconnects() {
+            return "disconnected".to_owned();
         }
     }
 }

@@ -40,25 +40,26 @@ pub(in crate::tests::simulation) fn check(
     for (log, events) in logs.iter().enumerate() {
         places.extend(events.iter().enumerate().map(|(place, event)| (event.id.as_str(), (log, place))));
     }
-    let Some(began) = messages.iter().find_map(|message| match message {
+    let Some(mut began) = messages.iter().find_map(|message| match message {
         Message::Opened(at) => Some(*at),
         _ => None,
     }) else {
         return if end == End::Open { Err("it was never open".to_owned()) } else { Ok(()) };
     };
-    let must_have = |event: &LoggedEvent| event.requested.is_some_and(|requested| requested > began);
+    let must_have = |event: &LoggedEvent, began: usize| event.requested.is_some_and(|requested| requested > began);
+    let mut opened = began;
     // The place of the next event in each log; none before the first event.
     let mut next: Vec<Option<usize>> = logs.iter().map(|_| None).collect();
     for message in messages {
         match message {
-            Message::Opened(_) => {}
+            Message::Opened(at) => opened = *at,
             Message::Event(id) => {
                 let (log, place) = *places.get(id.as_str()).ok_or_else(|| format!("{id} is in no log"))?;
                 let expected = next[log];
                 let missed = match expected {
                     Some(expected) if place < expected => return Err(format!("{id} came twice, or too late")),
                     Some(expected) => logs[log].get(expected..place).and_then(<[_]>::first),
-                    None => logs[log][..place].iter().find(|event| must_have(event)),
+                    None => logs[log][..place].iter().find(|event| must_have(event, began)),
                 };
                 if let Some(missed) = missed {
                     return Err(format!("{} did not come before {id}", missed.id));
@@ -68,15 +69,18 @@ pub(in crate::tests::simulation) fn check(
             // Only the first log grows by itself, so all skipped events are there.
             Message::Gap(skipped) => {
                 let skipped = usize::try_from(*skipped).map_err(|_| format!("a gap of {skipped}"))?;
-                let place = next[0].ok_or("a gap before the first event")?;
-                next[0] = Some(place + skipped);
+                match next[0] {
+                    Some(place) => next[0] = Some(place + skipped),
+                    // Nothing shows where it begins. It ends before the events of later requests.
+                    None => began = opened,
+                }
             }
         }
     }
     for (events, next) in logs.iter().zip(next) {
         let missed = match next {
             Some(next) => events.get(next..).ok_or("a gap of more events than there are")?.first(),
-            None => events.iter().find(|event| must_have(event)),
+            None => events.iter().find(|event| must_have(event, began)),
         };
         if let (Some(missed), End::Open) = (missed, end) {
             return Err(format!("{} did not come", missed.id));
@@ -138,6 +142,19 @@ mod tests {
         for wrong in [-1, 0, 1, 3, 9] {
             skipping(wrong).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_gap_before_the_first_event_ends_with_the_connection() {
+        let logs = [log(&["a", "b", "c", "d"], 1)];
+        let after_gap = |opened, events: &[&str]| {
+            let gap = [Message::Opened(0), Message::Opened(opened), Message::Gap(2)];
+            let events = events.iter().map(|id| Message::Event((*id).to_owned()));
+            check(&logs, &gap.into_iter().chain(events).collect::<Vec<_>>(), End::Open)
+        };
+        assert_eq!(after_gap(2, &["c", "d"]), Ok(()));
+        after_gap(2, &["d"]).unwrap_err();
+        after_gap(2, &[]).unwrap_err();
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(in crate::tests::simulation) struct StoredDelivery {
     pub(in crate::tests::simulation) event: String,
     /// The number of the attempt that delivered it, if one did.
     pub(in crate::tests::simulation) delivered_by: Option<i32>,
+    /// True if its status says that it is delivered.
+    pub(in crate::tests::simulation) is_delivered: bool,
 }
 
 /// Checks that an endpoint has accepted what counts as delivered, and has received nothing after that: a repetition
@@ -30,7 +32,12 @@ pub(in crate::tests::simulation) fn check(
         }
     }
     for row in deliveries {
-        let Some(number) = row.delivered_by else { continue };
+        let Some(number) = row.delivered_by else {
+            if row.is_delivered {
+                return Err(format!("no attempt has delivered {row:?}"));
+            }
+            continue;
+        };
         let is_success =
             |attempt: &ReceivedAttempt| attempt.delivery == row.id && attempt.number == number && attempt.accepted;
         if !received.iter().any(is_success) {
@@ -45,7 +52,8 @@ mod tests {
     use super::*;
 
     fn delivery(delivered_by: Option<i32>) -> StoredDelivery {
-        StoredDelivery { id: "del_1".to_owned(), event: "evt_1".to_owned(), delivered_by }
+        let is_delivered = delivered_by.is_some();
+        StoredDelivery { id: "del_1".to_owned(), event: "evt_1".to_owned(), delivered_by, is_delivered }
     }
 
     fn received(number: i32, accepted: bool) -> ReceivedAttempt {
@@ -64,6 +72,8 @@ mod tests {
         check(&[delivery(Some(1))], &[]).unwrap_err();
         check(&[delivery(Some(1))], &[received(1, false)]).unwrap_err();
         check(&[delivery(Some(2))], &[received(1, true)]).unwrap_err();
+        let without_attempt = StoredDelivery { is_delivered: true, ..delivery(None) };
+        check(&[without_attempt], &[received(1, true)]).unwrap_err();
     }
 
     #[test]

@@ -79,6 +79,9 @@ async fn try_read_events(progress: &mut Progress<'_>, key: &str) -> Result<(), F
                     "stream.gap" => progress.gap(data["skipped"].as_i64(), cursor),
                     _ => progress.event(data["id"].as_str().ok_or("an event without an id")?, cursor),
                 }
+                if progress.disconnects() {
+                    return Err("disconnected".into());
+                }
             }
         }
     }
