@@ -30,7 +30,7 @@ use crate::{
 #[cfg(test)]
 pub use self::changes::{creation_changes, deletion_changes};
 pub use self::{
-    changes::{bucket_removal, entry_changes, logged_thesis_change, prolific_changes, thesis_change},
+    changes::{bucket_removal, entry_changes, lists_deleted, logged_thesis_change, prolific_changes, thesis_change},
     reader::RowReader,
 };
 
@@ -194,11 +194,11 @@ impl ThesisStore {
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
-    /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
-    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
+    /// Reads all authors who have or had theses on a token in a dataset, with their numbers of theses. Use it only for a
+    /// dataset with few authors.
+    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<(String, i64)>> {
         let all = Scan::all(&schema::TOKEN_TOTALS, key![dataset, token], usize::MAX);
         let rows = self.backend.scan(&Scan { from: Bound::Excluded(key![ALL_AUTHORS]), ..all }).await?;
-        let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
-        Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
+        Ok(rows.iter().filter_map(|row| Some((row.clustering.first()?.text().to_owned(), count(row)))).collect())
     }
 }

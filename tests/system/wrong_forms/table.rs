@@ -156,9 +156,9 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         "GET /v1/log/{dataset}/tile/{tile}",
         &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND"))],
     ),
-    ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, TAGS]),
-    ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50))]),
-    ("GET /v1/tokens/{ref}/thesis-velocity", &[TOKEN, CHAIN]),
+    ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, AS_OF, TAGS]),
+    ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50)), AS_OF]),
+    ("GET /v1/tokens/{ref}/thesis-velocity", &[TOKEN, CHAIN, AS_OF]),
     (
         "GET /v1/search",
         &[

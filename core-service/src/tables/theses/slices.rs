@@ -1,5 +1,6 @@
 //! Slices of the indexes of theses, and the counts of a token's last day.
 
+mod earlier;
 mod range;
 
 use std::{
@@ -13,7 +14,10 @@ use futures::{
     stream,
 };
 
-use self::range::{SliceRange, bucket_numbers};
+use self::{
+    earlier::was_there,
+    range::{SliceRange, bucket_numbers},
+};
 use super::{Bucket, IndexSlice, IndexedRow, RowReader, ThesisStore, count, decode};
 use crate::{
     domain::{
@@ -246,7 +250,7 @@ impl RowReader<'_> {
         let (text, caches) = (scope.text(), slice.begins_newest());
         let page_size = |found: usize| match filter {
             RowFilter::All => limit - found,
-            RowFilter::In(_) | RowFilter::Before(_) => usize::from(PROLIFIC_AFTER) + 1,
+            RowFilter::In(_) | RowFilter::Before(_) | RowFilter::At(_) => usize::from(PROLIFIC_AFTER) + 1,
         };
         let (mut buckets, mut first_page) = self.first_buckets(dataset, &text, slice, &range, page_size(0)).await?;
         let mut found = Vec::new();
@@ -327,6 +331,8 @@ enum RowFilter<'a> {
     In(&'a [IndexScope]),
     /// The rows that an entry before this one wrote.
     Before(i64),
+    /// The rows of a token's theses that were there at this time.
+    At(i64),
 }
 
 impl RowFilter<'_> {
@@ -335,6 +341,7 @@ impl RowFilter<'_> {
             Self::All => true,
             Self::In(scopes) => scopes.iter().any(|scope| scope.has(&row.indexed)),
             Self::Before(version) => row.version < version,
+            Self::At(at) => was_there(row.indexed.recorded_at, row.indexed.removed_at, at),
         }
     }
 }
