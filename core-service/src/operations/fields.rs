@@ -103,7 +103,10 @@ impl Fields {
         } else if at > call.now_ms {
             self.reject("as_of", "must not be in the future");
         } else if !is_in_history(at, plan.window_start(call.now_ms)) {
-            self.reject("as_of", format!("must be in the plan's history, which has {} days", plan.history_days));
+            self.reject(
+                "as_of",
+                format!("must be in the plan's history, which reaches {} days back", plan.history_days),
+            );
         }
         Some(at)
     }

@@ -355,7 +355,7 @@ async fn a_time_that_is_not_in_the_history_is_refused() {
     let wrong = prost_types::Timestamp { seconds: i64::MAX, nanos: 0 };
     for (as_of, rule) in [
         (from_millis(NOON + 1), "must not be in the future"),
-        (from_millis(NOON - 8 * DAY_MS), "must be in the plan's history, which has 7 days"),
+        (from_millis(NOON - 8 * DAY_MS), "must be in the plan's history, which reaches 7 days back"),
         (wrong, "must be a time of the years 1 to 9999"),
     ] {
         let request = v1::GetTokenRequest { r#ref: live_token(0), chain: None, as_of: Some(as_of) };
