@@ -20,6 +20,8 @@ use super::{
 };
 use crate::{
     domain::{
+        dataset::View,
+        derivation::Counts,
         entry::{DatasetTotals, Totals},
         row::{IndexedThesis, Thesis},
     },
@@ -40,6 +42,8 @@ pub const ALL_TOKENS: &str = "*";
 pub const ALL_AUTHORS: &str = "";
 /// Maximum number of scopes whose newest bucket is remembered.
 const MAX_NEWEST_BUCKETS: usize = 16_384;
+/// Maximum number of counts as of a time that are remembered.
+const MAX_PAST_COUNTS: usize = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
@@ -98,6 +102,8 @@ pub struct ThesisStore {
     followed: Option<Arc<FollowedLogs>>,
     /// The newest bucket that a list of a scope has found, by a hash of the scope. A wrong one costs a request.
     newest_buckets: Arc<Cache<u64, i64>>,
+    /// Counts of tokens as of a time, with their span. They never change.
+    past_counts: Arc<Cache<(View, String, i64, i64), Arc<Counts>>>,
     /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,
 }
@@ -125,6 +131,7 @@ impl ThesisStore {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
+            past_counts: Arc::new(Cache::new(MAX_PAST_COUNTS)),
             log,
             rows,
             backend,

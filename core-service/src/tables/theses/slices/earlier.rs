@@ -3,7 +3,7 @@
 //!
 //! Deleted theses are read after the others. So a thesis that is deleted meanwhile is in one of both lists, or in both.
 
-use std::slice;
+use std::{slice, sync::Arc};
 
 use futures::future::try_join_all;
 
@@ -28,11 +28,17 @@ fn lists_of(token: &str) -> [IndexScope; 2] {
 }
 
 impl ThesisStore {
-    /// Counts like [`Self::counts`], as of `at`.
+    /// Counts like [`Self::counts`], as of `at`. The time is closed in each dataset, so the counts never change.
     pub async fn counts_at(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
+        let moment = (view.clone(), token.to_owned(), at, span);
+        if let Some(counts) = self.past_counts.get(&moment) {
+            return Ok(Counts::clone(&counts));
+        }
         let reads = view.datasets().iter().map(|dataset| self.theses_at(dataset.name(), token, at - span + 1, at));
         let theses = try_join_all(reads).await?;
-        Ok(derivation::count(&theses.iter().collect::<Vec<_>>(), at))
+        let counts = derivation::count(&theses.iter().collect::<Vec<_>>(), at);
+        self.past_counts.insert(moment, Arc::new(counts.clone()));
+        Ok(counts)
     }
 
     /// Reads the theses on a token at `at` that are not older than `from`.
