@@ -17,7 +17,7 @@ const SAMPLES: u64 = 2_000;
 /// Number of places in the list from which a page is read.
 const DEPTHS: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
-/// Number of times as of which figures are read. The core does not remember as many.
+/// Number of times as of which figures are read.
 const TIMES: i64 = 10_000;
 
 /// One operation with its requests, as the client takes them.

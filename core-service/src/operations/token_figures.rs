@@ -45,8 +45,8 @@ impl<'a> TokenFigures<'a> {
     /// Counts the theses that are at most `span` milliseconds old, up to a day.
     pub async fn counts(&self, span: i64) -> Result<Counts> {
         let (token, at) = (&self.found.token.id, self.at);
-        match self.projected {
-            Some(_) => Ok(self.core.shared.theses.counts_at(self.view, token, at, span).await?),
+        match &self.projected {
+            Some(projected) => Ok(self.core.shared.theses.counts_at(self.view, projected, token, at, span).await?),
             None => self.core.datasets.counts(&self.found.reader, self.view, token, at, span).await,
         }
     }

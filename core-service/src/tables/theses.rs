@@ -3,6 +3,7 @@
 mod changes;
 mod followed;
 mod names;
+mod past_blocks;
 mod reader;
 mod slices;
 
@@ -11,7 +12,7 @@ use std::{ops::Bound, sync::Arc};
 use prost::Message;
 use quick_cache::sync::Cache;
 
-use self::followed::FollowedLogs;
+use self::{followed::FollowedLogs, past_blocks::PastBlocks};
 use super::{
     index_scope::IndexScope,
     log::LogStore,
@@ -20,8 +21,6 @@ use super::{
 };
 use crate::{
     domain::{
-        dataset::View,
-        derivation::Counts,
         entry::{DatasetTotals, Totals},
         row::{IndexedThesis, Thesis},
     },
@@ -42,8 +41,6 @@ pub const ALL_TOKENS: &str = "*";
 pub const ALL_AUTHORS: &str = "";
 /// Maximum number of scopes whose newest bucket is remembered.
 const MAX_NEWEST_BUCKETS: usize = 16_384;
-/// Maximum number of counts as of a time that are remembered.
-const MAX_PAST_COUNTS: usize = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
@@ -102,8 +99,8 @@ pub struct ThesisStore {
     followed: Option<Arc<FollowedLogs>>,
     /// The newest bucket that a list of a scope has found, by a hash of the scope. A wrong one costs a request.
     newest_buckets: Arc<Cache<u64, i64>>,
-    /// Counts of tokens as of a time, with their span. They never change.
-    past_counts: Arc<Cache<(View, String, i64, i64), Arc<Counts>>>,
+    /// Theses of earlier times.
+    past: Arc<PastBlocks>,
     /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,
 }
@@ -131,7 +128,7 @@ impl ThesisStore {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
-            past_counts: Arc::new(Cache::new(MAX_PAST_COUNTS)),
+            past: Arc::default(),
             log,
             rows,
             backend,

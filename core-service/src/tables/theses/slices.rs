@@ -14,15 +14,12 @@ use futures::{
     stream,
 };
 
-use self::{
-    earlier::was_there,
-    range::{SliceRange, bucket_numbers},
-};
+use self::range::{SliceRange, bucket_numbers};
 use super::{Bucket, IndexSlice, IndexedRow, RowReader, ThesisStore, count, decode};
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, TokenTheses},
+        derivation::{Counts, TokenTheses, was_there},
         entry::PROLIFIC_AFTER,
         row::IndexedThesis,
         window::DAY_MS,

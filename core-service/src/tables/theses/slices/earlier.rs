@@ -3,20 +3,30 @@
 //!
 //! Deleted theses are read after the others. So a thesis that is deleted meanwhile is in one of both lists, or in both.
 
-use std::{slice, sync::Arc};
+use std::{
+    ops::{Bound, RangeInclusive},
+    slice,
+    sync::Arc,
+};
 
 use futures::future::try_join_all;
 
-use super::{IndexSlice, IndexedRow, RowFilter, RowReader, SliceRange, ThesisStore, indexed_rows};
+use super::{IndexSlice, IndexedRow, RowFilter, RowReader, ThesisStore, indexed_rows};
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{self, Counts, TokenTheses},
+        derivation::{Counts, count_past, was_there},
         window::DAY_MS,
     },
     key,
-    store::{Scan, StoreResult},
-    tables::index_scope::IndexScope,
+    store::{Scan, StoreResult, schema},
+    tables::{
+        index_scope::IndexScope,
+        theses::{
+            ALL_AUTHORS,
+            past_blocks::{BLOCK_MS, PastBlock},
+        },
+    },
 };
 
 /// Number of an author's theses that are read together.
@@ -27,36 +37,67 @@ fn lists_of(token: &str) -> [IndexScope; 2] {
     [IndexScope::Token(token.to_owned()), IndexScope::DeletedOnToken(token.to_owned())]
 }
 
+/// A scan of a block of a list.
+fn block_scan(dataset: &str, scope: &IndexScope, number: i64) -> Scan {
+    let (first, last) = (number * BLOCK_MS, (number + 1) * BLOCK_MS - 1);
+    let partition = key![dataset, scope.text(), scope.bucket(first)];
+    let (from, to) = (Bound::Included(key![first]), Bound::Included(key![last]));
+    Scan { from, to, ..Scan::all(&schema::THESIS_INDEX, partition, usize::MAX) }
+}
+
 impl ThesisStore {
-    /// Counts like [`Self::counts`], as of `at`. The time is closed in each dataset, so the counts never change.
-    pub async fn counts_at(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
-        let moment = (view.clone(), token.to_owned(), at, span);
-        if let Some(counts) = self.past_counts.get(&moment) {
-            return Ok(Counts::clone(&counts));
-        }
-        let reads = view.datasets().iter().map(|dataset| self.theses_at(dataset.name(), token, at - span + 1, at));
-        let theses = try_join_all(reads).await?;
-        let counts = derivation::count(&theses.iter().collect::<Vec<_>>(), at);
-        self.past_counts.insert(moment, Arc::new(counts.clone()));
-        Ok(counts)
+    /// Counts like [`Self::counts`], as of `at`. The logs of the view are projected up to these positions at least, with
+    /// all entries up to then.
+    pub async fn counts_at(
+        &self,
+        view: &View,
+        projected: &[u64],
+        token: &str,
+        at: i64,
+        span: i64,
+    ) -> StoreResult<Counts> {
+        let reads = view.datasets().iter().zip(projected).map(|(dataset, projected)| {
+            let numbers = (at - span + 1).div_euclid(BLOCK_MS)..=at.div_euclid(BLOCK_MS);
+            self.blocks(dataset.name(), *projected, token, numbers)
+        });
+        let blocks = try_join_all(reads).await?.concat();
+        Ok(count_past(blocks.iter().flat_map(|block| &block.theses), at))
     }
 
-    /// Reads the theses on a token at `at` that are not older than `from`.
-    async fn theses_at(&self, dataset: &str, token: &str, from: i64, at: i64) -> StoreResult<TokenTheses> {
-        let slice = IndexSlice { from, to: at, after: None, descending: false };
-        let mut rows = Vec::new();
+    /// Returns blocks of a token from memory, or reads them.
+    async fn blocks(
+        &self,
+        dataset: &str,
+        projected: u64,
+        token: &str,
+        numbers: RangeInclusive<i64>,
+    ) -> StoreResult<Vec<Arc<PastBlock>>> {
+        let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
+        // Each entry that adds a thesis to the token, or removes one, writes this row.
+        let changed_in = totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs());
+        let (mut blocks, mut missing) = (Vec::new(), Vec::new());
+        for number in numbers {
+            match self.past.get(dataset, token, number).filter(|block| block.projected >= changed_in) {
+                Some(block) => blocks.push(block),
+                None => missing.push(number),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(blocks);
+        }
+        let mut rows: Vec<Vec<IndexedRow>> = vec![Vec::new(); missing.len()];
         for scope in lists_of(token) {
-            let Some(range) = SliceRange::of(&scope, &slice) else { continue };
-            // A window is in one bucket or two, so their list is not read.
-            let scan = |bucket| range.scan(key![dataset, scope.text(), bucket], false, usize::MAX);
-            let scans: Vec<Scan> = (range.lowest..=range.highest).map(scan).collect();
-            for found in self.backend.scan_many(&scans).await? {
+            let scans: Vec<Scan> = missing.iter().map(|number| block_scan(dataset, &scope, *number)).collect();
+            for (found, rows) in self.backend.scan_many(&scans).await?.into_iter().zip(&mut rows) {
                 rows.extend(indexed_rows(found)?);
             }
         }
-        rows.retain(|row| RowFilter::At(at).has(row));
-        rows.sort_unstable_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.indexed.profile_id)).collect())
+        for (number, rows) in missing.into_iter().zip(rows) {
+            let block = Arc::new(PastBlock::new(projected, rows));
+            self.past.put(dataset, token, number, &block);
+            blocks.push(block);
+        }
+        Ok(blocks)
     }
 
     /// Finds the time of the newest thesis on a token at `at` that was older than a day.
@@ -106,9 +147,4 @@ impl RowReader<'_> {
     ) -> StoreResult<Vec<IndexedRow>> {
         self.rows(dataset.name(), scope, slice, limit, RowFilter::At(at)).await
     }
-}
-
-/// Returns whether a thesis was recorded by `at` and not removed.
-pub(super) fn was_there(recorded_at: i64, removed_at: Option<i64>, at: i64) -> bool {
-    recorded_at <= at && removed_at.is_none_or(|removed_at| removed_at > at)
 }
