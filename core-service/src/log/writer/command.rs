@@ -45,8 +45,8 @@ pub(in crate::log) enum Command {
     EraseText {
         id: String,
     },
-    /// Makes sure that the log has an entry younger than `at`. Times never fall along a log, so from then on no entry of
-    /// `at` or earlier is added.
+    /// Makes sure that the log has an entry younger than `at`. Times never fall along a log, so from then on it gets no
+    /// entry of `at` or earlier.
     CloseTime {
         at: i64,
     },
