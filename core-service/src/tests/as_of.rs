@@ -110,7 +110,7 @@ async fn observe_live(core: &Arc<Core>, number: u32, version: u32, created_at: i
 /// Posts the project's thesis of a number on a token of the sandbox, by an author of the sandbox or one of its own.
 async fn post_test(core: &Arc<Core>, number: u32, now: i64) {
     let (dataset, (of_sandbox, token)) = (project(), a_profile_and_token());
-    let is_of_sandbox = number % 4 == 0;
+    let is_of_sandbox = number.is_multiple_of(4);
     let own = new_thesis(&dataset, number);
     let profile: Profile = if is_of_sandbox { of_sandbox } else { own.profile };
     let thesis = Thesis {
@@ -257,7 +257,7 @@ async fn compare_view(core: &Arc<Core>, clock: &ManualClock, dataset: &Dataset, 
             let any = call.now_ms - history.below(span);
             // Half of the times are those of entries, or a millisecond before.
             let entry = &logs[usize::try_from(history.below(logs.len() as i64)).unwrap()].entry;
-            let at = if number % 2 == 0 { any } else { entry.created_at - history.below(2) };
+            let at = if number.is_multiple_of(2) { any } else { entry.created_at - history.below(2) };
             (&tokens[number % tokens.len()], at.max(NOON - 30 * DAY_MS))
         })
         .collect();
@@ -327,7 +327,8 @@ async fn a_closed_time_gets_no_more_entries() {
     observe_live(&cores[0], 0, 1, NOON).await;
     // The log of both has this head, and the clock stands still.
     for (number, at) in [(1, NOON), (2, NOON + 1), (3, NOON + 1)] {
-        let [writer, reader] = if number % 2 == 0 { [&cores[1], &cores[0]] } else { [&cores[0], &cores[1]] };
+        let [writer, reader] =
+            if u32::is_multiple_of(number, 2) { [&cores[1], &cores[0]] } else { [&cores[0], &cores[1]] };
         let closed = reader.datasets.close_time(&Dataset::Live, at).await.unwrap();
         let fillers = fillers_in(&logs(reader, &View::live()).await);
         reader.datasets.close_time(&Dataset::Live, at).await.unwrap();
