@@ -20,6 +20,14 @@ const HOUR_MS: i64 = 3_600_000;
 /// Number of times as of which figures are read.
 const TIMES: i64 = 10_000;
 
+/// The operations that read figures as of a time, each with the one that reads the present ones.
+pub(crate) const AS_OF: [(&str, &str); 4] = [
+    ("token as of a time, hottest", "hottest token"),
+    ("activity as of a time, hottest", "activity, hottest token"),
+    ("activity as of a time, median", "activity, median token"),
+    ("velocity as of a time, hottest", "velocity, hottest token"),
+];
+
 /// One operation with its requests, as the client takes them.
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
@@ -174,7 +182,7 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
     operations
 }
 
-/// Requests for the figures of many times after the load: their p99 is at most twice that of the present figures.
+/// Requests for the figures of many times up to now.
 fn as_of(path: &str) -> Vec<String> {
     let now = SystemClock.now_ms();
     (0..TIMES).map(|number| format!("{path}as_of={}", format_millis(now - number))).collect()
