@@ -28,9 +28,9 @@ pub(super) async fn as_they_were(
     mut theses: Vec<(Dataset, Arc<Thesis>)>,
     at: i64,
 ) -> StoreResult<Vec<(Dataset, Arc<Thesis>)>> {
-    let last = |thesis: &Thesis| thesis.changed_in.or(thesis.sequence);
-    let mut unread: Vec<(usize, u64)> =
-        theses.iter().enumerate().filter_map(|(index, (_, thesis))| Some((index, last(thesis)?))).collect();
+    let last =
+        |(index, (_, thesis)): (usize, &(Dataset, Arc<Thesis>))| Some((index, thesis.changed_in.or(thesis.sequence)?));
+    let mut unread: Vec<(usize, u64)> = theses.iter().enumerate().filter_map(last).collect();
     while !unread.is_empty() {
         let places: Vec<(&str, u64)> = unread.iter().map(|(index, seq)| (theses[*index].0.name(), *seq)).collect();
         let entries = log.entries_at(&places).await?;
