@@ -62,6 +62,6 @@ pub mod semantic_search;
 pub mod stream_tickets;
 pub mod test_webhook;
 mod theses;
-mod token_counts;
+mod token_figures;
 pub mod update_webhook;
 pub mod verify_thesis;

@@ -1,6 +1,6 @@
 //! Every operation on one service, or on two in turns: how figures grow with the theses, or differ between stores.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use crate::{
     Failure, Options,
@@ -14,6 +14,8 @@ use crate::{
 
 /// Most that an operation may become slower with more theses, as a factor.
 const GROWTH: f64 = 1.3;
+/// Most that figures as of a time may be slower than the present ones, as a factor of p99.
+const PAST: f64 = 2.0;
 /// Least matches for which the time of each is printed; with fewer, the time is not theirs.
 const MANY: u64 = 1_000;
 
@@ -42,6 +44,7 @@ pub(crate) async fn run(options: &Options, sides: &[Side<'_>], one_store: bool) 
         head.extend(["p50 A/B".to_owned(), if one_store { "aim".to_owned() } else { String::new() }]);
     }
     print(&head);
+    let mut p99_ms = HashMap::new();
     for index in 0..asked[0][0].len() {
         let operations: Vec<&Operation> = asked.iter().map(|[keyed, _]| &keyed[index]).collect();
         let figures = measure(options, options.connections, sides, &operations).await?;
@@ -49,12 +52,20 @@ pub(crate) async fn run(options: &Options, sides: &[Side<'_>], one_store: bool) 
         for Figures { rate, p50_ms, p99_ms, .. } in &figures {
             cells.extend([number(*rate), format!("{p50_ms:.2}"), format!("{p99_ms:.2}")]);
         }
+        p99_ms.insert(operations[0].name, figures[0].p99_ms);
         if let [a, b] = figures.as_slice() {
             let ratio = a.p50_ms / b.p50_ms;
             cells.push(format!("{ratio:.2}"));
             cells.push(if one_store { aim_below(ratio, GROWTH, "") } else { String::new() });
         }
         print(&cells);
+    }
+
+    println!("\nFigures as of a time beside the present ones, p99 on A");
+    row(&["", "p99 ratio", "aim"]);
+    for (past, present) in requests::AS_OF {
+        let ratio = p99_ms[past] / p99_ms[present];
+        row(&[past, &format!("{ratio:.2}"), &aim_below(ratio, PAST, "")]);
     }
 
     println!("\nSearches, one connection, medians of {rounds} runs");

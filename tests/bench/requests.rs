@@ -2,6 +2,7 @@
 
 use core_service::{domain::window::DAY_MS, thesis_event_id};
 use serde_json::Value;
+use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::time::{format_millis, parse_iso8601, to_millis};
 
 use crate::{
@@ -16,6 +17,16 @@ const SAMPLES: u64 = 2_000;
 /// Number of places in the list from which a page is read.
 const DEPTHS: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
+/// Number of times as of which figures are read.
+const TIMES: i64 = 10_000;
+
+/// The operations that read figures as of a time, each with the one that reads the present ones.
+pub(crate) const AS_OF: [(&str, &str); 4] = [
+    ("token as of a time, hottest", "hottest token"),
+    ("activity as of a time, hottest", "activity, hottest token"),
+    ("activity as of a time, median", "activity, median token"),
+    ("velocity as of a time, hottest", "velocity, hottest token"),
+];
 
 /// One operation with its requests, as the client takes them.
 pub(crate) struct Operation {
@@ -127,6 +138,18 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
         Operation::new("activity, hottest token", "timeline", vec![format!("/v1/tokens/{hottest}/activity")]),
         Operation::new("activity, median token", "timeline", vec![format!("/v1/tokens/{median}/activity?recent=3")]),
         Operation::new("velocity, hottest token", "last_5m", vec![format!("/v1/tokens/{hottest}/thesis-velocity")]),
+        Operation::new("token as of a time, hottest", r#""object":"token""#, as_of(&format!("/v1/tokens/{hottest}?"))),
+        Operation::new("activity as of a time, hottest", "timeline", as_of(&format!("/v1/tokens/{hottest}/activity?"))),
+        Operation::new(
+            "activity as of a time, median",
+            "timeline",
+            as_of(&format!("/v1/tokens/{median}/activity?recent=3&")),
+        ),
+        Operation::new(
+            "velocity as of a time, hottest",
+            "last_5m",
+            as_of(&format!("/v1/tokens/{hottest}/thesis-velocity?")),
+        ),
         thesis("theses", ""),
         thesis("theses, oldest first", "&sort=created_at_asc"),
         Operation::new("theses, in the depth by cursor", rows, deep),
@@ -157,6 +180,12 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
     ];
     operations.extend(verifications(samples));
     operations
+}
+
+/// Requests for the figures of many times up to now.
+fn as_of(path: &str) -> Vec<String> {
+    let now = SystemClock.now_ms();
+    (0..TIMES).map(|number| format!("{path}as_of={}", format_millis(now - number))).collect()
 }
 
 fn verifications(samples: &[Sample]) -> [Operation; 3] {

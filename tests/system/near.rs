@@ -106,7 +106,7 @@ async fn grpc_tells_the_same(service: &Service) {
     assert_eq!(message, "there is no profile @grpc_naer; did you mean @grpc_near?");
     let mut tokens = TokenServiceClient::new(service.channel());
     let is_told = async || {
-        let asked = v1::GetTokenRequest { r#ref: "$GRPCNAER".to_owned(), chain: None };
+        let asked = v1::GetTokenRequest { r#ref: "$GRPCNAER".to_owned(), ..v1::GetTokenRequest::default() };
         let (text, details) = told(&tokens.get_token(with_key(&key, asked)).await.unwrap_err());
         (details == json!({"near": ["$GRPCNEAR"]})).then_some(text)
     };

@@ -1,5 +1,6 @@
 //! `GET /v1/tokens/{ref}`, `/activity` and `/thesis-velocity`.
 
+mod as_of;
 mod references;
 
 use std::collections::HashSet;

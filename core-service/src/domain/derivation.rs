@@ -1,8 +1,11 @@
 //! Counts over the windows of a token, for derived events and metrics. Windows are half-open, `(from, to]`. They are
 //! messages, since cores request them from each other.
 
+mod past;
+
 use std::collections::HashMap;
 
+pub use self::past::{PastThesis, count_past, was_there};
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 /// Interval between two derived events of a token, in milliseconds.

@@ -230,6 +230,10 @@ pub struct ThesisEdited {
     /// Its token.
     #[prost(message, required, tag = "3")]
     pub token: NamedToken,
+    /// Sequence number of the edit before this one; none for the first one.
+    #[prost(uint64, optional, tag = "4")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<u64>,
 }
 
 /// A thesis as it is now.

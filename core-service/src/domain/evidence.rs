@@ -132,7 +132,7 @@ mod tests {
         let first = format!(r#"{first},"recorded_at":"1970-01-01T00:00:01.500Z","sequence":3"#);
         assert_eq!(json(created()), format!(r#"{first},"text":"Grüße 🚀",{rest},"type":"thesis.created"}}"#));
         let (profile, token) = named();
-        let edited = ThesisEdited { thesis: thesis(), profile: profile.clone(), token: token.clone() };
+        let edited = ThesisEdited { thesis: thesis(), profile: profile.clone(), token: token.clone(), previous: None };
         let edited = json(entry(Kind::ThesisEdited(edited)));
         assert_eq!(edited, format!(r#"{first},"text":"Grüße 🚀",{rest},"type":"thesis.edited"}}"#));
         let deleted = ThesisDeleted { thesis: thesis(), profile, token, ..ThesisDeleted::default() };

@@ -35,6 +35,12 @@ pub fn parse_span(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
+/// Returns whether a time is in a history window, or before it by no more than the grace.
+#[must_use]
+pub const fn is_in_history(at: i64, window_start: i64) -> bool {
+    at >= window_start - HISTORY_GRACE_MS
+}
+
 /// The lower bound of a read, inclusive. The plan's history window does not cut off the sandbox; an explicit bound
 /// does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +61,7 @@ impl Floor {
     /// Returns the lower bound of a first page. An explicit bound before the window by more than the grace is refused.
     pub fn first(explicit: Option<i64>, window_start: i64) -> Result<Self, HistoryLimit> {
         match explicit {
-            Some(bound) if bound < window_start - HISTORY_GRACE_MS => Err(HistoryLimit),
+            Some(bound) if !is_in_history(bound, window_start) => Err(HistoryLimit),
             Some(bound) => Ok(Self { sandbox: bound.max(window_start), others: bound.max(window_start) }),
             None => Ok(Self { sandbox: EVER, others: window_start }),
         }

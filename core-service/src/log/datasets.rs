@@ -2,6 +2,7 @@
 //! started. Unused ones leave memory and come back with their next use.
 
 mod catch_up;
+mod close_time;
 mod counts;
 mod others;
 mod surplus;

@@ -28,7 +28,9 @@ use crate::{
         event_positions::position_change,
         events::OpenSegment,
         log::{LogStore, checkpoint_change},
-        theses::{Bucket, ThesisStore, bucket_removal, entry_changes, logged_thesis_change, thesis_change},
+        theses::{
+            Bucket, ThesisStore, bucket_removal, entry_changes, lists_deleted, logged_thesis_change, thesis_change,
+        },
     },
 };
 
@@ -128,8 +130,15 @@ impl Projector {
     pub async fn prepare(&self, entries: &[SequencedEntry]) -> StoreResult<PreparedRows> {
         let Some(entry) = entries.first() else { return Ok(PreparedRows::default()) };
         let mut segment = self.take_segment(entry.seq).await?;
-        let first = self.changes_of_new_prolific(entries).await?;
-        let others = self.rows(entries, &mut segment);
+        let mut first = self.changes_of_new_prolific(entries).await?;
+        let mut others = self.rows(entries, &mut segment);
+        if has_deletion(entries) && !self.backend.is_exclusive() {
+            // A reader may see a part of the changes. The lists of deleted theses have a thesis before any other list
+            // loses it, so a reader who reads them last misses none.
+            let (deleted, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(lists_deleted);
+            first.extend(deleted);
+            others = rest;
+        }
         *self.segment.lock() = segment;
         Ok(PreparedRows { first, others })
     }

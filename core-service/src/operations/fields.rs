@@ -10,7 +10,11 @@ use thesis_proto::{
     v1,
 };
 
-use crate::{domain::reference::TokenReference, error::Result};
+use crate::{
+    access::gate::Call,
+    domain::{reference::TokenReference, window::is_in_history},
+    error::Result,
+};
 
 /// Length of a cursor in characters.
 pub const CURSOR: RangeInclusive<usize> = 1..=512;
@@ -88,6 +92,23 @@ impl Fields {
         }
         let up = |time: &Timestamp| to_millis(time).saturating_add(i64::from(time.nanos % 1_000_000 != 0));
         (after.map(up), before.map(to_millis))
+    }
+
+    /// Reads the time that figures are of, in whole milliseconds.
+    pub fn as_of(&mut self, given: Option<&Timestamp>, call: &Call) -> Option<i64> {
+        let (given, plan) = (given?, &call.caller.plan);
+        let at = to_millis(given);
+        if !is_time(given) {
+            self.reject("as_of", "must be a time of the years 1 to 9999");
+        } else if at > call.now_ms {
+            self.reject("as_of", "must not be in the future");
+        } else if !is_in_history(at, plan.window_start(call.now_ms)) {
+            self.reject(
+                "as_of",
+                format!("must be in the plan's history, which reaches {} days back", plan.history_days),
+            );
+        }
+        Some(at)
     }
 
     /// Reads an optional number of an enum; notes an unknown one.

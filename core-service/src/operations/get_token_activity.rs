@@ -1,17 +1,23 @@
-//! Reads the activity on a token in the last 24 hours. Fails with `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN` or
-//! `UPSTREAM_UNAVAILABLE`.
+//! Reads the activity on a token in 24 hours, until now or as of a time. Fails with `TOKEN_NOT_FOUND`,
+//! `AMBIGUOUS_TOKEN` or `UPSTREAM_UNAVAILABLE`.
+
+mod earlier;
+
+use std::sync::Arc;
 
 use thesis_proto::{time::from_millis, v1};
 
+use self::earlier::as_they_were;
 use super::{
     fields::Fields,
-    refresh::{self, FoundToken},
+    refresh,
     theses::{Slices, by_time, still_there, with_references},
+    token_figures::TokenFigures,
 };
 use crate::{
     access::gate::Call,
     convert,
-    domain::{derivation::HourCounts, window::DAY_MS},
+    domain::{dataset::Dataset, derivation::HourCounts, row::Thesis, window::DAY_MS},
     error::Result,
     service::Core,
     tables::{index_scope::IndexScope, theses::RowReader},
@@ -25,33 +31,58 @@ pub async fn get_token_activity(
     let mut fields = Fields::default();
     let reference = fields.token(message.r#ref, message.chain);
     let recent = fields.limit("recent", message.recent, 1..=50, 10);
+    let as_of = fields.as_of(message.as_of.as_ref(), call);
     fields.finish()?;
     call.charge().await?;
-    let FoundToken { token, reader, .. } = refresh::find_token(core, call, &reference).await?;
-    let (view, at) = (&call.caller.view, call.now_ms);
-    let day = core.datasets.counts(&reader, view, &token.id, at, DAY_MS).await?;
+    let found = refresh::find_token(core, call, &reference).await?;
+    let figures = TokenFigures::new(core, call, &found, as_of).await?;
+    let day = figures.counts(DAY_MS).await?;
+    let recent_theses = match as_of {
+        Some(at) => earlier_theses(core, call, &found.token.id, recent, at).await?,
+        None => recent_theses(call, &found.reader, &found.token.id, recent).await?,
+    };
     let bucket = |hour: &HourCounts| v1::TimelineBucket {
         bucket_start: Some(from_millis(hour.start)),
         theses: hour.theses,
         unique_authors: hour.authors,
     };
     let activity = v1::TokenActivity {
-        token: Some(convert::row::token_ref(&token)),
+        token: Some(convert::row::token_ref(&found.token)),
         thesis_count_1h: day.last_1h,
         thesis_count_24h: day.last_24h,
         unique_authors_24h: day.authors_24h,
-        last_activity_at: reader.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
+        last_activity_at: figures.last_activity(&day).await?.map(from_millis),
         timeline: day.timeline.iter().map(bucket).collect(),
-        recent_theses: recent_theses(call, &reader, &token.id, recent).await?,
-        livemode: view.livemode(),
-        computed_at: Some(from_millis(at)),
+        recent_theses,
+        livemode: call.caller.view.livemode(),
+        computed_at: Some(from_millis(figures.at)),
     };
     Ok(v1::GetTokenActivityResponse { activity: Some(activity) })
 }
 
 async fn recent_theses(call: &Call, reader: &RowReader<'_>, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let newest = newest(call, reader, token, limit, None).await?;
+    Ok(with_references(reader, &newest).await?)
+}
+
+/// Reads the newest theses as of a time. The reader that found the token may be older than the appends waited for.
+async fn earlier_theses(core: &Core, call: &Call, token: &str, limit: usize, at: i64) -> Result<Vec<v1::Thesis>> {
+    let reader = core.shared.theses.direct_reader();
+    let newest = newest(call, &reader, token, limit, Some(at)).await?;
+    Ok(with_references(&reader, &as_they_were(&core.shared.log, newest, at).await?).await?)
+}
+
+/// Reads the newest theses that are not deleted, those recorded by a time if one is given.
+async fn newest(
+    call: &Call,
+    reader: &RowReader<'_>,
+    token: &str,
+    limit: usize,
+    as_of: Option<i64>,
+) -> Result<Vec<(Dataset, Arc<Thesis>)>> {
     let scopes = vec![IndexScope::Token(token.to_owned())];
-    let slices = Slices { scopes, floor: call.history_floor(None)?, to: i64::MAX / 2, descending: true };
+    let to = as_of.unwrap_or(i64::MAX / 2);
+    let slices = Slices { scopes, floor: call.history_floor(None)?, to, descending: true, as_of };
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let missing = limit - found.len();
@@ -61,7 +92,7 @@ async fn recent_theses(call: &Call, reader: &RowReader<'_>, token: &str, limit: 
         let rows = rows.into_iter().map(|row| (row.dataset, row.id));
         found.extend(still_there(reader, rows).await?);
         if is_end || found.len() == limit {
-            return Ok(with_references(reader, &found).await?);
+            return Ok(found);
         }
     }
 }

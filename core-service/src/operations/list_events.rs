@@ -16,26 +16,11 @@ use crate::{
         selection::select,
     },
     service::Core,
-    tables::{log::outline, theses::RowReader},
+    tables::theses::RowReader,
 };
 
 /// Entries that one page scans. If no index serves its filter, a page is short instead of slow.
 const MAX_LOOKED_AT: usize = 2_500;
-
-/// Finds the first sequence number whose entry is younger than `at`, at most `head + 1`.
-async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u64> {
-    let (mut low, mut high) = (1, head + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let body = core.shared.log.get(dataset, middle).await?;
-        let older = match body {
-            Some(body) => outline(&body)?.created_at <= at,
-            None => false,
-        };
-        if older { low = middle + 1 } else { high = middle }
-    }
-    Ok(low)
-}
 
 pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsRequest) -> Result<v1::ListEventsResponse> {
     let mut fields = Fields::default();
@@ -138,7 +123,7 @@ async fn page_start<'a>(
             None => core.datasets.refresh(dataset).await?,
         };
         let below = match before {
-            Some(at) if at < call.now_ms => first_after(core, dataset.name(), projected, at).await?,
+            Some(at) if at < call.now_ms => core.shared.log.last_at(dataset.name(), projected, at).await? + 1,
             _ => projected + 1,
         };
         positions.push((below, projected));

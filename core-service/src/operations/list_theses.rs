@@ -130,7 +130,7 @@ async fn rows(
         return likes_page(cores, &core.datasets, view, narrow, after, limit).await.map(Some);
     }
     let descending = message.sort() != ThesisSort::CreatedAtAsc;
-    let slices = Slices { scopes: scopes(profile, tokens, chain.as_ref()), floor, to, descending };
+    let slices = Slices { scopes: scopes(profile, tokens, chain.as_ref()), floor, to, descending, as_of: None };
     let after = position.map(|position| (position.created_at, position.id));
     by_time(reader, view, &slices, after, limit).await.map(Some)
 }

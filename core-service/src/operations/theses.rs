@@ -44,6 +44,8 @@ pub(super) struct Slices {
     pub to: i64,
     /// Newest first.
     pub descending: bool,
+    /// Theses recorded after this time are left out. Then the scopes are of tokens.
+    pub as_of: Option<i64>,
 }
 
 /// Merges the slices of the datasets and scopes, after the given time and id.
@@ -55,10 +57,14 @@ pub(super) async fn by_time(
     limit: usize,
 ) -> Result<Vec<ListedThesis>> {
     let mut rows = Vec::new();
-    let Slices { floor, to, descending, .. } = *slices;
+    let Slices { floor, to, descending, as_of, .. } = *slices;
     let reads = view.datasets().iter().map(|dataset| {
         let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
-        async move { reader.slices(dataset, &slices.scopes, &slice, limit).await }
+        async move {
+            let Some(at) = as_of else { return reader.slices(dataset, &slices.scopes, &slice, limit).await };
+            let reads = slices.scopes.iter().map(|scope| reader.recorded_by(dataset, scope, &slice, at, limit));
+            Ok(try_join_all(reads).await?.concat())
+        }
     });
     for (dataset, found) in view.datasets().iter().zip(try_join_all(reads).await?) {
         rows.extend(found.into_iter().map(|row| (row.created_at, row.id, dataset)));

@@ -281,7 +281,7 @@ async fn newest_theses(
     let wanted = claim.contains.as_deref().map(default_fold);
     // Without a text to find, the newest row is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
-    let slices = Slices { scopes: vec![scope.clone()], floor, to: claim.to, descending: true };
+    let slices = Slices { scopes: vec![scope.clone()], floor, to: claim.to, descending: true, as_of: None };
     let (mut found, mut after) = (NewestTheses::default(), None);
     // Rows come newest first, so the first match is the newest.
     while found.matching.is_none() {
@@ -304,6 +304,6 @@ async fn newest_theses(
 }
 
 async fn has_any(reader: &RowReader<'_>, view: &View, scope: IndexScope) -> Result<bool> {
-    let slices = Slices { scopes: vec![scope], floor: Floor::NONE, to: i64::MAX / 2, descending: true };
+    let slices = Slices { scopes: vec![scope], floor: Floor::NONE, to: i64::MAX / 2, descending: true, as_of: None };
     Ok(!by_time(reader, view, &slices, None, 1).await?.is_empty())
 }

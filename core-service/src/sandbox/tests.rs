@@ -34,7 +34,7 @@ async fn listed(core: &Core) -> Vec<String> {
 async fn counts(core: &Core) -> (i64, i64) {
     let (mut theses, mut recent) = (0, 0);
     for fixture in &TOKENS {
-        let request = v1::GetTokenRequest { r#ref: fixture.address.to_owned(), chain: None };
+        let request = v1::GetTokenRequest { r#ref: fixture.address.to_owned(), ..v1::GetTokenRequest::default() };
         let token = get_token(core, &call(core), request).await.unwrap().token.unwrap();
         theses += token.thesis_count;
         recent += token.recent_thesis_count;

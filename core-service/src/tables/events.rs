@@ -6,10 +6,10 @@
 //!
 //! Deletions of theses are no events, and have a scope of their own for each token. Creations and deletions carry the
 //! token's totals, and at most a pair of derived events follows each creation. So the totals at any position of the log
-//! are in one of the last three entries of both scopes before it. Segments that an earlier version has filled have no
-//! rows of deletions, so a reader must check that each change follows from the totals before it, or read the log.
+//! are in one of the last three entries of both scopes before it (`totals.rs`).
 
 mod segments;
+mod totals;
 
 use std::ops::Bound;
 

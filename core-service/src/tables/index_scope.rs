@@ -99,6 +99,11 @@ impl IndexScope {
         text.strip_prefix("t:")
     }
 
+    /// Returns whether a scope lists deleted theses, by its text.
+    pub(super) fn is_of_deleted(text: &str) -> bool {
+        text.starts_with("d:") || text.starts_with("dt:")
+    }
+
     pub(super) fn text(&self) -> String {
         match self {
             Self::All => "all".to_owned(),

@@ -7,10 +7,12 @@ mod checkpoints;
 mod prefix;
 mod recent_entries;
 mod replace;
+mod times;
 
 use std::{collections::HashMap, ops::Bound, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
+use quick_cache::sync::Cache;
 
 use self::{
     prefix::{OTHER_PREFIX, first_prefix},
@@ -64,6 +66,8 @@ pub struct ImportMark {
 pub struct LogStore {
     backend: SharedBackend,
     recent: Arc<RecentEntries>,
+    /// Times of entries, by log and sequence number.
+    times: Arc<Cache<(String, u64), i64>>,
 }
 
 /// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
@@ -100,7 +104,7 @@ pub fn outline(body: &[u8]) -> StoreResult<EntryOutline> {
 impl LogStore {
     /// Logs of this backend.
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend, recent: Arc::default() }
+        Self { backend, recent: Arc::default(), times: Arc::new(Cache::new(times::MAX_TIMES)) }
     }
 
     pub(crate) fn backend(&self) -> &SharedBackend {

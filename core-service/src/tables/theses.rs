@@ -3,6 +3,7 @@
 mod changes;
 mod followed;
 mod names;
+mod past_blocks;
 mod reader;
 mod slices;
 
@@ -11,7 +12,7 @@ use std::{ops::Bound, sync::Arc};
 use prost::Message;
 use quick_cache::sync::Cache;
 
-use self::followed::FollowedLogs;
+use self::{followed::FollowedLogs, past_blocks::PastBlocks};
 use super::{
     index_scope::IndexScope,
     log::LogStore,
@@ -30,7 +31,7 @@ use crate::{
 #[cfg(test)]
 pub use self::changes::{creation_changes, deletion_changes};
 pub use self::{
-    changes::{bucket_removal, entry_changes, logged_thesis_change, prolific_changes, thesis_change},
+    changes::{bucket_removal, entry_changes, lists_deleted, logged_thesis_change, prolific_changes, thesis_change},
     reader::RowReader,
 };
 
@@ -98,6 +99,8 @@ pub struct ThesisStore {
     followed: Option<Arc<FollowedLogs>>,
     /// The newest bucket that a list of a scope has found, by a hash of the scope. A wrong one costs a request.
     newest_buckets: Arc<Cache<u64, i64>>,
+    /// Theses of earlier times.
+    past: Arc<PastBlocks>,
     /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,
 }
@@ -125,6 +128,7 @@ impl ThesisStore {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
+            past: Arc::default(),
             log,
             rows,
             backend,
@@ -194,11 +198,11 @@ impl ThesisStore {
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }
 
-    /// Reads all authors with theses on a token in a dataset. Use it only for a dataset with few authors.
-    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
+    /// Reads all authors who have or had theses on a token in a dataset, with their numbers of theses. Use it only for a
+    /// dataset with few authors.
+    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<(String, i64)>> {
         let all = Scan::all(&schema::TOKEN_TOTALS, key![dataset, token], usize::MAX);
         let rows = self.backend.scan(&Scan { from: Bound::Excluded(key![ALL_AUTHORS]), ..all }).await?;
-        let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
-        Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
+        Ok(rows.iter().filter_map(|row| Some((row.clustering.first()?.text().to_owned(), count(row)))).collect())
     }
 }

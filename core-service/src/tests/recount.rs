@@ -291,8 +291,8 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
             visible_theses(model).into_iter().map(|(_, _, kept)| kept).filter(|kept| kept.token == on).collect();
         let reference = format!("{}:0xa{on}", CHAINS[usize::from(on % 2)]);
         let known = model.iter().any(|((dataset, _), kept)| *dataset == 2 && kept.token == on);
-        let (r#ref, chain) = (reference.clone(), None);
-        let token = get_token(core, &call, v1::GetTokenRequest { r#ref, chain }).await;
+        let request = v1::GetTokenRequest { r#ref: reference.clone(), ..v1::GetTokenRequest::default() };
+        let token = get_token(core, &call, request).await;
         assert_eq!(token.is_ok(), known, "{reference}");
         let Ok(token) = token else { continue };
         let token = token.token.unwrap();
@@ -310,7 +310,7 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
         let newest = theses.iter().map(|kept| kept.created_at).max();
         assert_eq!(token.last_activity_at.as_ref().map(thesis_proto::time::to_millis), newest);
 
-        let request = v1::GetTokenActivityRequest { r#ref: reference.clone(), chain: None, recent: Some(5) };
+        let request = v1::GetTokenActivityRequest { r#ref: reference.clone(), recent: Some(5), ..Default::default() };
         let activity = get_token_activity(core, &call, request).await.unwrap().activity.unwrap();
         assert_eq!(activity.thesis_count_1h, within(HOUR_MS, 0).count() as i64);
         assert_eq!(activity.thesis_count_24h, within(DAY_MS, 0).count() as i64);
@@ -320,7 +320,7 @@ async fn compare_counts(core: &Arc<Core>, model: &Model) {
             let inside = || within(hours * HOUR_MS, (hours - 1) * HOUR_MS);
             assert_eq!((bucket.theses, bucket.unique_authors), (inside().count() as i64, authors(&mut inside())));
         }
-        let request = v1::GetThesisVelocityRequest { r#ref: reference, chain: None };
+        let request = v1::GetThesisVelocityRequest { r#ref: reference, ..v1::GetThesisVelocityRequest::default() };
         let velocity = get_thesis_velocity(core, &call, request).await.unwrap().velocity.unwrap();
         assert_eq!(velocity.last_5m, within(5 * MINUTE_MS, 0).count() as i64);
         assert_eq!(velocity.previous_1h, within(2 * HOUR_MS, HOUR_MS).count() as i64);

@@ -126,6 +126,14 @@ async fn figures_are_those_of_the_api(service: &Service) {
         assert_eq!((shown.len(), shown), (24, expected));
         assert_eq!(links(&page, "@ada").len(), 8);
     }
+    // Nothing was recorded an hour ago.
+    let path = explorer.path(&format!("/tokens/{}", text(&told, "id")));
+    let asked = question(&explorer.open("/tokens/HIVE").await.is(200), &path)
+        .fill("as_of", &iso(now_ms() - 60 * MINUTE_MS)[..19]);
+    let page = explorer.browser.answer(&asked).await.is(200);
+    assert_eq!((fact(&page, "Theses"), fact(&page, "Theses of the last 24 hours")), ("0".to_owned(), "0".to_owned()));
+    let page = explorer.browser.answer(&asked.fill("as_of", "9999-12-31T00:00:00")).await.is(422);
+    assert!(page.says("not be in the future").forms().iter().any(|form| form.action == path));
     let profile = explorer.client.get("/v1/profiles/ada").await.ok(200);
     for reference in ["ada", "@ada", text(&profile, "id"), "u-ada"] {
         let page = explorer.open(&format!("/profiles/{reference}")).await.is(200).says("number 7");

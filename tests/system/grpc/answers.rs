@@ -150,10 +150,11 @@ async fn profiles_and_tokens_are_the_same(service: &Service) {
 
     let mut tokens = TokenServiceClient::new(service.channel());
     let (reference, chain) = ("$run".to_owned(), of("sandbox"));
-    let request = v1::GetTokenRequest { r#ref: reference.clone(), chain: chain.clone() };
+    let request = v1::GetTokenRequest { r#ref: reference.clone(), chain: chain.clone(), as_of: None };
     let found = tokens.get_token(with_key(&key, request)).await.unwrap().into_inner().token.unwrap();
     assert_eq!(json(canonical::Token::from(&found)), rest.get("/v1/tokens/RUN").await.ok(200));
-    let request = v1::GetTokenActivityRequest { r#ref: reference.clone(), chain: chain.clone(), recent: Some(3) };
+    let request =
+        v1::GetTokenActivityRequest { r#ref: reference.clone(), chain: chain.clone(), recent: Some(3), as_of: None };
     let found = tokens.get_token_activity(with_key(&key, request)).await.unwrap().into_inner().activity.unwrap();
     let (found, over_rest) =
         (json(canonical::TokenActivity::from(&found)), rest.get("/v1/tokens/RUN/activity?recent=3").await.ok(200));
@@ -161,12 +162,12 @@ async fn profiles_and_tokens_are_the_same(service: &Service) {
     for field in ["token", "recent_theses", "last_activity_at", "metrics_scope", "livemode"] {
         assert_eq!(found[field], over_rest[field], "{field}");
     }
-    let request = v1::GetThesisVelocityRequest { r#ref: reference, chain };
+    let request = v1::GetThesisVelocityRequest { r#ref: reference, chain, as_of: None };
     let found = tokens.get_thesis_velocity(with_key(&key, request)).await.unwrap().into_inner().velocity.unwrap();
     let found = json(canonical::ThesisVelocity::from(&found));
     assert_eq!(found["token"], over_rest["token"]);
     assert!(found["last_5m"].as_i64().unwrap() > 0);
-    let unknown = v1::GetTokenRequest { r#ref: "RUN".to_owned(), chain: of("solana") };
+    let unknown = v1::GetTokenRequest { r#ref: "RUN".to_owned(), chain: of("solana"), as_of: None };
     assert_failure(&tokens.get_token(with_key(&key, unknown)).await.unwrap_err(), Code::NotFound, "TOKEN_NOT_FOUND");
 
     let mut search = SearchServiceClient::new(service.channel());

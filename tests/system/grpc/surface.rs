@@ -227,7 +227,7 @@ async fn details_fit_into_a_header(service: &Service) {
     let key = project.key(v1::Environment::Test, crate::harness::ALL_SCOPES).await;
     let same = (0..50).map(|number| token(&format!("chain{number}"), &"M".repeat(100), "SAME"));
     service.ingest(&project.dataset(), same.map(|token| revision(1, Observed::Token(token))).collect()).await;
-    let request = v1::GetTokenRequest { r#ref: "SAME".to_owned(), chain: None };
+    let request = v1::GetTokenRequest { r#ref: "SAME".to_owned(), ..v1::GetTokenRequest::default() };
     let failure = TokenServiceClient::new(service.channel()).get_token(with_key(&key.raw, request)).await.unwrap_err();
     assert_failure(&failure, Code::FailedPrecondition, "AMBIGUOUS_TOKEN");
     let header = STANDARD_NO_PAD.encode(failure.details()).len();

@@ -81,21 +81,22 @@ impl Customer {
         let given = (reference.clone(), chain.clone());
         let answer = match random.below(3) {
             0 => {
-                let ask = Ask::Token(v1::GetTokenRequest { r#ref: given.0, chain: given.1 });
+                let ask = Ask::Token(v1::GetTokenRequest { r#ref: given.0, chain: given.1, as_of: None });
                 self.expect(&ask, |now| one(&|token| view.token_row(token, now))).await
             }
             1 => {
                 let recent = random.maybe(70, |random| random.between(1, 50).try_into().unwrap_or(10));
                 let shown = recent.and_then(|recent: i32| usize::try_from(recent).ok()).unwrap_or(10);
-                let ask = v1::GetTokenActivityRequest { r#ref: given.0, chain: given.1, recent };
+                let ask = v1::GetTokenActivityRequest { r#ref: given.0, chain: given.1, recent, as_of: None };
                 self.expect(&Ask::Activity(ask), |now| one(&|token| view.activity(token, shown, now))).await
             }
             _ => {
-                let ask = Ask::Velocity(v1::GetThesisVelocityRequest { r#ref: given.0, chain: given.1 });
+                let ask = v1::GetThesisVelocityRequest { r#ref: given.0, chain: given.1, as_of: None };
+                let ask = Ask::Velocity(ask);
                 self.expect(&ask, |now| one(&|token| rounded(view, token, now))).await
             }
         };
-        let unknown = v1::GetTokenRequest { r#ref: "tk_unknown".to_owned(), chain: None };
+        let unknown = v1::GetTokenRequest { r#ref: "tk_unknown".to_owned(), ..v1::GetTokenRequest::default() };
         self.says_nothing(world, answer.found, Ask::Token(unknown)).await;
     }
 }

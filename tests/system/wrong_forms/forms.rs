@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::table::{EVENT_TYPES, Form, Reference};
+use crate::harness::{iso, now_ms};
 
 /// The answer to a wrong form.
 #[derive(Debug)]
@@ -119,6 +120,11 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         Form::Time => {
             let early = ["1969-12-31T23:59:59Z", "0001-01-01"].map(str::to_owned);
             (fields(NOT_TIMES.iter().copied(), NOT_A_TIME), [far_future()].into_iter().chain(early).collect())
+        }
+        Form::AsOf => {
+            let mut wrong = fields(NOT_TIMES.iter().copied(), NOT_A_TIME);
+            wrong.extend(fields([far_future()], "must not be in the future"));
+            (wrong, vec![iso(now_ms() - 1_000)])
         }
         Form::Integer(min, max) => {
             let mut wrong = fields(NOT_INTEGERS.iter().copied(), "must be a whole number");

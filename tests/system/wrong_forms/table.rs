@@ -17,6 +17,8 @@ pub(super) enum Form {
     Flag,
     /// An ISO 8601 time.
     Time,
+    /// Such a time in the plan's history.
+    AsOf,
     /// Such a time that must be there.
     NeededTime,
     /// A whole number with its bounds.
@@ -98,6 +100,7 @@ const CURSOR: Row = query("cursor", Form::Cursor);
 const CHAIN: Row = query("chain", Form::Text(1, 32));
 const AFTER: Row = query("created_after", Form::Time);
 const BEFORE: Row = query("created_before", Form::Time);
+const AS_OF: Row = query("as_of", Form::AsOf);
 const TYPES: Row = query("types", Form::SomeOf(EVENT_TYPES));
 const TOKENS: Row = query("token", Form::References(Reference::Token));
 const HANDLES: Row = query("handle", Form::References(Reference::Handle));
@@ -156,9 +159,9 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         "GET /v1/log/{dataset}/tile/{tile}",
         &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND"))],
     ),
-    ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, TAGS]),
-    ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50))]),
-    ("GET /v1/tokens/{ref}/thesis-velocity", &[TOKEN, CHAIN]),
+    ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, AS_OF, TAGS]),
+    ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50)), AS_OF]),
+    ("GET /v1/tokens/{ref}/thesis-velocity", &[TOKEN, CHAIN, AS_OF]),
     (
         "GET /v1/search",
         &[

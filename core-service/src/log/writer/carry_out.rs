@@ -263,6 +263,9 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
             let place = draft.erase_text(id).await?;
             DraftResult { place, ..DraftResult::nothing(id.clone()) }
         }
+        Command::CloseTime { at } => {
+            DraftResult { place: draft.close_time(*at), ..DraftResult::nothing(String::new()) }
+        }
         // `carry_out` handles imports.
         Command::Import(_) => DraftResult::nothing(String::new()),
     })

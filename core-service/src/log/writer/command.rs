@@ -45,6 +45,11 @@ pub(in crate::log) enum Command {
     EraseText {
         id: String,
     },
+    /// Makes sure that the log has an entry younger than `at`. Times never fall along a log, so from then on it gets no
+    /// entry of `at` or earlier.
+    CloseTime {
+        at: i64,
+    },
     Import(Box<Import>),
 }
 
@@ -60,7 +65,7 @@ impl Command {
                 ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
-            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::Import(_) => 0,
+            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } | Self::Import(_) => 0,
         }
     }
 }

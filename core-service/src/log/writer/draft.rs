@@ -147,6 +147,16 @@ impl<'a> Draft<'a> {
         EntryPlace::New(self.entries.len() - 1)
     }
 
+    /// Adds an entry without content if none is younger than `at`.
+    pub(super) fn close_time(&mut self, at: i64) -> EntryPlace {
+        if self.floor > at {
+            return EntryPlace::Nowhere;
+        }
+        self.floor = self.now.max(at + 1);
+        self.entries.push(Entry::filler(self.next_sequence(), self.floor));
+        EntryPlace::New(self.entries.len() - 1)
+    }
+
     pub(super) async fn profile(&mut self, id: &str) -> StoreResult<Option<Profile>> {
         self.profile_in(self.name.to_owned(), id).await
     }
@@ -333,10 +343,10 @@ impl<'a> Draft<'a> {
 
     pub(super) async fn edit(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
         let (profile, token) = self.names(&thesis).await?;
-        thesis.changed_in = Some(self.next_sequence());
+        let previous = thesis.changed_in.replace(self.next_sequence());
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["edited", &thesis.id, &version.to_string()]);
-        Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token })))
+        Ok(self.add(id, None, false, Kind::ThesisEdited(ThesisEdited { thesis, profile, token, previous })))
     }
 
     /// The dataset that holds a thesis' author or token.

@@ -2,10 +2,9 @@ use super::*;
 use crate::{
     access::gate::RequestMeta,
     domain::{
-        dataset::{Dataset, View},
+        dataset::View,
         observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         operation::Operation,
-        row::Thesis,
         window::MINUTE_MS,
     },
     operations::list_theses::list_theses,
@@ -69,7 +68,11 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
         (4, &["number 2", "number 5", "number 6", "number 7"]),
         (50, &["number 2", "number 5", "number 6", "number 7"]),
     ] {
-        let request = v1::GetTokenActivityRequest { r#ref: "moon".to_owned(), chain: None, recent: Some(recent) };
+        let request = v1::GetTokenActivityRequest {
+            r#ref: "moon".to_owned(),
+            recent: Some(recent),
+            ..v1::GetTokenActivityRequest::default()
+        };
         let activity = get_token_activity(&core, &call, request).await.unwrap().activity.unwrap();
         assert_eq!(texts(&activity.recent_theses), shown);
     }

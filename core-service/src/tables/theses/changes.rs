@@ -195,6 +195,12 @@ pub fn deletion_changes(
     }
 }
 
+/// Returns whether a change lists a deleted thesis.
+pub fn lists_deleted(change: &Change) -> bool {
+    let is_of_index = [schema::THESIS_INDEX.name, schema::INDEX_BUCKET.name].contains(&change.table.name);
+    is_of_index && change.key.get(1).is_some_and(|scope| IndexScope::is_of_deleted(scope.text()))
+}
+
 pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }

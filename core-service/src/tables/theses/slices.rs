@@ -1,5 +1,6 @@
 //! Slices of the indexes of theses, and the counts of a token's last day.
 
+mod earlier;
 mod range;
 
 use std::{
@@ -18,7 +19,7 @@ use super::{Bucket, IndexSlice, IndexedRow, RowReader, ThesisStore, count, decod
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, TokenTheses},
+        derivation::{Counts, TokenTheses, was_there},
         entry::PROLIFIC_AFTER,
         row::IndexedThesis,
         window::DAY_MS,
@@ -246,7 +247,7 @@ impl RowReader<'_> {
         let (text, caches) = (scope.text(), slice.begins_newest());
         let page_size = |found: usize| match filter {
             RowFilter::All => limit - found,
-            RowFilter::In(_) | RowFilter::Before(_) => usize::from(PROLIFIC_AFTER) + 1,
+            RowFilter::In(_) | RowFilter::Before(_) | RowFilter::At(_) => usize::from(PROLIFIC_AFTER) + 1,
         };
         let (mut buckets, mut first_page) = self.first_buckets(dataset, &text, slice, &range, page_size(0)).await?;
         let mut found = Vec::new();
@@ -328,6 +329,8 @@ enum RowFilter<'a> {
     In(&'a [IndexScope]),
     /// The rows that an entry before this one wrote.
     Before(i64),
+    /// The rows of a token's theses that were there at this time.
+    At(i64),
 }
 
 impl RowFilter<'_> {
@@ -336,6 +339,7 @@ impl RowFilter<'_> {
             Self::All => true,
             Self::In(scopes) => scopes.iter().any(|scope| scope.has(&row.indexed)),
             Self::Before(version) => row.version < version,
+            Self::At(at) => was_there(row.indexed.recorded_at, row.indexed.removed_at, at),
         }
     }
 }

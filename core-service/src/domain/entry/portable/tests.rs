@@ -157,8 +157,12 @@ fn kind() -> BoxedStrategy<Kind> {
     let updated = (profile(), vec(any::<String>(), 0..3), of(any::<String>()));
     let updated =
         updated.prop_map(|(profile, changed, previous_handle)| ProfileUpdated { profile, changed, previous_handle });
-    let edited = (thesis(), names());
-    let edited = edited.prop_map(|(thesis, (profile, token))| ThesisEdited { thesis, profile, token });
+    let edited = (thesis(), names(), of(any::<u64>())).prop_map(|(thesis, (profile, token), previous)| ThesisEdited {
+        thesis,
+        profile,
+        token,
+        previous,
+    });
     let deleted = (thesis(), totals(), names());
     let deleted =
         deleted.prop_map(|(thesis, totals, (profile, token))| ThesisDeleted { thesis, totals, profile, token });

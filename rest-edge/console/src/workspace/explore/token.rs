@@ -1,4 +1,4 @@
-//! One token: its last 24 hours, and the velocity of its theses.
+//! One token: its last 24 hours and the velocity of its theses, now or as of a time.
 
 use askama::Template;
 use axum::extract::Path;
@@ -9,6 +9,7 @@ use thesis_proto::{
     names::source_name,
     v1,
 };
+use tonic::Status;
 
 use super::{
     TAB, THESES,
@@ -18,6 +19,7 @@ use super::{
 };
 use crate::{
     Page,
+    form::Faults,
     page_query::{PageQuery, link},
     view::{Layout, exact_time, group_digits, render, time},
     workspace::Workspace,
@@ -33,6 +35,10 @@ struct TokenPage {
     facts: Vec<Fact>,
     platform_url: Option<String>,
     is_stale: bool,
+    /// The path of this page.
+    href: String,
+    query: PageQuery,
+    faults: Faults,
     activity: Vec<Fact>,
     hours: Vec<HourRow>,
     /// The largest number of theses in an hour.
@@ -41,6 +47,15 @@ struct TokenPage {
     theses: Vec<v1::Thesis>,
     /// The path of the list of all its theses.
     all_href: String,
+}
+
+/// The figures of a token.
+#[derive(Default)]
+struct Figures {
+    /// The token with its counts as of a time; none for the present ones.
+    token: Option<v1::Token>,
+    activity: v1::TokenActivity,
+    velocity: v1::ThesisVelocity,
 }
 
 /// The page for a reference that several tokens match.
@@ -132,13 +147,41 @@ fn velocity_facts(velocity: &v1::ThesisVelocity) -> Vec<Fact> {
     ]
 }
 
+/// Reads the figures of a token as of the time in a query, or the present ones.
+async fn figures(workspace: &Workspace, token: &str, query: &PageQuery) -> Result<Figures, Status> {
+    let mut read = query.reader();
+    let as_of = read.time("as_of");
+    let as_of = read.finish(as_of)?;
+    let tokens = &workspace.core().tokens;
+    let id = || token.to_owned();
+    let then = async {
+        if as_of.is_none() {
+            return Ok::<_, Status>(None);
+        }
+        let message = v1::GetTokenRequest { r#ref: id(), as_of, ..v1::GetTokenRequest::default() };
+        Ok(tokens.get_token(workspace.request(message)).await?.into_inner().token)
+    };
+    let activity = v1::GetTokenActivityRequest { r#ref: id(), as_of, ..v1::GetTokenActivityRequest::default() };
+    let velocity = v1::GetThesisVelocityRequest { r#ref: id(), as_of, ..v1::GetThesisVelocityRequest::default() };
+    let (token, activity, velocity) = tokio::try_join!(
+        then,
+        tokens.get_token_activity(workspace.request(activity)),
+        tokens.get_thesis_velocity(workspace.request(velocity)),
+    )?;
+    Ok(Figures {
+        token,
+        activity: activity.into_inner().activity.unwrap_or_default(),
+        velocity: velocity.into_inner().velocity.unwrap_or_default(),
+    })
+}
+
 pub(super) async fn show(
     workspace: Workspace,
     Path((_, _, reference)): Path<(String, String, String)>,
     query: PageQuery,
 ) -> Page {
     let tokens = &workspace.core().tokens;
-    let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain") };
+    let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain"), as_of: None };
     let mut token = match tokens.get_token(workspace.request(message)).await {
         Ok(answer) => answer.into_inner().token.unwrap_or_default(),
         Err(status) => {
@@ -149,15 +192,8 @@ pub(super) async fn show(
             return Err(missing(error));
         }
     };
-    let id = || token.id.clone();
-    let activity = v1::GetTokenActivityRequest { r#ref: id(), ..v1::GetTokenActivityRequest::default() };
-    let velocity = v1::GetThesisVelocityRequest { r#ref: id(), chain: None };
-    let (activity, velocity) = tokio::try_join!(
-        tokens.get_token_activity(workspace.request(activity)),
-        tokens.get_thesis_velocity(workspace.request(velocity)),
-    )?;
-    let activity = activity.into_inner().activity.unwrap_or_default();
-    let velocity = velocity.into_inner().velocity.unwrap_or_default();
+    let (figures, faults) = Faults::of_query(figures(&workspace, &token.id, &query).await)?;
+    let Figures { token: then, activity, velocity } = figures;
     let (hours, max_theses) = hours(&activity.timeline);
     let page = TokenPage {
         layout: workspace.layout(&format!("{} on {}", token.symbol, token.chain)),
@@ -166,15 +202,18 @@ pub(super) async fn show(
         platform_url: outside(token.platform_url.take()),
         is_stale: token.stale.unwrap_or_default(),
         all_href: link(&workspace.path(THESES), &[("token", &token.id)]),
-        facts: facts(token),
+        href: workspace.token_path(&token.id),
+        facts: facts(then.unwrap_or(token)),
         activity: activity_facts(&activity),
         hours,
         max_theses: group_digits(max_theses),
         velocity: velocity_facts(&velocity),
         theses: activity.recent_theses,
+        query,
         workspace,
+        faults,
     };
-    render(StatusCode::OK, &page)
+    render(page.faults.status(), &page)
 }
 
 #[cfg(test)]

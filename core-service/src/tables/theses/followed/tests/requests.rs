@@ -54,7 +54,7 @@ impl Bench<'_> {
 
     async fn activity(&self, token: &str) -> usize {
         let call = self.call(Operation::GetTokenActivity, false);
-        let request = v1::GetTokenActivityRequest { r#ref: token.to_owned(), chain: None, recent: None };
+        let request = v1::GetTokenActivityRequest { r#ref: token.to_owned(), ..Default::default() };
         let read = async || {
             let activity = get_token_activity(self.core, &call, request.clone()).await.unwrap().activity.unwrap();
             assert_eq!((activity.thesis_count_24h, activity.recent_theses.len()), (1, 1));

@@ -1,0 +1,123 @@
+//! The figures of a token in a view, now or as of an earlier time. Each count is the number that a reader gets by
+//! listing: theses of all datasets in the view, and each author once. As of a time it is the number that a reader got
+//! then.
+
+use futures::future::try_join_all;
+
+use super::refresh::FoundToken;
+use crate::{
+    access::gate::Call,
+    domain::{
+        dataset::{Dataset, View},
+        derivation::Counts,
+        entry::Totals,
+    },
+    error::Result,
+    service::Core,
+    store::{StoreError, StoreResult},
+};
+
+/// The figures of a token at one moment.
+pub(super) struct TokenFigures<'a> {
+    core: &'a Core,
+    found: &'a FoundToken<'a>,
+    view: &'a View,
+    /// The moment.
+    pub at: i64,
+    /// For figures as of a time: the projected position of each dataset, with all entries up to then.
+    projected: Option<Vec<u64>>,
+}
+
+impl<'a> TokenFigures<'a> {
+    /// The figures now, or as of a time. They wait for the appends that are under way at that time.
+    pub async fn new(core: &'a Core, call: &'a Call, found: &'a FoundToken<'a>, as_of: Option<i64>) -> Result<Self> {
+        let view = &call.caller.view;
+        let projected = match as_of {
+            Some(at) => {
+                let closing = view.datasets().iter().map(|dataset| core.datasets.close_time(dataset, at));
+                Some(try_join_all(closing).await?)
+            }
+            None => None,
+        };
+        Ok(Self { core, found, view, at: as_of.unwrap_or(call.now_ms), projected })
+    }
+
+    /// Counts the theses that are at most `span` milliseconds old, up to a day.
+    pub async fn counts(&self, span: i64) -> Result<Counts> {
+        let (token, at) = (&self.found.token.id, self.at);
+        match &self.projected {
+            Some(projected) => Ok(self.core.shared.theses.counts_at(self.view, projected, token, at, span).await?),
+            None => self.core.datasets.counts(&self.found.reader, self.view, token, at, span).await,
+        }
+    }
+
+    /// Finds the time of the newest thesis, at any age. `day` is the result of [`Self::counts`] for a day.
+    pub async fn last_activity(&self, day: &Counts) -> Result<Option<i64>> {
+        let (token, at) = (&self.found.token.id, self.at);
+        if self.projected.is_none() {
+            let latest = self.found.reader.latest(self.view, token, at, day).await?;
+            return Ok(latest.map(|(created_at, _)| created_at));
+        }
+        if let Some((created_at, _)) = day.newest() {
+            return Ok(Some(created_at));
+        }
+        // A token can have many theses that were recorded later, and none before.
+        if self.totals().await?.0 == 0 {
+            return Ok(None);
+        }
+        Ok(self.core.shared.theses.latest_at(self.view, token, at).await?)
+    }
+
+    /// Counts all theses, and their authors.
+    pub async fn totals(&self) -> Result<(i64, i64)> {
+        let totals = match &self.projected {
+            Some(projected) => self.earlier_totals(projected).await?,
+            None => self.present_totals().await?,
+        };
+        let theses = totals.iter().map(|of| of.theses).sum();
+        let mut authors: i64 = totals.iter().map(|of| of.authors).sum();
+        if let [first, second] = self.view.datasets()
+            && totals.iter().all(|of| of.authors > 0)
+        {
+            authors -= self.authors_in_both(first, second).await?;
+        }
+        Ok((theses, authors))
+    }
+
+    async fn present_totals(&self) -> StoreResult<Vec<Totals>> {
+        let (theses, token) = (&self.core.shared.theses, self.found.token.id.as_str());
+        let mut totals = Vec::new();
+        for dataset in self.view.datasets() {
+            totals.extend(theses.totals(dataset.name(), &[token]).await?);
+        }
+        Ok(totals)
+    }
+
+    async fn earlier_totals(&self, projected: &[u64]) -> StoreResult<Vec<Totals>> {
+        let (shared, token, at) = (&self.core.shared, self.found.token.id.as_str(), self.at);
+        let reads = self.view.datasets().iter().zip(projected).map(|(dataset, projected)| async move {
+            let position = shared.log.last_at(dataset.name(), *projected, at).await?;
+            shared.events.totals_at(dataset.name(), token, position, *projected).await
+        });
+        try_join_all(reads).await
+    }
+
+    /// Counts the authors in both datasets. They are of the sandbox, the first one, where a token has few authors.
+    async fn authors_in_both(&self, first: &Dataset, second: &Dataset) -> StoreResult<i64> {
+        let (theses, token, at) = (&self.core.shared.theses, self.found.token.id.as_str(), self.at);
+        let authors = theses.authors(first.name(), token).await?;
+        let in_both: Vec<bool> = if self.projected.is_some() {
+            let reads = authors.iter().map(|(author, _)| async move {
+                let was_in_second = theses.had_author(second, token, author, at).await?;
+                Ok::<_, StoreError>(was_in_second && theses.had_author(first, token, author, at).await?)
+            });
+            try_join_all(reads).await?
+        } else {
+            let present: Vec<_> = authors.iter().filter(|(_, count)| *count > 0).collect();
+            let pairs: Vec<_> = present.iter().map(|(author, _)| (token, author.as_str())).collect();
+            let counts = theses.author_counts(second.name(), &pairs).await?;
+            counts.into_iter().map(|count| count > 0).collect()
+        };
+        Ok(i64::try_from(in_both.into_iter().filter(|is_in_both| *is_in_both).count()).unwrap_or_default())
+    }
+}

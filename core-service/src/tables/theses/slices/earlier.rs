@@ -1,0 +1,150 @@
+//! Theses on a token as they were at an earlier time: recorded by then, and not removed by then. The projections have
+//! all entries up to that time.
+//!
+//! Deleted theses are read after the others. So a thesis that is deleted meanwhile is in one of both lists, or in both.
+
+use std::{
+    ops::{Bound, RangeInclusive},
+    slice,
+    sync::Arc,
+};
+
+use futures::future::try_join_all;
+
+use super::{IndexSlice, IndexedRow, RowFilter, RowReader, ThesisStore, indexed_rows};
+use crate::{
+    domain::{
+        dataset::{Dataset, View},
+        derivation::{Counts, count_past, was_there},
+        window::DAY_MS,
+    },
+    key,
+    store::{Scan, StoreResult, schema},
+    tables::{
+        index_scope::IndexScope,
+        theses::{
+            ALL_AUTHORS,
+            past_blocks::{BLOCK_MS, PastBlock},
+        },
+    },
+};
+
+/// Number of an author's theses that are read together.
+const PAGE: usize = 16;
+
+/// The lists of a token's theses, in the order in which they are read.
+fn lists_of(token: &str) -> [IndexScope; 2] {
+    [IndexScope::Token(token.to_owned()), IndexScope::DeletedOnToken(token.to_owned())]
+}
+
+/// A scan of a block of a list.
+fn block_scan(dataset: &str, scope: &IndexScope, number: i64) -> Scan {
+    let (first, last) = (number * BLOCK_MS, (number + 1) * BLOCK_MS - 1);
+    let partition = key![dataset, scope.text(), scope.bucket(first)];
+    let (from, to) = (Bound::Included(key![first]), Bound::Included(key![last]));
+    Scan { from, to, ..Scan::all(&schema::THESIS_INDEX, partition, usize::MAX) }
+}
+
+impl ThesisStore {
+    /// Counts like [`Self::counts`], as of `at`. The logs of the view are projected up to these positions at least, with
+    /// all entries up to then.
+    pub async fn counts_at(
+        &self,
+        view: &View,
+        projected: &[u64],
+        token: &str,
+        at: i64,
+        span: i64,
+    ) -> StoreResult<Counts> {
+        let reads = view.datasets().iter().zip(projected).map(|(dataset, projected)| {
+            let numbers = (at - span + 1).div_euclid(BLOCK_MS)..=at.div_euclid(BLOCK_MS);
+            self.blocks(dataset.name(), *projected, token, numbers)
+        });
+        let blocks = try_join_all(reads).await?.concat();
+        Ok(count_past(blocks.iter().flat_map(|block| &block.theses), at))
+    }
+
+    /// Returns blocks of a token from memory, or reads them.
+    async fn blocks(
+        &self,
+        dataset: &str,
+        projected: u64,
+        token: &str,
+        numbers: RangeInclusive<i64>,
+    ) -> StoreResult<Vec<Arc<PastBlock>>> {
+        let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
+        // Each entry that adds a thesis to the token, or removes one, writes this row.
+        let changed_in = totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs());
+        let (mut blocks, mut missing) = (Vec::new(), Vec::new());
+        for number in numbers {
+            match self.past.get(dataset, token, number).filter(|block| block.projected >= changed_in) {
+                Some(block) => blocks.push(block),
+                None => missing.push(number),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(blocks);
+        }
+        let mut rows: Vec<Vec<IndexedRow>> = vec![Vec::new(); missing.len()];
+        for scope in lists_of(token) {
+            let scans: Vec<Scan> = missing.iter().map(|number| block_scan(dataset, &scope, *number)).collect();
+            for (found, rows) in self.backend.scan_many(&scans).await?.into_iter().zip(&mut rows) {
+                rows.extend(indexed_rows(found)?);
+            }
+        }
+        for (number, rows) in missing.into_iter().zip(rows) {
+            let block = Arc::new(PastBlock::new(projected, rows));
+            self.past.put(dataset, token, number, &block);
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
+    /// Finds the time of the newest thesis on a token at `at` that was older than a day.
+    pub async fn latest_at(&self, view: &View, token: &str, at: i64) -> StoreResult<Option<i64>> {
+        let slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
+        let (reader, mut latest) = (self.direct_reader(), None);
+        for dataset in view.datasets() {
+            for scope in lists_of(token) {
+                let rows = reader.rows(dataset.name(), &scope, &slice, 1, RowFilter::At(at)).await?;
+                latest = latest.max(rows.first().map(|row| row.created_at));
+            }
+        }
+        Ok(latest)
+    }
+
+    /// Returns whether an author had a thesis on a token at `at`, in a dataset that records theses when they are posted
+    /// or later.
+    pub async fn had_author(&self, dataset: &Dataset, token: &str, author: &str, at: i64) -> StoreResult<bool> {
+        let (token, author, reader) = (token.to_owned(), author.to_owned(), self.direct_reader());
+        let present = IndexScope::ProfileToken(author.clone(), token.clone());
+        for scope in [present, IndexScope::Deleted(author, token)] {
+            let mut slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
+            loop {
+                let rows = reader.slices(dataset, slice::from_ref(&scope), &slice, PAGE).await?;
+                let keys: Vec<_> = rows.iter().map(|row| (dataset.name(), row.id.as_str())).collect();
+                let theses = reader.theses(&keys).await?;
+                if theses.iter().flatten().any(|thesis| was_there(thesis.recorded_at, thesis.removed_at, at)) {
+                    return Ok(true);
+                }
+                let Some(last) = rows.last().filter(|_| rows.len() == PAGE) else { break };
+                slice.after = Some((last.created_at, last.id.clone()));
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl RowReader<'_> {
+    /// Reads the rows of a token's index that were recorded by `at`, up to `limit`.
+    pub async fn recorded_by(
+        &self,
+        dataset: &Dataset,
+        scope: &IndexScope,
+        slice: &IndexSlice,
+        at: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<IndexedRow>> {
+        self.rows(dataset.name(), scope, slice, limit, RowFilter::At(at)).await
+    }
+}
