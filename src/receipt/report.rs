@@ -207,7 +207,9 @@ fn caution(proven: &VerifiedDocument) -> String {
             "It does not prove who controls the account, or that the text is true; the time of the post is what the \
              platform said."
         }
-        Subject::Stated { .. } => "It proves only what the service said: that something is absent has no proof.",
+        Subject::Stated { .. } => {
+            "It proves only the service's answer: nothing can prove that a thesis does not exist."
+        }
     }];
     if matches!(&proven.subject, Subject::Recorded(evidence) if evidence.kind != EvidenceKind::Deleted) {
         limits.push("Nor does it prove that the thesis still stands: a later entry may have edited or deleted it.");

@@ -13,8 +13,8 @@ use crate::{
 
 /// Maximum number of reads of an address in a minute.
 pub const LOG_READS_PER_MINUTE: u64 = 600;
-/// Number of reads of an address in a minute from which they are stored for other replicas. Storing fewer would cost a
-/// write for each read.
+/// Number of reads of an address in a minute from which they are stored for other replicas. Below that, storing
+/// the count would cost about as many writes as there are reads.
 pub(super) const STORED_FROM: u64 = 60;
 
 /// A minute's reads of an address.
