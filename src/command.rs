@@ -91,7 +91,7 @@ pub(crate) enum Command {
     Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
-    /// Check what the service handed out as a proof
+    /// Check receipts and signed statements
     #[command(subcommand)]
     Receipt(receipt::Command),
     /// Make a data folder of a backup, while no service uses it

@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Verify(Verify),
 }
 
-/// What to check.
+/// The file to check, and the trusted keys.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
     /// The file
@@ -52,18 +52,18 @@ fn witness_key(text: &str) -> Result<VerifierKey, String> {
     key_of_kind(text, KeyKind::Witness, "it is the key of a log, so name it with --key")
 }
 
-/// A key of the wrong kind is a mistake of the caller, and must not make a good file invalid.
+/// A key of the wrong kind is an error of the caller, and must not make a valid file look invalid.
 fn key_of_kind(text: &str, kind: KeyKind, otherwise: &str) -> Result<VerifierKey, String> {
     let key: VerifierKey = text.parse().map_err(|error: VerifierKeyError| error.to_string())?;
     if key.kind() == kind { Ok(key) } else { Err(otherwise.to_owned()) }
 }
 
-/// Prints the verdict. The exit code tells it too.
+/// Prints the verdict, and returns it as the exit code.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let Command::Verify(verify) = command;
     let report = verify.report();
     let text = if verify.json { report.json() } else { report.text() };
-    // A verdict that nobody could read is not given.
+    // If stdout fails, nobody has read the verdict, so the exit code is not that of a valid file.
     if writeln!(io::stdout(), "{text}").is_err() { ExitCode::from(2) } else { report.exit_code() }
 }
 

@@ -1,7 +1,9 @@
-//! `trade-thesis witness`: cosigns the checkpoints of logs that it knows (C2SP `tlog-witness`), for tests and friends.
+//! `trade-thesis witness`: cosigns the checkpoints of logs that it knows (C2SP `tlog-witness`). It suits tests and
+//! small groups.
 //!
-//! A cosignature says that the witness has seen one history of the log only. With witnesses whom it trusts, a reader of
-//! a receipt need not trust the service to show everybody the same log.
+//! With a cosignature a witness confirms that the checkpoint continues the last one that it saw, so the log has not
+//! been rewritten. A reader of a receipt who trusts a witness need not trust the service to show everybody the same
+//! log.
 
 mod cosigner;
 #[cfg(test)]
@@ -30,8 +32,8 @@ use crate::{
     secrets,
 };
 
-/// Maximum bytes of a request. A proof has 3 KiB at most, and a checkpoint with 16 signatures 2 KiB.
-const MAX_BODY: usize = 64 * 1024;
+/// Maximum size of a request. A proof has 3 KiB at most, and a checkpoint with 16 signatures 2 KiB.
+const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The folder of the last checkpoints, in the data folder.
 const CHECKPOINTS: &str = "witness";
 /// The file with the public key, in the data folder.
@@ -77,7 +79,7 @@ pub(crate) async fn run(witness: Witness, settings: &Settings) -> Result<(), Fai
     let refused = |error: io::Error| Refused::new("--listen", format!("cannot listen at {listen}: {error}"));
     let listener = TcpListener::bind(listen).await.map_err(refused)?;
     ready::announce_http("witness", listener.local_addr()?, &format!("  key       {public_key}\n"))?;
-    // A request that is cut off loses nothing: its log asks again.
+    // A request that is cut off loses nothing: its log sends it again.
     tokio::select! {
         served = axum::serve(listener, routes(Arc::new(cosigner))).into_future() => Ok(served?),
         () = signals.next() => Ok(()),
@@ -87,7 +89,7 @@ pub(crate) async fn run(witness: Witness, settings: &Settings) -> Result<(), Fai
 fn routes(cosigner: Arc<Cosigner>) -> Router {
     Router::new()
         .route("/add-checkpoint", post(add_checkpoint))
-        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(cosigner)
 }
 
@@ -112,7 +114,7 @@ async fn add_checkpoint(State(cosigner): State<Arc<Cosigner>>, body: String) -> 
         CosignError::Refused(WitnessRefusal::UnknownLog(_)) => StatusCode::NOT_FOUND,
         CosignError::Refused(WitnessRefusal::Unsigned) => StatusCode::FORBIDDEN,
         CosignError::Refused(WitnessRefusal::Inconsistent) => StatusCode::UNPROCESSABLE_ENTITY,
-        // Its text names files of this machine.
+        // The caller does not get the error's text, which names files of this machine.
         CosignError::Broken(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     (status, format!("{error}\n")).into_response()

@@ -1,4 +1,4 @@
-//! What a log sends to a witness, and how a witness judges it (C2SP `tlog-witness`, `add-checkpoint`).
+//! The request of a log for a cosignature, and the checks of the witness (C2SP `tlog-witness`, `add-checkpoint`).
 
 use std::fmt;
 
@@ -20,22 +20,22 @@ const OLD: &str = "old ";
 pub struct AddCheckpoint {
     /// Size of the last checkpoint that the witness cosigned; 0 for none.
     pub old: u64,
-    /// The proof that the tree begins with that one.
+    /// The proof that the new tree begins with all leaves of that checkpoint's tree.
     pub proof: Vec<Hash>,
     /// The signed note of the new checkpoint.
     pub checkpoint: String,
 }
 
-/// Why a witness does not cosign.
+/// The reason for which a witness does not cosign.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WitnessRefusal {
-    /// The request has another form.
+    /// The request has a wrong form.
     #[error("the request is not one of c2sp.org/tlog-witness")]
     Form,
     /// The log is unknown.
     #[error("this witness does not know the log `{0}`")]
     UnknownLog(String),
-    /// No signature of the log, or a wrong one.
+    /// The signature of the log is missing or wrong.
     #[error("the checkpoint is not signed by the key of its log")]
     Unsigned,
     /// The proof begins at another checkpoint.
@@ -50,7 +50,7 @@ pub enum WitnessRefusal {
 }
 
 impl AddCheckpoint {
-    /// Reads the body of a request. The checkpoint is not read.
+    /// Reads the body of a request. [`Self::signed_checkpoint`] reads the checkpoint.
     #[must_use]
     pub fn parse(body: &str) -> Option<Self> {
         let (head, checkpoint) = body.split_once("\n\n")?;
@@ -60,8 +60,8 @@ impl AddCheckpoint {
         (proof.len() <= MAX_HASHES).then(|| Self { old, proof, checkpoint: checkpoint.to_owned() })
     }
 
-    /// The checkpoint, signed by one of the keys that the witness knows, and the text of its note: a cosignature covers
-    /// lines that only another version of a log knows.
+    /// The checkpoint, signed by one of the keys that the witness knows, and the text of its note. A cosignature covers
+    /// the whole text, also lines that only another version of a log writes.
     ///
     /// # Errors
     /// Fails if the log is unknown, or did not sign.
@@ -83,7 +83,7 @@ impl AddCheckpoint {
     /// Checks that a checkpoint continues the last one that the witness cosigned, if it cosigned any.
     ///
     /// # Errors
-    /// Fails if it does not, or if the request begins elsewhere.
+    /// Fails if it does not, or if the proof of the request begins at another checkpoint.
     pub fn check_continues(&self, checkpoint: &Checkpoint, last: Option<&Checkpoint>) -> Result<(), WitnessRefusal> {
         let (old, old_root) = last.map_or((0, EMPTY_ROOT), |last| (last.size, last.root));
         if self.old > checkpoint.size {

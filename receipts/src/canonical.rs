@@ -1,6 +1,6 @@
 //! Canonical JSON (RFC 8785), for values whose numbers are whole.
 //!
-//! Other numbers have a text of their own there, which no value of a receipt needs. So they are refused.
+//! RFC 8785 also defines a text for other numbers. No value of a receipt has such a number, so this code refuses them.
 
 use serde_json::{Map, Number, Value};
 

@@ -1,4 +1,4 @@
-//! Checkpoints: size and root of a tree, as C2SP `tlog-checkpoint` has them.
+//! Checkpoints: size and root of a tree, in the format of C2SP `tlog-checkpoint`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::tree::Hash;
 
-/// A tree of a log at one size.
+/// The tree of a log at one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The name of the log. It contains the dataset and the generation.

@@ -1,4 +1,4 @@
-//! Receipts and statements: their JSON, and what they prove.
+//! Receipts and statements: their JSON and its verification.
 
 mod invalid;
 #[cfg(test)]
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use self::{
     invalid::{Invalid, Unreadable},
-    verify::{Proven, Subject, Witnessed},
+    verify::{Subject, VerifiedDocument, WitnessCosignature},
 };
 use crate::{canonical::to_canonical, checkpoint::Checkpoint};
 
@@ -21,10 +21,10 @@ pub const STATEMENT: &str = "statement";
 /// The first line of a statement's text. No log has this name, so a statement is never taken for a checkpoint.
 const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 
-/// What a service gives to people: one file of JSON.
+/// A JSON file that a user keeps as a proof.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    /// It proves what was recorded about a thesis.
+    /// It proves that the log recorded an entry about a thesis.
     Receipt(Receipt),
     /// It is a signed verdict.
     Statement(Statement),
@@ -47,12 +47,12 @@ pub struct Receipt {
     pub proof: String,
     /// The keys that signed the checkpoint, each a [`crate::VerifierKey`] as text.
     pub keys: Vec<String>,
-    /// False for data of tests.
+    /// True for live data, false for test data.
     pub livemode: bool,
 }
 
-/// A verdict about a claim, for which the service answers with its signature. Unlike a receipt it proves only what the
-/// service said: the absence of a thesis has no proof.
+/// A verdict about a claim, signed by the service. Unlike a receipt it proves only that the service gave this verdict,
+/// because nothing can prove that a thesis does not exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     /// [`STATEMENT`].
@@ -67,7 +67,7 @@ pub struct Statement {
     pub signature: String,
     /// The keys that signed both, each a [`crate::VerifierKey`] as text.
     pub keys: Vec<String>,
-    /// False for data of tests.
+    /// True for live data, false for test data.
     pub livemode: bool,
 }
 
@@ -75,7 +75,7 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// Fails if it is no JSON of a receipt or statement.
+    /// Fails if the file is not the JSON of a receipt or a statement.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
         let text = str::from_utf8(json).map_err(|_| Unreadable::Encoding)?;
         if text.trim().is_empty() {
@@ -94,8 +94,8 @@ impl Document {
     }
 }
 
-/// The text that a statement signs, for a note: the checkpoint's lines, then claim and verdict as canonical JSON. None
-/// if they have a number without a canonical form.
+/// The note text that the signature of a statement covers: the checkpoint's lines, then claim and verdict as canonical
+/// JSON. None if they have a number without a canonical form.
 #[must_use]
 pub fn statement_text(checkpoint: &Checkpoint, claim: &Value, verdict: &Value) -> Option<String> {
     let (claim, verdict) = (to_canonical(claim).ok()?, to_canonical(verdict).ok()?);

@@ -1,4 +1,4 @@
-//! Evidence: what a leaf commits to.
+//! Evidence: the data that a log entry records about a thesis. The leaf of the entry commits to it.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +14,7 @@ pub fn commitment(salt: &[u8], evidence: &[u8]) -> Hash {
     Sha256::new_with_prefix(salt).chain_update(evidence).finalize().into()
 }
 
-/// What happened to a thesis.
+/// A change of a thesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EvidenceKind {
     /// It was posted.
@@ -28,28 +28,28 @@ pub enum EvidenceKind {
     Deleted,
 }
 
-/// What a log recorded about a thesis. Another version may add fields: they are part of the canonical JSON, and readers
-/// ignore those that they do not know. The fields stand in the order of canonical JSON.
+/// The data that a log entry records about a thesis. Another version may add fields: they are part of the canonical
+/// JSON, and readers ignore unknown ones. The fields are in the order of canonical JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// When it was posted, as the platform says: ISO 8601.
+    /// Time of the post, as the platform gives it: ISO 8601.
     pub created_at: String,
     /// The dataset of the log: `live` or `sandbox`.
     pub dataset: String,
     /// The author.
     pub profile: ProfileEvidence,
-    /// When the service recorded this: ISO 8601.
+    /// Time of the record by the service's clock: ISO 8601.
     pub recorded_at: String,
     /// The sequence number of the log entry.
     pub sequence: u64,
-    /// The text; none of a deletion.
+    /// The text; a deletion has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
     /// The thesis.
     pub thesis_id: String,
     /// The token.
     pub token: TokenEvidence,
-    /// What happened.
+    /// The recorded change.
     #[serde(rename = "type")]
     pub kind: EvidenceKind,
 }
@@ -77,7 +77,7 @@ pub struct TokenEvidence {
 }
 
 impl Evidence {
-    /// The canonical JSON. It needs no intermediate value, because the fields stand in its order.
+    /// The canonical JSON. It needs no intermediate value, because the fields are already in its order.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and whole numbers have a JSON form")

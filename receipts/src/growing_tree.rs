@@ -1,4 +1,4 @@
-//! The tree as it grows.
+//! Adds leaves to the tree and computes its tiles and its root.
 
 use std::{collections::BTreeMap, mem::take};
 
@@ -8,16 +8,16 @@ use crate::{
     tree::{EMPTY_ROOT, HASH_BYTES, Hash, hashes_in, subtree_root},
 };
 
-/// A tree to which leaves are added. It holds only the tiles at its right edge; changed ones are taken out to be
-/// stored.
+/// A tree to which leaves are added. It holds only the tiles at its right edge. The caller takes changed tiles out and
+/// stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrowingTree {
     size: u64,
-    /// The last tile of each level, not full. A full one leaves an empty one behind.
+    /// The last tile of each level, which is never full: when it gets full, an empty one replaces it.
     edge: Vec<Vec<u8>>,
-    /// Full tiles that were not taken yet.
+    /// Full tiles that the caller has not taken yet.
     full: Vec<(TileId, Vec<u8>)>,
-    /// Number of lowest levels whose last tile changed since the last time that tiles were taken.
+    /// Number of levels, from the lowest one, whose last tile changed since the last [`Self::take_changed`].
     changed_levels: usize,
 }
 

@@ -1,13 +1,15 @@
-//! Receipts: how a log proves what it recorded.
+//! Receipts: proofs that a log recorded an entry.
 //!
 //! A dataset's log has one Merkle tree (RFC 9162, SHA-256). Leaf `n` belongs to log entry `n + 1`. The leaf is the hash
-//! of a commitment, `SHA-256(salt ‖ evidence)`: whoever has salt and evidence can compute it, and nobody can guess the
-//! evidence from it. The service signs checkpoints of the tree. A [`Receipt`] holds salt, evidence, and the proof that
-//! leads from the leaf to a signed checkpoint. A [`Statement`] is a signed verdict with the checkpoint up to which it
-//! holds. [`Document::verify`] checks both, without network access.
+//! of a commitment, `SHA-256(salt ‖ evidence)`. The [`Evidence`] is the data that the entry records about a thesis.
+//! Whoever has salt and evidence can compute the commitment, and nobody can guess the evidence from it. The service
+//! signs checkpoints: size and root of the tree. A [`Receipt`] holds salt, evidence, and the proof that leads from the
+//! leaf to a signed checkpoint. A [`Statement`] is a signed verdict with the checkpoint up to which it holds. A
+//! witness, which others run, cosigns a checkpoint if it continues the last one. [`Document::verify`] checks receipts
+//! and statements, without network access.
 //!
-//! Formats are those of C2SP: `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`, `tlog-cosignature`,
-//! `tlog-witness`. Service, verifiers and witnesses share this crate. It does no input or output.
+//! The formats are those of C2SP (c2sp.org): `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`,
+//! `tlog-cosignature`, `tlog-witness`. Service, verifiers and witnesses share this crate. It does no input or output.
 
 mod add_checkpoint;
 mod canonical;
@@ -27,8 +29,8 @@ pub use self::{
     canonical::{NotCanonical, to_canonical},
     checkpoint::Checkpoint,
     document::{
-        Document, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
-        statement_text,
+        Document, Invalid, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, VerifiedDocument,
+        WitnessCosignature, statement_text,
     },
     evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
     growing_tree::GrowingTree,

@@ -1,4 +1,7 @@
 //! Signed notes and their keys (C2SP `signed-note` and `tlog-cosignature`, each with Ed25519).
+//!
+//! A note is a text, an empty line, and one line for each signature. The note of a checkpoint has the signature of its
+//! log and may have the cosignatures of witnesses.
 
 use std::{fmt, str::FromStr};
 
@@ -9,18 +12,18 @@ use sha2::{Digest as _, Sha256};
 /// Maximum number of signatures in a note.
 pub const MAX_SIGNATURES: usize = 64;
 
-/// What precedes each signature.
+/// The prefix of each signature line.
 const SIGNATURE_MARK: &str = "\u{2014} ";
 const KEY_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
 const TIME_BYTES: usize = 8;
 
-/// What a key signs.
+/// The text that a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// The text of a note, as a log does.
+    /// The key of a log signs the text of a note.
     Log,
-    /// The text and a time, as a witness does.
+    /// The key of a witness signs the text and a time.
     Witness,
 }
 
@@ -34,7 +37,7 @@ impl KeyKind {
     }
 }
 
-/// A public key with its name. Its text, a `vkey`, is what people compare and configure.
+/// A public key with its name. People compare and configure its text form, a `vkey`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -42,7 +45,7 @@ pub struct VerifierKey {
     public_key: [u8; KEY_BYTES],
 }
 
-/// A text is no key.
+/// A text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifierKeyError {
     /// It has another form.
@@ -63,7 +66,7 @@ impl VerifierKey {
         &self.name
     }
 
-    /// What the key signs.
+    /// The text that the key signs.
     #[must_use]
     pub fn kind(&self) -> KeyKind {
         self.kind
@@ -75,7 +78,7 @@ impl VerifierKey {
         &self.public_key
     }
 
-    /// The id that signatures have beside the name.
+    /// The key id, which signature lines have beside the name.
     fn id(&self) -> [u8; 4] {
         let hash = Sha256::new_with_prefix(&self.name)
             .chain_update([b'\n', self.kind.byte()])

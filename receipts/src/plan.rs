@@ -1,7 +1,7 @@
-//! Proofs that are computed from tiles.
+//! Computes proofs from stored tiles.
 //!
 //! A proof is a list of hashes, each the root of a range of leaves. A range consists of complete subtrees, and each of
-//! these has its hashes in one tile. So a caller first reads the tiles of a plan, and then computes the hashes.
+//! these has its hashes in one tile. A plan names these tiles. The caller reads them, and the plan computes the hashes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,8 +30,8 @@ struct Subtree {
 }
 
 impl Subtree {
-    /// The tile with the hashes of the subtree, and their place there.
-    fn place(self) -> (TileId, Range<usize>) {
+    /// The tile with the hashes of the subtree, and their range in the tile.
+    fn tile_range(self) -> (TileId, Range<usize>) {
         let (level, above) = (self.height / TILE_HEIGHT, self.height % TILE_HEIGHT);
         let first = self.index << above;
         let start = usize::try_from(first % TILE_WIDTH as u64).expect("below 256");
@@ -110,7 +110,8 @@ impl ProofPlan {
     /// The tiles that have the hashes.
     #[must_use]
     pub fn tiles(&self) -> Vec<TileId> {
-        let tiles: BTreeSet<TileId> = self.ranges.iter().flat_map(subtrees).map(|subtree| subtree.place().0).collect();
+        let tiles: BTreeSet<TileId> =
+            self.ranges.iter().flat_map(subtrees).map(|subtree| subtree.tile_range().0).collect();
         tiles.into_iter().collect()
     }
 
@@ -118,7 +119,7 @@ impl ProofPlan {
     #[must_use]
     pub fn hashes<B: AsRef<[u8]>>(&self, tiles: &BTreeMap<TileId, B>) -> Option<Vec<Hash>> {
         let root_of = |subtree: Subtree| {
-            let (tile, place) = subtree.place();
+            let (tile, place) = subtree.tile_range();
             let bytes = tiles.get(&tile)?.as_ref().get(place.start * HASH_BYTES..place.end * HASH_BYTES)?;
             Some(subtree_root(hashes_in(bytes)))
         };
@@ -130,7 +131,7 @@ impl ProofPlan {
     }
 }
 
-/// The two parts of a range: the left one and the rest if `left`, else the other way round.
+/// The two parts of a range, split at `middle`: first the left one if `left`, else first the right one.
 fn halves(within: Range<u64>, middle: u64, left: bool) -> (Range<u64>, Range<u64>) {
     let (before, after) = (within.start..middle, middle..within.end);
     if left { (before, after) } else { (after, before) }

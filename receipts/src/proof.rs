@@ -1,4 +1,4 @@
-//! Verification of proofs, as RFC 9162 has it (2.1.3.2 and 2.1.4.2).
+//! Verification of proofs, as RFC 9162 defines it (2.1.3.2 and 2.1.4.2).
 
 use crate::tree::{Hash, node_hash};
 

@@ -1,4 +1,4 @@
-//! Tiles: the hashes of the tree as they are stored and served, 256 to a tile (C2SP `tlog-tiles`).
+//! Tiles: the service stores and serves the hashes of the tree in groups of 256 (C2SP `tlog-tiles`).
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl TileId {
             }
             index = index.checked_mul(1000)?.checked_add(digits.parse().ok()?)?;
             if index == 0 && parts.peek().is_some() {
-                // The number begins with a part that is not needed.
+                // A leading `x000` would give a tile two paths.
                 return None;
             }
             has_more = true;

@@ -23,7 +23,7 @@ pub struct TlogProof {
 }
 
 impl TlogProof {
-    /// Reads the text of a proof. The checkpoint is not read.
+    /// Reads the text of a proof, but not its checkpoint.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (proof, checkpoint) = text.split_once("\n\n")?;

@@ -1,4 +1,4 @@
-//! No changed receipt is valid. The changes are random, and the same in each run.
+//! No changed receipt is valid. The changes are random, but a fixed seed makes them the same in each run.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 

@@ -1,4 +1,5 @@
-//! The test vectors of `docs/receipts`, which an implementation in another language made: `tests/clients/receipt_vectors.py`.
+//! The test vectors of `docs/receipts`, which an implementation in another language made:
+//! `tests/clients/receipt_vectors.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 
@@ -40,8 +41,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
-/// The word of the vectors for what is wrong.
-fn word(error: &Invalid) -> &'static str {
+/// The word of the vectors for an error.
+fn error_word(error: &Invalid) -> &'static str {
     match error {
         Invalid::Number(..) => "number",
         Invalid::Evidence(_) => "evidence",
@@ -64,10 +65,10 @@ fn word(error: &Invalid) -> &'static str {
     }
 }
 
-/// The word for what is wrong with a document; none if it is valid.
-fn wrong(document: &[u8], trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Option<&'static str> {
+/// Verifies a document. Returns the word for its error; none if it is valid.
+fn verify(document: &[u8], trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Option<&'static str> {
     let Ok(document) = Document::parse(document) else { return Some("unreadable") };
-    document.verify(trusted, witnesses).err().as_ref().map(word)
+    document.verify(trusted, witnesses).err().as_ref().map(error_word)
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn documents_are_judged_as_the_vectors_say() {
     assert!(documents.len() > 50);
     for row in documents {
         let path = row["file"].as_str().unwrap();
-        let found = wrong(&file(path), &keys(&row["trusted"]), &keys(&row["witnesses"]));
+        let found = verify(&file(path), &keys(&row["trusted"]), &keys(&row["witnesses"]));
         assert_eq!(found, row["wrong"].as_str(), "{path}");
     }
 }

@@ -62,7 +62,7 @@ const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, wi
         ? []
         : ["That the thesis still stands: a later entry may have edited or deleted it."]),
     ]
-    : ["Anything but what the service said: that something is absent has no proof."]),
+    : ["Anything but the service's answer: nothing can prove that a thesis does not exist."]),
   ...(witnesses.length > 0 ? [] : ["That others saw the log at that time: name the key of a witness to check it."]),
   ...(dataset === "sandbox" ? ["Anything about real people: the log is of the sandbox, so this is test data."] : []),
   ...(isTrusted

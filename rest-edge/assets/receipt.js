@@ -1,5 +1,5 @@
 // Verifies a receipt in the browser, without network: canonical JSON (RFC 8785), the Merkle tree of RFC 9162, and the
-// signed notes, checkpoints, proofs and cosignatures of C2SP. It refuses what the command refuses.
+// signed notes, checkpoints, proofs and cosignatures of C2SP. It refuses the same files as the command.
 "use strict";
 
 const receipts = (() => {

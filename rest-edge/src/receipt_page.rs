@@ -1,6 +1,6 @@
-//! The page at `/verify`, which checks receipts in the browser. It also works when somebody saves it to a disk, so it is one
-//! file: style and script are in it. Its policy names their hashes and allows no use of the network. The page has the
-//! policy too, for its copies.
+//! The page at `/verify`, which checks receipts in the browser. It also works from a disk, so it is one file that
+//! contains style and script. Its content security policy names their hashes and allows no use of the network. The
+//! policy is in a header and in the page itself, so that saved copies have it too.
 
 use askama::Template;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -76,10 +76,10 @@ mod tests {
         Frame { public_url: "https://data.test", policy: &policy, style: STYLE, script: SCRIPT }.render().unwrap()
     }
 
-    /// The text between two others, the first of which stands once in the page.
+    /// The text between `begin`, which the page has once, and the next `end`.
     fn between<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
         let (_, rest) = html.split_once(begin).unwrap();
-        assert!(!rest.contains(begin), "{begin} stands twice");
+        assert!(!rest.contains(begin), "the page has {begin} twice");
         rest.split_once(end).unwrap().0
     }
 

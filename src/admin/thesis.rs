@@ -1,4 +1,4 @@
-//! Deleted theses.
+//! `admin thesis`: acts on deleted theses.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(crate) enum Command {
     Erase {
         /// Its id
         thesis: String,
-        /// Why, for the audit log
+        /// The reason, for the audit log
         #[arg(long)]
         reason: String,
         /// The dataset that has it: `live`, `sandbox` or `project/<id>`

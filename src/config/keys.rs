@@ -108,7 +108,7 @@ impl Keys {
         self.log_key.as_ref().map(|text| decode_log_key(text.expose_secret(), "its value")).transpose()
     }
 
-    /// The witnesses. Each has a name and a key of its own: cosignatures are told apart by both.
+    /// The witnesses. Names and keys must be distinct, because a cosignature is assigned to its witness by both.
     pub(crate) fn witnesses(&self) -> Result<Vec<WitnessSettings>, Refused> {
         let refused = |reason: String| {
             Err(Refused::new("SVC_WITNESSES", reason)

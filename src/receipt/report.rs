@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
-use thesis_receipts::{Document, Evidence, EvidenceKind, Proven, Subject};
+use thesis_receipts::{Document, Evidence, EvidenceKind, Subject, VerifiedDocument};
 
 const OBJECT: &str = "receipt_verification";
 
@@ -17,14 +17,14 @@ enum Verdict {
     Unreadable,
 }
 
-/// What was found.
+/// The result of a verification.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     object: &'static str,
     verdict: Verdict,
-    /// One sentence: what is proven, or what is wrong.
+    /// One sentence: the proven fact or the error.
     message: String,
-    /// What is not proven. Only of a valid file.
+    /// The limits of the proof. Only for a valid file.
     caution: Option<String>,
     /// True if the log's key is one that the caller trusts.
     is_trusted: bool,
@@ -36,7 +36,7 @@ pub(super) struct Report {
     keys: Vec<String>,
     /// The witnesses that the caller asked for, with the times of their cosignatures.
     witnesses: Vec<Value>,
-    /// What the log recorded, or the statement's claim and verdict.
+    /// The recorded evidence, or the statement's claim and verdict.
     content: Value,
 }
 
@@ -56,18 +56,18 @@ impl Report {
         }
     }
 
-    /// A file that is no document.
+    /// The report about a file that is no document.
     pub(super) fn unreadable(message: String) -> Self {
         Self::refused(Verdict::Unreadable, message)
     }
 
-    /// A document that proves nothing.
+    /// The report about a document that proves nothing.
     pub(super) fn invalid(message: String) -> Self {
         Self::refused(Verdict::Invalid, message)
     }
 
-    /// A document with all that it proves.
-    pub(super) fn valid(document: &Document, proven: &Proven) -> Self {
+    /// The report about a valid document.
+    pub(super) fn valid(document: &Document, proven: &VerifiedDocument) -> Self {
         let witness = |name: &str, at: u64| json!({"name": name, "at": format_time(at)});
         // As the file has it: the signature covers fields of later versions too.
         let content = match document {
@@ -118,8 +118,8 @@ impl Report {
     }
 }
 
-/// A text of other people must neither control the terminal nor turn the direction of what follows. Backslashes are
-/// escaped too, so that nobody takes one of theirs for such a character.
+/// Escapes a text from outside, which must neither control the terminal nor change the direction of the text after it.
+/// Backslashes are escaped too, so that a text cannot imitate an escape.
 fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -132,7 +132,7 @@ fn printable(text: &str) -> String {
     shown
 }
 
-/// The same for JSON, whose own escapes stay.
+/// Escapes the same characters in JSON, except backslashes, which belong to its own escapes.
 fn printable_json(value: &Value) -> String {
     let mut shown = String::new();
     for letter in value.to_string().chars() {
@@ -145,7 +145,7 @@ fn printable_json(value: &Value) -> String {
     shown
 }
 
-/// True for what controls a terminal, ends a line or sets the direction of the text.
+/// True for characters that control a terminal, end a line or set the direction of the text.
 fn is_control(letter: char) -> bool {
     let is_direction =
         matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -157,8 +157,8 @@ fn format_time(seconds: u64) -> String {
     format_millis(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000))
 }
 
-/// What is proven.
-fn message(proven: &Proven) -> String {
+/// A sentence about the proven fact.
+fn message(proven: &VerifiedDocument) -> String {
     let (log, size) = (&proven.checkpoint.origin, proven.checkpoint.size);
     let mut text = condition(proven);
     text.push_str(&match &proven.subject {
@@ -167,7 +167,7 @@ fn message(proven: &Proven) -> String {
             format!(
                 "the service recorded at {at}, by its own clock, that {}; the signed tree of {size} entries of the log \
                  {log} has it as entry {number}, and a later rewrite would contradict this signature",
-                deed(evidence)
+                change(evidence)
             )
         }
         Subject::Stated { .. } => format!(
@@ -182,7 +182,7 @@ fn message(proven: &Proven) -> String {
 }
 
 /// Whoever made the file may have made its key, so without a trusted one the service may have said nothing.
-fn condition(proven: &Proven) -> String {
+fn condition(proven: &VerifiedDocument) -> String {
     if proven.is_trusted {
         return "signed by a key that you trust: ".to_owned();
     }
@@ -190,7 +190,7 @@ fn condition(proven: &Proven) -> String {
     format!("if the key {} is the service's: ", keys.join(" or "))
 }
 
-fn deed(evidence: &Evidence) -> String {
+fn change(evidence: &Evidence) -> String {
     let Evidence { profile, token, thesis_id, created_at, .. } = evidence;
     let (author, token) = (&profile.handle, format!("{} ({} {})", token.symbol, token.chain, token.address));
     match evidence.kind {
@@ -200,14 +200,16 @@ fn deed(evidence: &Evidence) -> String {
     }
 }
 
-/// What is not proven.
-fn caution(proven: &Proven) -> String {
+/// Sentences about the limits of the proof.
+fn caution(proven: &VerifiedDocument) -> String {
     let mut limits = vec![match &proven.subject {
         Subject::Recorded(_) => {
             "It does not prove who controls the account, or that the text is true; the time of the post is what the \
              platform said."
         }
-        Subject::Stated { .. } => "It proves only what the service said: that something is absent has no proof.",
+        Subject::Stated { .. } => {
+            "It proves only the service's answer: nothing can prove that a thesis does not exist."
+        }
     }];
     if matches!(&proven.subject, Subject::Recorded(evidence) if evidence.kind != EvidenceKind::Deleted) {
         limits.push("Nor does it prove that the thesis still stands: a later entry may have edited or deleted it.");

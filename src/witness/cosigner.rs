@@ -1,4 +1,4 @@
-//! What a witness knows of each log: the last checkpoint that it cosigned, in a file of its own.
+//! Cosigns checkpoints, and keeps the last cosigned checkpoint of each log in a separate file.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -12,10 +12,10 @@ use tempfile::NamedTempFile;
 use thesis_net::clock::SharedClock;
 use thesis_receipts::{AddCheckpoint, Checkpoint, KeyKind, Note, SigningKey, VerifierKey, WitnessRefusal};
 
-/// Why there is no cosignature.
+/// The reason for which there is no cosignature.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CosignError {
-    /// The request is wrong, or the log.
+    /// The request is wrong, or the log was rewritten.
     #[error(transparent)]
     Refused(#[from] WitnessRefusal),
     /// The witness cannot use its files.
@@ -23,7 +23,7 @@ pub(super) enum CosignError {
     Broken(#[from] io::Error),
 }
 
-/// Cosigns checkpoints that continue the last ones.
+/// Cosigns a checkpoint if it continues the last one of its log.
 pub(super) struct Cosigner {
     name: String,
     key: SigningKey,
@@ -33,12 +33,12 @@ pub(super) struct Cosigner {
     clock: SharedClock,
     /// The folder, locked against other processes: two of them could cosign two histories. The mutex is held from the
     /// read of the last checkpoint until the next one is stored.
-    turn: Mutex<File>,
+    locked_folder: Mutex<File>,
 }
 
 impl Cosigner {
-    /// A witness with its files in this folder, which it makes. It fails if another process uses the folder, or if the
-    /// last checkpoint of a log is not one of this witness.
+    /// Creates a witness with its files in this folder, which is created if it is missing. Fails if another process
+    /// uses the folder, or if the last checkpoint of a log is not cosigned by this witness.
     pub(super) fn new(
         name: String,
         seed: &[u8; 32],
@@ -47,7 +47,7 @@ impl Cosigner {
         clock: SharedClock,
     ) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        // A crash must not lose the folder and leave the key beside it: the witness would begin anew.
+        // A crash must not lose the folder and leave the key beside it: the witness would forget its checkpoints.
         if let Some(parent) = folder.parent() {
             File::open(parent)?.sync_all()?;
         }
@@ -57,7 +57,8 @@ impl Cosigner {
             Err(TryLockError::WouldBlock) => return Err(io::Error::other("another witness uses this folder")),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let cosigner = Self { name, key: SigningKey::from_seed(seed), logs, folder, clock, turn: Mutex::new(lock) };
+        let (key, locked_folder) = (SigningKey::from_seed(seed), Mutex::new(lock));
+        let cosigner = Self { name, key, logs, folder, clock, locked_folder };
         for log in &cosigner.logs {
             cosigner.last(&cosigner.file(log.name()))?;
         }
@@ -77,7 +78,7 @@ impl Cosigner {
     pub(super) fn add_checkpoint(&self, body: &str) -> Result<String, CosignError> {
         let request = AddCheckpoint::parse(body).ok_or(WitnessRefusal::Form)?;
         let (checkpoint, text) = request.signed_checkpoint(&self.logs)?;
-        let folder = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = self.locked_folder.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file(&checkpoint.origin);
         request.check_continues(&checkpoint, self.last(&file)?.as_ref())?;
         let seconds = self.clock.now_ms() / 1_000;
@@ -86,8 +87,8 @@ impl Cosigner {
         Ok(cosignature)
     }
 
-    /// The last checkpoint of a log. A file without one that this witness cosigned is an error: a new beginning would
-    /// forget the history that it has vouched for.
+    /// The last checkpoint of a log. A file without a cosignature of this witness is an error: without its last
+    /// checkpoint the witness could cosign a second history.
     fn last(&self, file: &Path) -> io::Result<Option<Checkpoint>> {
         let text = match fs::read_to_string(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

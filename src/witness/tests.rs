@@ -25,7 +25,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A log that may say anything under its key.
+/// A log that signs any tree with its key.
 struct Log(SigningKey);
 
 impl Log {
@@ -104,7 +104,7 @@ fn a_rewritten_log_is_refused_also_after_a_restart() {
     let witness = cosigner(folder.path(), 2, &clock);
     let mut changed_leaf = leaves(150);
     changed_leaf[40] = 1_000;
-    // What another replica would have appended.
+    // The log as another replica would have continued it.
     let fork: Vec<u64> = leaves(99).into_iter().chain(1_000..1_051).collect();
     for rewritten in [changed_leaf, fork] {
         let judged = |size: usize| refusal(&witness, &log.request(100, &rewritten[..size]).0);
@@ -113,7 +113,7 @@ fn a_rewritten_log_is_refused_also_after_a_restart() {
     }
     assert_eq!(refusal(&witness, &log.request(100, &leaves(60)).0), WitnessRefusal::Form);
     assert_eq!(refusal(&witness, &log.request(60, &leaves(60)).0), WitnessRefusal::OtherSize(100));
-    // What was refused has changed nothing.
+    // The refused requests have changed nothing.
     witness.add_checkpoint(&log.request(100, &leaves(150)).0).unwrap();
     assert_eq!(refusal(&witness, &log.request(100, &leaves(150)).0), WitnessRefusal::OtherSize(150));
 }

@@ -42,7 +42,7 @@ impl Feed {
     }
 
     /// Forgets the events up to a position that the feed has reached: a text may have been erased from them. Returns
-    /// false if that is known.
+    /// false if it has forgotten them before.
     pub(crate) fn erase(&self, upto: u64) -> bool {
         self.state.write().ring.erase(upto)
     }

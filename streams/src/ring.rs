@@ -69,7 +69,7 @@ pub(crate) struct MissingEvents;
 pub(crate) struct Ring {
     floor: u64,
     position: u64,
-    /// A text may have been erased from events up to here, so the ring has none of them.
+    /// The ring has dropped the events up to here, because a text may have been erased from them.
     erased: u64,
     bytes: usize,
     max_entries: usize,
@@ -93,7 +93,7 @@ impl Ring {
     }
 
     /// Forgets the events up to a position that the ring has reached: a text may have been erased from them. Returns
-    /// false if that is known.
+    /// false if it has forgotten them before.
     pub(crate) fn erase(&mut self, upto: u64) -> bool {
         let upto = upto.min(self.position);
         if upto <= self.erased {

@@ -57,7 +57,8 @@ pub(crate) struct Tails {
     core: Arc<Streams>,
     render: Render,
     ring_entries: usize,
-    /// Pages of the same datasets. A feed learns of erasures as long as it is followed, so they last no longer.
+    /// Pages of the followed datasets. They are dropped with the feed, which learns of erasures only while it is
+    /// followed.
     pages: Arc<Pages>,
     state: Mutex<State>,
     added: Notify,

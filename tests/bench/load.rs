@@ -78,7 +78,7 @@ pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> R
     core_with(store, search_dir, None).await
 }
 
-/// The same, perhaps with a key that signs the logs.
+/// Starts a core in this process, perhaps with a key that signs the logs.
 pub(crate) async fn core_with(
     store: SharedBackend,
     search_dir: Option<PathBuf>,

@@ -1,6 +1,6 @@
-//! `cargo bench --bench service -- receipts`: what the tree over a log costs its appends, in turns without and with it,
-//! how soon a receipt is there, how many bytes a leaf has, how many receipts the service gives a second, and how long a
-//! check without network takes.
+//! `cargo bench --bench service -- receipts` measures the cost of the tree over a log: appends with and without it in
+//! turns, the time until a new thesis has a receipt, the bytes of a leaf, receipts a second, and the time of a check
+//! without network.
 
 use std::{hint::black_box, path::Path, process::Stdio, time::Duration};
 
@@ -33,11 +33,11 @@ use crate::{
 const MAX_THESES: u64 = 20_000;
 /// Number of checks in this process that are timed together.
 const CHECKS: u32 = 2_000;
-/// Pause between two theses whose receipts are awaited, and between two looks at the checkpoint.
+/// Pause between two theses whose receipts are awaited, and between two reads of the checkpoint.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest time from an append to its receipt that we aim at, in milliseconds.
+/// Our aim: the maximum time from an append to its receipt, in milliseconds.
 const MAX_DELAY_MS: f64 = 2_000.0;
-/// Highest ratio of processor times with the tree and without it that we aim at.
+/// Our aim: the maximum ratio of processor times with the tree and without it.
 const MAX_CPU_RATIO: f64 = 1.05;
 const LOG_KEY: [u8; 32] = [9; 32];
 /// A project's own theses have no receipts.
@@ -47,7 +47,7 @@ const DATASET: Dataset = Dataset::Sandbox;
 struct Run {
     /// Theses a second.
     rate: f64,
-    /// Processor time of a thesis, until nothing is left to do.
+    /// Processor time of a thesis, until no work is pending.
     cpu_us: f64,
     /// Length of the log.
     entries: u64,
@@ -165,8 +165,8 @@ async fn serve(options: &Options, setup: &Setup) -> Result<Vec<u8>, Failure> {
     let figures = compare(options, options.connections, &kinds).await?;
     println!("\n{} connections, medians of {} runs in turns", options.connections, options.rounds);
     Figures::heads("a read");
-    for (name, figures_of) in ["GET /v1/theses/{id}", "GET /v1/theses/{id}/receipt"].iter().zip(&figures) {
-        figures_of.print(name, &figures[0], "");
+    for (name, of_kind) in ["GET /v1/theses/{id}", "GET /v1/theses/{id}/receipt"].iter().zip(&figures) {
+        of_kind.print(name, &figures[0], "");
     }
     service.stop().await?;
     Ok(receipt)

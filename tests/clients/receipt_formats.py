@@ -1,4 +1,5 @@
-"""The formats of receipts, from their specifications and docs/guides/receipts.md alone: it shares nothing with the service.
+"""Implements the formats of receipts from their specifications and docs/guides/receipts.md alone. It shares no code with
+the service.
 
 It needs `cryptography` and `rfc8785`."""
 
@@ -18,7 +19,7 @@ MAX_SIGNATURES = 64
 
 
 class Invalid(Exception):
-    """A document that proves nothing, and why."""
+    """A document proves nothing. The text is the reason."""
 
 
 def demand(holds, why):

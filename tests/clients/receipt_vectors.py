@@ -1,6 +1,7 @@
-"""Makes the test vectors in docs/receipts. They are the same each time, and the test of the clients compares them.
+"""Creates the test vectors in docs/receipts. They are the same each time, and the test of the clients compares them.
 
-`receipt_vectors.py FOLDER` writes them into a folder that is empty or theirs. Needs what `receipt_formats.py` needs."""
+`receipt_vectors.py FOLDER` writes them into a folder that is empty or has older vectors. It needs the packages of
+`receipt_formats.py`."""
 
 import copy
 import json

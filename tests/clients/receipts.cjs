@@ -1,5 +1,5 @@
-// Somebody in Chromium who checks receipts: the test vectors and a receipt of the running service, on the page as it is
-// served, and on a copy on the disk without network.
+// Checks receipts in Chromium: the test vectors and a receipt of the running service. It does so on the page that the
+// service serves, and on a copy on the disk without network.
 const assert = require("node:assert/strict");
 const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require("node:fs");
 const { tmpdir } = require("node:os");

@@ -1,5 +1,5 @@
-// Checks receipts with golang.org/x/mod: sumdb/tlog knows the tree, sumdb/note signed notes. The first argument is the
-// folder of the test vectors; each further one is a receipt, which must be valid.
+// Checks receipts with golang.org/x/mod: sumdb/tlog verifies the tree, and sumdb/note the signed notes. The first argument
+// is the folder of the test vectors. Each further one is a receipt, which must be valid.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Receipts as others check them: by an implementation of the formats in Python, by Go's modules, and in Chromium."""
+"""Checks receipts with independent implementations: one in Python, Go's modules, and the page in Chromium."""
 
 import asyncio
 import json

@@ -63,7 +63,7 @@ fn files_are_judged_as_the_vectors_say() {
     }
 }
 
-/// What a sentence says of each word of the vectors; one of the phrases must occur.
+/// Phrases for an error word of the vectors. The message of the command must have one of them.
 fn phrases(wrong: &str) -> &'static [&'static str] {
     match wrong {
         "unreadable" => &["is empty", "is cut off", "is not JSON", "neither a receipt nor", "is no complete receipt"],

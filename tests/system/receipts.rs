@@ -1,10 +1,10 @@
-//! Receipts and statements, and the trees over the logs that they lead to.
+//! Receipts and statements, and the trees over the logs that contain their entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use thesis_receipts::{Checkpoint, Document, GrowingTree, Note, Proven, Subject, VerifierKey};
+use thesis_receipts::{Checkpoint, Document, GrowingTree, Note, Subject, VerifiedDocument, VerifierKey};
 
 use crate::harness::{Answer, Client, SOON, Service, TEST_KEY, eventually, now_ms, rows, text};
 
@@ -17,8 +17,8 @@ on_both_stores![
     keys_are_listed_with_their_times,
 ];
 
-/// How caches keep tiles.
-const FOR_GOOD: &str = "public, max-age=31536000, immutable";
+/// The `Cache-Control` of tiles.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// The keys of the logs, as everybody reads them.
 pub(crate) async fn keys(service: &Service) -> Vec<VerifierKey> {
@@ -44,8 +44,8 @@ async fn covered(ask: impl AsyncFn() -> Answer) -> Value {
     .await
 }
 
-/// What a document of the sandbox proves to somebody who trusts the keys of the logs.
-pub(crate) async fn proven(service: &Service, document: &Value) -> Proven {
+/// Verifies a document of the sandbox with the keys of the logs as trusted ones.
+pub(crate) async fn proven(service: &Service, document: &Value) -> VerifiedDocument {
     let document = Document::parse(document.to_string().as_bytes()).unwrap();
     let proven = document.verify(&keys(service).await, &[]).unwrap();
     assert!(proven.is_trusted && proven.dataset == "sandbox", "{proven:?}");
@@ -57,7 +57,7 @@ pub(crate) async fn sandbox_thesis(client: &Client) -> Value {
     rows(&client.get("/v1/theses?token=RUN&limit=1").await.ok(200))[0].clone()
 }
 
-pub(crate) fn assert_is_of(proven: &Proven, thesis: &Value) {
+pub(crate) fn assert_is_of(proven: &VerifiedDocument, thesis: &Value) {
     let Subject::Recorded(evidence) = &proven.subject else { panic!("{proven:?}") };
     assert_eq!((&*evidence.thesis_id, evidence.text.as_deref()), (text(thesis, "id"), thesis["text"].as_str()));
     assert_eq!((&*evidence.created_at, &*evidence.dataset), (text(thesis, "created_at"), "sandbox"));
@@ -127,16 +127,16 @@ async fn a_checkpoint_is_the_root_of_its_tiles(service: &Service) {
     for tile in GrowingTree::tiles_of(checkpoint.size) {
         let path = format!("/v1/log/sandbox/tile/{}", tile.path(tile.width_at(checkpoint.size)));
         let (kind, caching, hashes) = read(&path).await;
-        assert_eq!((&*kind, &*caching), ("application/octet-stream", FOR_GOOD));
+        assert_eq!((&*kind, &*caching), ("application/octet-stream", IMMUTABLE));
         tiles.insert(tile, hashes);
     }
     let tree = GrowingTree::from_tiles(checkpoint.size, &tiles).unwrap();
     assert_eq!(tree.root(), checkpoint.root);
-    // Who has a tile already gets its head alone.
+    // A client that has the tile already gets the head of the response alone.
     let path = "/v1/log/sandbox/tile/0/000.p/7";
     let tag = anyone.request(Method::GET, path).send().await.unwrap().headers()["etag"].clone();
     let known = anyone.request(Method::GET, path).header("if-none-match", tag).send().await.unwrap();
-    assert_eq!((known.status().as_u16(), known.headers()["cache-control"].to_str().unwrap()), (304, FOR_GOOD));
+    assert_eq!((known.status().as_u16(), known.headers()["cache-control"].to_str().unwrap()), (304, IMMUTABLE));
     assert!(known.bytes().await.unwrap().is_empty());
 }
 
@@ -188,7 +188,7 @@ async fn keys_are_listed_with_their_times(service: &Service) {
 async fn reads_of_the_logs_are_limited_by_the_callers_address() {
     let service = Service::embedded(|setup| setup);
     keys(&service).await;
-    // They count together, those of what is not there too, and all have to be in one minute.
+    // All paths count together, also missing ones. The reads must all be in one minute.
     let paths = ["/v1/log/keys", "/v1/log/nothing/checkpoint", "/v1/log/sandbox/tile/9"];
     let (reads, client, refused) = loop {
         let client = service.anonymous();
@@ -208,7 +208,7 @@ async fn reads_of_the_logs_are_limited_by_the_callers_address() {
     let error = refused.error(429, "RATE_LIMITED");
     assert!(text(&error, "message").contains("reads of the log from this address"), "{error}");
     assert!((1..=60).contains(&refused.number("retry-after")));
-    // Others may read, and the address may do all that needs a key.
+    // Other addresses may read, and requests with a key are not limited.
     service.anonymous().get("/v1/log/keys").await.ok(200);
     client.with_key(Some(TEST_KEY)).get("/v1/me").await.ok(200);
 }

@@ -1,4 +1,4 @@
-//! `trade-thesis witness` as a log speaks to it.
+//! `trade-thesis witness`, called as a log calls it.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,8 +1,9 @@
-//! What an entry's leaf in the tree of its log commits to.
+//! The evidence and the leaf of a log entry.
 //!
-//! The leaf is the hash of a commitment to evidence and to the entry's salt. The evidence of a thesis that was created,
-//! edited or deleted is canonical JSON, which a receipt shows. That of any other entry is the hash of its stored form.
-//! An entry whose text was erased has lost its salt, and keeps its leaf.
+//! The leaf, which the log's tree has, is the hash of a commitment to the entry's evidence and salt. The evidence of an
+//! entry that creates, edits or deletes a thesis is canonical JSON, which a receipt shows. The evidence of any other
+//! entry is the hash of its stored form. When an erasure removes the text of an entry, it removes the salt too and
+//! keeps the leaf.
 
 use prost::DecodeError;
 use sha2::{Digest as _, Sha256};
@@ -14,7 +15,8 @@ use super::{
     row::{Profile, Thesis, Token},
 };
 
-/// The evidence of an entry in the log of a dataset, unless it is about something else than a thesis, or was erased.
+/// The evidence of an entry in the log of a dataset. None if the entry does not create, edit or delete a thesis, or if
+/// its text was erased.
 #[must_use]
 pub fn evidence(dataset: &str, sequenced: &SequencedEntry) -> Option<Evidence> {
     let SequencedEntry { seq, entry } = sequenced;

@@ -1,4 +1,4 @@
-//! Reads of the trees over the logs, which need no key. The caller's address limits them.
+//! Reads of the trees over the logs. They need no key, so the caller's address has a limit.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ where
     let answered = async {
         core.gate.count_log_read(client.as_deref())?;
         if malformed {
-            // The edge adds what it could not read.
+            // The edge adds the fields that it could not read.
             return Err(ApiError::validation(&[]).into());
         }
         reached(core, work(Arc::clone(core), request.into_inner())).await

@@ -1,10 +1,11 @@
 //! The trees over the logs of `live` and `sandbox`, and their signed checkpoints.
 //!
-//! The core that leads a log adds the leaves of its entries to the tree, a projection with its own checkpoint, and
-//! signs the tree at most once a second while the log grows. Two cores may do both at the same time: the tiles follow
-//! from the log, and a condition decides which checkpoint counts. Nobody sees a checkpoint that is not stored. Before a
-//! core continues the checkpoints of another one, or its own of an earlier time, it compares the tree with the last
-//! one. So no two checkpoints of a log contradict each other, whatever crashes.
+//! The core that leads a log adds the leaf of each entry to the tree (`follow.rs`). The tree is a projection: the store
+//! has its tiles, and how far they reach. The core signs a checkpoint of the tree at most once a second while the log
+//! grows. Two cores may do both at the same time: the tiles follow from the log, and a conditional write decides which
+//! checkpoint counts. A checkpoint is shown only after it is stored. A core compares the tree with the last checkpoint
+//! before it continues another core's checkpoints, or its own after an error. So no two checkpoints of a log contradict
+//! each other, whatever crashes.
 
 mod cosign;
 mod follow;
@@ -51,15 +52,15 @@ impl Trees {
         format!("trade-thesis/{dataset}/{}", self.shared.generation.as_str())
     }
 
-    /// The key of a log, as verifiers know it.
+    /// The public key of a log under the log's name.
     fn verifier(&self, dataset: &Dataset) -> VerifierKey {
         self.key.verifier(&self.log_name(dataset), KeyKind::Log)
     }
 
-    /// The newest signed checkpoint, with the cosignatures of witnesses that came for it.
+    /// The newest signed checkpoint, with its cosignatures if witnesses have cosigned it.
     pub async fn checkpoint(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
         let Some(signed) = self.signed(dataset).await? else { return Ok(None) };
-        // A new key signs the same tree again.
+        // After a change of the key the same tree is signed again, and the old cosignatures do not count.
         let is_same = |cosigned: &SignedTree| (cosigned.size, &cosigned.key) == (signed.size, &signed.key);
         let cosigned = self.cosigned(dataset).await?.filter(is_same);
         Ok(Some(cosigned.unwrap_or(signed)))
@@ -73,7 +74,7 @@ impl Trees {
         }
     }
 
-    /// The newest signed checkpoint as the log signed it.
+    /// The newest signed checkpoint, without cosignatures.
     async fn signed(&self, dataset: &Dataset) -> StoreResult<Option<SignedTree>> {
         let log = self.log_name(dataset);
         let read = signed_trees::read(&self.shared.backend, dataset, &log, Consistency::Quorum).await?;

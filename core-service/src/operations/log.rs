@@ -1,5 +1,5 @@
-//! Public reads of the trees over the logs. They need no key, and fail with `ROUTE_NOT_FOUND` for what is not there, or
-//! with `RECEIPT_UNAVAILABLE`.
+//! Public reads of the trees over the logs. They need no key. They fail with `ROUTE_NOT_FOUND` for an unknown dataset
+//! or tile, and with `RECEIPT_UNAVAILABLE` if there is no signed tree.
 
 use thesis_proto::{error::ErrorCode, time::from_millis, v1};
 use thesis_receipts::TileId;
@@ -12,7 +12,7 @@ use crate::{
     service::Core,
 };
 
-/// The dataset of a name, if its log has a tree.
+/// The dataset with this name, if its log has a tree.
 fn dataset(name: &str) -> Result<Dataset> {
     let found = DATASETS.into_iter().find(|dataset| dataset.name() == name);
     found.ok_or_else(|| absent("there is no log of this dataset; there are `live` and `sandbox`"))

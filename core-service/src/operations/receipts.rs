@@ -1,5 +1,5 @@
-//! Receipts in responses. A service without a key for its logs, and a thesis of a project's own test data, has none:
-//! `RECEIPT_UNAVAILABLE`.
+//! Receipts in responses. A call fails with `RECEIPT_UNAVAILABLE` if the service has no key for its logs, or if the
+//! thesis is of a project's own test data.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) async fn receipt(core: &Core, dataset: &Dataset, thesis: &Thesis) -> 
     })
 }
 
-/// The signed statement of a verdict, which holds up to a checkpoint that was read before the verdict was made.
+/// The signed statement of a verdict. It names a checkpoint that was read before the verdict.
 pub(super) fn statement(
     core: &Core,
     dataset: &Dataset,
@@ -61,7 +61,7 @@ pub(super) fn statement(
     statement.ok_or_else(|| unavailable("the log gets a new key just now; try again in two seconds"))
 }
 
-/// The claim of a request, as statements have it: its fields, without those that are not given.
+/// The claim of a request for a statement: the fields that the request gives.
 pub(super) fn claim(message: &v1::VerifyThesisRequest) -> Value {
     let text = |text: &Option<String>| text.clone().map(Value::from);
     let time =

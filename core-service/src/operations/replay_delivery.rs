@@ -45,7 +45,8 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
         webhook_id: original.webhook_id.clone(),
         event_id: original.event_id.clone(),
         event_type: original.event_type,
-        // Like its original it refers to the event, which may lose its text, and only a test has a body of its own.
+        // A replay refers to the event as its original does, because an erasure may change the event. Only a test has
+        // its own body.
         dataset: original.dataset.clone(),
         seq: original.seq,
         body: original.body.clone(),

@@ -34,8 +34,8 @@ const MAX_FAILURES: usize = 2;
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before a core requests a copy again while no other can send it now.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Time after which a core no longer waits for cores that are not reached, or that open their index. A core that ended
-/// without a word is known to be gone before that.
+/// Time after which a core no longer waits for cores that are not reached, or that open their index. A core that
+/// crashed is no longer a member before that.
 const UNREACHED_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]

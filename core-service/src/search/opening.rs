@@ -3,10 +3,10 @@
 //! An index in memory is open from its creation. The follower opens an index in a folder: first the common shard, then
 //! the months, the newest first. It reads all files once to verify their checksums, and the core runs beside that.
 //! Another core searches a month that is closed (`months.rs`); when none has it, the search gets 503. A month that is
-//! missing or damaged is copied from another core (`copies.rs`), or built again from the log of `live`, while the others
-//! serve. One that cannot be read now stays closed, and is tried again. A common shard that is damaged, of another
-//! version or of another generation of the logs is replaced by a copy too, or by an empty one. All months are deleted
-//! with it, since it has their positions. Other failures delete nothing.
+//! missing or damaged is copied from another core (`copies.rs`), or built again from the log of `live`, while the
+//! others serve. One that cannot be read now stays closed, and is tried again. A common shard that is damaged, of
+//! another version or of another generation of the logs is replaced by a copy too, or by an empty one. All months are
+//! deleted with it, since it has their positions. Other failures delete nothing.
 //!
 //! A failed write closes the index: the disk may be full, or the folder gone, and tantivy's writer does not survive
 //! that. All datasets are incomplete from then on, so searches wait and get 503, and nothing else of the core is
@@ -71,7 +71,8 @@ impl SearchIndex {
         let (index, note) = folder.open(Shard::Common, generation)?;
         let common = OpenShard::new(Shard::Common, index, None)?;
         let marks = read_marks(&common.reader.searcher(), &self.fields)?;
-        // A month that the note does not have holds only entries after the note, and one that is away was to be deleted.
+        // A month that the note does not have holds only entries after the note, and one that is away was to be
+        // deleted.
         folder.retain_months(|shard| {
             note.months.iter().any(|(month, _)| *month == shard) && !note.away.contains(&shard)
         })?;
@@ -188,7 +189,7 @@ impl SearchIndex {
         Ok((found, missing))
     }
 
-    /// Those of some months of `live` that are here. It must be complete.
+    /// Searchers of those months of `live` that this core has. Fails if its index of `live` is not complete.
     pub(super) fn searchers_of(&self, months: &[i64]) -> Result<Vec<(i64, Searcher)>, SearchError> {
         let readers = self.readers.lock();
         if self.incomplete.borrow().contains_key(Dataset::Live.name()) {

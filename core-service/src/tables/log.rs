@@ -123,7 +123,8 @@ impl LogStore {
     }
 
     /// The newest entry of a log, as far as this process has read it, that begins or ends an erasure; 0 without one.
-    /// What was made of an entry before it may have a text that is erased, unless this erasure was known at the read.
+    /// Data derived from an earlier entry may contain an erased text, unless this erasure was known when the entry was
+    /// read.
     pub fn newest_erasure(&self, log: &str) -> u64 {
         self.recent.newest_erasure(log)
     }

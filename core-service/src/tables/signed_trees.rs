@@ -1,8 +1,9 @@
 //! The signed checkpoints of trees, and the keys that signed them.
 //!
-//! A log has one row with its newest checkpoint. It is replaced by a condition before anybody sees the checkpoint, so
-//! no two trees of one size are ever signed. The row of a key is written together with the first checkpoint that the
-//! key signed, and stays. Logs of earlier generations of a dataset keep their rows: receipts name their keys.
+//! A log has one row with its newest checkpoint. A conditional write replaces the row before the checkpoint is shown,
+//! so two different trees of one size are never shown. Another row has the newest cosigned checkpoint. The row of a key
+//! is written together with the first checkpoint that the key signed, and stays. Logs of earlier generations keep their
+//! rows, since receipts name their keys.
 
 use prost::Message as _;
 
@@ -56,7 +57,7 @@ struct StoredKey {
 pub struct LogKey {
     /// The name of the log.
     pub name: String,
-    /// The key, as verifiers take it.
+    /// The public key as text, a `vkey`.
     pub key: String,
     /// Time of the first checkpoint that it signed, in unix milliseconds.
     pub created_at: i64,
@@ -64,7 +65,7 @@ pub struct LogKey {
     pub retired_at: Option<i64>,
 }
 
-/// The checkpoint that a log has, with the version of its row.
+/// A checkpoint with the version of its row.
 pub type VersionedTree = (i64, SignedTree);
 
 /// Reads the newest checkpoint of the log with this name.
@@ -79,7 +80,7 @@ pub async fn read(
 }
 
 /// Replaces the checkpoint of a log if its row still has this version, or is new. `is_new_key` is true if the key has
-/// no row yet. Returns whether all was written.
+/// no row yet. Returns false if another core has written the row.
 pub async fn replace(
     backend: &SharedBackend,
     dataset: &Dataset,

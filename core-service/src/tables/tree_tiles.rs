@@ -1,8 +1,8 @@
 //! The tiles of the trees over logs, and how far the trees reach.
 //!
-//! They follow from the log alone. A tile only grows, so its version is the number of its hashes, and any core may
-//! write it again. A generation of logs has trees of its own: after a restore a log has other entries under the same
-//! numbers.
+//! Tiles follow from the log alone. A tile only grows, so its version is the number of its hashes, and any core may
+//! write it again. Each generation of logs has separate trees, because after a restore a log has other entries under
+//! the same numbers.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl TreeTiles {
         self.log.checkpoint(dataset.name(), &self.projection()).await
     }
 
-    /// Reads tiles. Those that are not there are left out.
+    /// Reads tiles. Missing ones are left out.
     pub async fn read(&self, dataset: &Dataset, tiles: &[TileId]) -> StoreResult<BTreeMap<TileId, Bytes>> {
         let keys: Vec<_> = tiles.iter().map(|tile| self.key(dataset, *tile)).collect();
         let rows = self.log.backend().get_many(&TREE_TILE, &keys).await?;

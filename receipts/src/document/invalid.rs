@@ -1,11 +1,11 @@
-//! Why a document proves nothing: a sentence for each way in which it is wrong.
+//! The errors of documents that cannot be read or prove nothing. Each error is a sentence for the user.
 
 use crate::{canonical::NotCanonical, note::VerifierKeyError};
 
 /// A file is neither a receipt nor a statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// No text.
+    /// The file has no text.
     #[error("the file is empty")]
     Empty,
     /// It is no UTF-8.
@@ -23,7 +23,7 @@ pub enum Unreadable {
     /// A field is missing, or has another type.
     #[error("the file is no complete {object}: {problem}")]
     Field {
-        /// What the file should be.
+        /// The expected kind of document.
         object: String,
         /// The field and its problem.
         problem: String,
@@ -114,7 +114,7 @@ pub enum Invalid {
     /// The document has no keys.
     #[error("the {0} lists no key")]
     NoKeys(&'static str),
-    /// A listed key is no key.
+    /// A listed key cannot be read.
     #[error("the listed key `{key}` is not valid: {error}")]
     Key {
         /// The text.
@@ -130,13 +130,13 @@ pub enum Invalid {
         /// The name of the log.
         origin: String,
     },
-    /// A key of a document is not of a log.
+    /// A listed key is the key of a witness, not of a log.
     #[error("the key `{0}` is the key of a witness, and a log signs with another kind")]
     KeyKind(String),
-    /// No signature by a listed key.
+    /// A listed key has not signed.
     #[error("the {signed} is not signed by the listed key `{key}`")]
     Unsigned {
-        /// What should be signed.
+        /// The text that the key should have signed.
         signed: &'static str,
         /// The key.
         key: String,
@@ -144,15 +144,15 @@ pub enum Invalid {
     /// A signature is wrong.
     #[error("the signature of the {signed} by `{key}` is wrong, so the {signed} or the signature was changed")]
     Signature {
-        /// What is signed.
+        /// The signed text: a checkpoint or a statement.
         signed: &'static str,
         /// The name of the key.
         key: String,
     },
-    /// Not one of the keys that the verifier trusts.
+    /// The verifier trusts none of the listed keys.
     #[error("the {signed} is signed by none of the keys that you trust; it lists {listed}")]
     Untrusted {
-        /// What is signed.
+        /// The signed text: a checkpoint or a statement.
         signed: &'static str,
         /// The listed keys.
         listed: String,
@@ -160,7 +160,7 @@ pub enum Invalid {
     /// A witness that the verifier requires is missing.
     #[error("the witness `{0}` has not cosigned the checkpoint")]
     NotWitnessed(String),
-    /// A key for a witness is of a log.
+    /// A key that the verifier gave for a witness is the key of a log.
     #[error("the key `{0}` is the key of a log, and a witness signs with another kind")]
     WitnessKind(String),
 }

@@ -56,7 +56,7 @@ fn checkpoint_note(checkpoint: &Checkpoint) -> String {
     format!("{text}\n{log}{witness}")
 }
 
-/// The receipt of evidence that may have fields which only a later version knows.
+/// The receipt of some evidence, which may have fields of a later version.
 fn receipt_of(evidence: Value) -> Receipt {
     let leaf = leaf_hash(&commitment(&SALT, to_canonical(&evidence).unwrap().as_bytes()));
     let mut tree = GrowingTree::default();
@@ -141,7 +141,7 @@ fn each_required_witness_must_have_cosigned() {
     let witness_key = |seed: u8, kind| SigningKey::from_seed(&[seed; 32]).verifier("w.example", kind);
     let document = read(&receipt("text"));
     let verify = |witness: VerifierKey| document.verify(&[log_key()], &[witness]);
-    let witnessed = Witnessed { name: "w.example".to_owned(), at: 1_767_323_047 };
+    let witnessed = WitnessCosignature { name: "w.example".to_owned(), at: 1_767_323_047 };
     assert_eq!(verify(witness_key(2, KeyKind::Witness)).unwrap().witnesses, [witnessed]);
     let name = || "w.example".to_owned();
     assert_eq!(verify(witness_key(3, KeyKind::Witness)), Err(Invalid::NotWitnessed(name())));
@@ -267,7 +267,7 @@ fn a_changed_statement_is_refused_with_what_is_wrong() {
     assert_eq!(changed(&|statement| statement.signature.insert_str(0, "more\n\n")), Invalid::SignatureForm);
     let other = Checkpoint { origin: ORIGIN.to_owned(), size: 6, root: [3; 32] };
     assert_eq!(changed(&|statement| statement.checkpoint = checkpoint_note(&other)), signature());
-    // The signature of a checkpoint is none of a statement.
+    // The signature of a checkpoint is not valid for a statement.
     let checkpoint = Checkpoint { origin: ORIGIN.to_owned(), size: 5, root: [3; 32] };
     let line = signing().sign(ORIGIN, &checkpoint.to_string());
     assert_eq!(changed(&|statement| statement.signature = line.clone()), signature());

@@ -1,4 +1,4 @@
-//! What a document proves. Verification stops at the first thing that is wrong.
+//! Verification of documents. It stops at the first error.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize as _;
@@ -15,13 +15,13 @@ use crate::{
     tree::leaf_hash,
 };
 
-/// What signatures and cosignatures are of, in errors.
+/// The name of the signed text in errors.
 const CHECKPOINT: &str = "checkpoint";
 
-/// What a valid document proves.
+/// The content of a valid document, and the keys that prove it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Proven {
-    /// What was recorded, or said.
+pub struct VerifiedDocument {
+    /// The recorded evidence or the given verdict.
     pub subject: Subject,
     /// The checkpoint that covers it.
     pub checkpoint: Checkpoint,
@@ -33,10 +33,10 @@ pub struct Proven {
     /// it may have made the key.
     pub is_trusted: bool,
     /// The required witnesses, each with the time of its cosignature.
-    pub witnesses: Vec<Witnessed>,
+    pub witnesses: Vec<WitnessCosignature>,
 }
 
-/// What a document is about.
+/// The fact that a document proves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     /// The log has an entry with this evidence.
@@ -50,9 +50,9 @@ pub enum Subject {
     },
 }
 
-/// A witness saw the checkpoint.
+/// A witness has cosigned the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witnessed {
+pub struct WitnessCosignature {
     /// The name of the witness.
     pub name: String,
     /// The time of its cosignature, in seconds since 1970. The log had all entries of the checkpoint by then.
@@ -60,12 +60,13 @@ pub struct Witnessed {
 }
 
 impl Document {
-    /// Verifies a document without network access. `trusted` are keys that the verifier trusts: with none, the keys
-    /// that the document lists are taken, and [`Proven::is_trusted`] is false. Each of `witnesses` must have cosigned.
+    /// Verifies a document without network access. `trusted` are keys that the verifier trusts. If there are none, the
+    /// document's own keys count, and [`VerifiedDocument::is_trusted`] is false. Each of `witnesses` must have
+    /// cosigned.
     ///
     /// # Errors
-    /// Fails with the first thing that is wrong.
-    pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+    /// Fails with the first error.
+    pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         match self {
             Self::Receipt(receipt) => receipt.verify(trusted, witnesses),
             Self::Statement(statement) => statement.verify(trusted, witnesses),
@@ -74,7 +75,7 @@ impl Document {
 }
 
 impl Receipt {
-    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
         let evidence = Evidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
         let salt = BASE64_STANDARD.decode(&self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
@@ -119,7 +120,7 @@ impl Receipt {
 }
 
 impl Statement {
-    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
+    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         for (name, value) in [("claim", &self.claim), ("verdict", &self.verdict)] {
             to_canonical(value).map_err(|error| Invalid::Number(name, error))?;
         }
@@ -205,19 +206,19 @@ impl<'a> SignedCheckpoint<'a> {
         keys: Vec<VerifierKey>,
         is_trusted: bool,
         witnesses: &[VerifierKey],
-    ) -> Result<Proven, Invalid> {
+    ) -> Result<VerifiedDocument, Invalid> {
         let witnesses = witnesses.iter().map(|key| self.check_witness(key)).collect::<Result<Vec<_>, _>>()?;
         let dataset = self.dataset.to_owned();
-        Ok(Proven { subject, checkpoint: self.checkpoint, dataset, keys, is_trusted, witnesses })
+        Ok(VerifiedDocument { subject, checkpoint: self.checkpoint, dataset, keys, is_trusted, witnesses })
     }
 
-    fn check_witness(&self, key: &VerifierKey) -> Result<Witnessed, Invalid> {
+    fn check_witness(&self, key: &VerifierKey) -> Result<WitnessCosignature, Invalid> {
         let name = key.name().to_owned();
         if key.kind() != KeyKind::Witness {
             return Err(Invalid::WitnessKind(name));
         }
         match self.note.cosigned_at(key) {
-            Ok(Some(at)) => Ok(Witnessed { name, at }),
+            Ok(Some(at)) => Ok(WitnessCosignature { name, at }),
             Ok(None) => Err(Invalid::NotWitnessed(name)),
             Err(_) => Err(Invalid::Signature { signed: CHECKPOINT, key: name }),
         }

@@ -49,7 +49,7 @@ fn what_is_signed_here_verifies() {
     let parsed = Note::parse(&note).unwrap();
     assert_eq!(parsed.is_signed_by(&log), Ok(true));
     assert_eq!(parsed.cosigned_at(&witness), Ok(Some(1_679_315_147)));
-    // A key of the one kind is none of the other.
+    // A key of one kind cannot verify signatures of the other kind.
     assert_eq!((parsed.is_signed_by(&witness), parsed.cosigned_at(&log)), (Ok(false), Ok(None)));
     for key in [log, witness] {
         assert_eq!(key.to_string().parse(), Ok(key));

@@ -27,10 +27,10 @@ const FILES: [(&str, &str, &[u8]); 7] = [
 ];
 
 /// The cache policy of a path with the current hash.
-const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// The cache policy of a path with the hash of another release. Pages of that release request it during a rolling
 /// update.
-const NOW: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 
 static FOLDER: LazyLock<String> = LazyLock::new(|| {
     let hash = FILES.iter().fold(Sha256::new(), |hash, (.., bytes)| hash.chain_update(bytes)).finalize();
@@ -52,6 +52,6 @@ async fn asset(Path((version, name)): Path<(String, String)>) -> Page {
     let mut response = bytes.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, if is_present { FOR_GOOD } else { NOW });
+    headers.insert(CACHE_CONTROL, if is_present { IMMUTABLE } else { NO_CACHE });
     Ok(response)
 }

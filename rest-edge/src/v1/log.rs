@@ -1,4 +1,4 @@
-//! Receipts, and the signed trees over the logs that they lead to.
+//! Receipts, and the signed trees over the logs that contain their entries.
 
 use bytes::Bytes;
 use http::{
@@ -18,10 +18,10 @@ use crate::{
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const OCTETS: &str = "application/octet-stream";
-/// A checkpoint in a cache would be more than two seconds behind the log.
-const CHECKED: &str = "public, no-cache";
+/// Caches must revalidate a checkpoint, which would soon be more than two seconds behind the log.
+const REVALIDATED: &str = "public, no-cache";
 /// The hashes of a tile never change.
-const FOR_GOOD: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 const CHECKPOINT_EXAMPLE: &str = concat!(
     "trade-thesis/sandbox/gen_8m2q0d4v7tz1w5x9b3c6f0hj\n3\nahcG309ji4Nv0dptmkK2yirrO9UHzSVfbrqaLoQHbOw=\n\n",
@@ -104,7 +104,7 @@ async fn list_keys(edge: &Context, call: &Call) -> Answer {
 async fn checkpoint(edge: &Context, call: &Call) -> Answer {
     let request = v1::GetCheckpointRequest { dataset: call.id.clone() };
     let answer = edge.core.log.get_checkpoint(call.request(request)).await?.into_inner();
-    Ok(cacheable(answer.note.into(), TEXT, CHECKED))
+    Ok(cacheable(answer.note.into(), TEXT, REVALIDATED))
 }
 
 async fn tile(edge: &Context, call: &Call) -> Answer {
@@ -113,7 +113,7 @@ async fn tile(edge: &Context, call: &Call) -> Answer {
     let tile = path_text(rest).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
     let request = v1::GetTileRequest { dataset: call.id.clone(), tile: tile.into_owned() };
     let answer = edge.core.log.get_tile(call.request(request)).await?.into_inner();
-    Ok(cacheable(answer.hashes, OCTETS, FOR_GOOD))
+    Ok(cacheable(answer.hashes, OCTETS, IMMUTABLE))
 }
 
 fn cacheable(body: Bytes, kind: &'static str, caching: &'static str) -> Response<Body> {

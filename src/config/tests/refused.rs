@@ -170,7 +170,7 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
 }
 
 #[test]
-fn witnesses_are_sixteen_at_most_with_names_and_keys_of_their_own() {
+fn up_to_16_witnesses_with_distinct_names_and_keys_are_accepted() {
     let witness = |name: &str, seed: u8| {
         let key = SigningKey::from_seed(&[seed; 32]).verifier(name, KeyKind::Witness);
         format!("{key} https://witness.example/{name}")
@@ -189,7 +189,7 @@ fn witnesses_are_sixteen_at_most_with_names_and_keys_of_their_own() {
         let expected = format!("SVC_WITNESSES: {reason}; name 16 witnesses at most, each once");
         assert_eq!(judged(&witnesses), Err(expected));
     }
-    // A list may have a line for each.
+    // A list may have each witness on its own line.
     assert_eq!(judged(&[witness("a", 1), format!("\n  {}\n", witness("b", 2).replace(' ', "  "))]), Ok(2));
 }
 

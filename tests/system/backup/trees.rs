@@ -1,4 +1,4 @@
-//! A restored log has a tree of its own: other entries get the places of those that are missing.
+//! A restored log has a new tree, since other entries get the numbers of those that are missing.
 
 use std::collections::BTreeMap;
 

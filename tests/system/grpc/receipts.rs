@@ -1,4 +1,4 @@
-//! Receipts and the logs' trees over gRPC: what REST gives.
+//! Receipts and the logs' trees over gRPC, compared with REST.
 
 use thesis_proto::{
     json as canonical,

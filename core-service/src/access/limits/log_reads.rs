@@ -1,4 +1,4 @@
-//! Reads of the trees over the logs, which need no key: counted by the caller's address.
+//! Limits reads of the trees over the logs by the caller's address, since they need no key.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::{
 
 /// Maximum number of reads of an address in a minute.
 pub const LOG_READS_PER_MINUTE: u64 = 600;
-/// Reads of an address in a minute from which they are stored for other replicas: a few would cost as many writes.
+/// Number of reads of an address in a minute from which they are stored for other replicas. Below that, storing
+/// the count would cost about as many writes as there are reads.
 pub(super) const STORED_FROM: u64 = 60;
 
 /// A minute's reads of an address.

@@ -11,7 +11,7 @@ use crate::domain::row::Thesis;
 const ENGAGEMENT: u32 = 9;
 
 /// True for the stored form of an entry that begins or ends an erasure: the row of a deleted thesis without its text.
-/// Earlier entries are replaced between the two.
+/// An erasure appends two such entries, and replaces earlier entries in between.
 #[must_use]
 pub fn marks_erasure(stored: &[u8]) -> bool {
     // Most entries are of another kind, and need not be decoded.
@@ -38,8 +38,9 @@ impl Entry {
         }
     }
 
-    /// Erases the text of a thesis, and the salt: without it nobody can guess the text by the leaf. `leaf` is the leaf
-    /// of the entry as it was, which the tree keeps. Returns whether the entry had a text of this thesis.
+    /// Erases the text of a thesis, and the salt: without it nobody can check a guess of the text against the leaf.
+    /// `leaf` is the leaf of the original entry, which the tree keeps. Returns whether the entry had a text of this
+    /// thesis.
     pub fn erase_text_of(&mut self, thesis_id: &str, leaf: &[u8]) -> bool {
         let thesis = self.thesis_mut().filter(|thesis| thesis.id == thesis_id);
         let text = thesis.map(|thesis| take(&mut thesis.text)).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Gets the cosignatures of witnesses for the checkpoints of a log.
 //!
-//! The core that leads a log asks all witnesses for one checkpoint at the same time, and stores it with the
-//! cosignatures that came, beside the newest checkpoint. Signing goes on meanwhile, so a witness that does not answer
-//! delays nothing.
+//! The core that leads a log sends the newest checkpoint to all witnesses at the same time. It stores the checkpoint
+//! with the received cosignatures in a separate row, beside the newest checkpoint. The core continues to sign while it
+//! waits, so a silent witness delays no checkpoint.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     tables::signed_trees::{self, SignedTree, VersionedTree},
 };
 
-/// Interval of the rounds.
+/// Interval of the rounds of requests.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Gets cosignatures for a dataset's log while this core leads it, until the core stops.
@@ -61,13 +61,13 @@ impl CosigningRound {
         Self { trees, dataset, witnesses: Witness::all(witnesses), cosigned: None }
     }
 
-    /// Asks for cosignatures of the newest checkpoint, and stores those that come.
+    /// Requests cosignatures of the newest checkpoint, and stores the received ones.
     pub(super) async fn run(&mut self) -> StoreResult<()> {
         let (trees, dataset): (&Trees, &Dataset) = (&self.trees, &self.dataset);
         let Some(tree) = trees.signed(dataset).await? else { return Ok(()) };
         let due = self.witnesses.iter_mut().filter(|witness| witness.is_due(tree.size));
-        let asked = due.map(|witness| witness.cosign(trees, dataset, &tree));
-        let cosignatures: Vec<Cosignature> = join_all(asked).await.into_iter().flatten().collect();
+        let requests = due.map(|witness| witness.cosign(trees, dataset, &tree));
+        let cosignatures: Vec<Cosignature> = join_all(requests).await.into_iter().flatten().collect();
         if cosignatures.is_empty() {
             return Ok(());
         }
@@ -83,9 +83,11 @@ impl CosigningRound {
         };
         let version = before.as_ref().map(|(version, _)| *version);
         let note = match before {
-            // Another core was faster.
+            // Another core has stored a newer one.
             Some((_, newer)) if newer.size > tree.size => return Ok(()),
-            Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => without(&same.note, cosignatures),
+            Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => {
+                without_replaced(&same.note, cosignatures)
+            }
             _ => tree.note,
         };
         let note = cosignatures.iter().fold(note, |note, cosignature| note + &cosignature.line);
@@ -98,7 +100,7 @@ impl CosigningRound {
 }
 
 /// A note without the cosignatures that newer ones replace.
-fn without(note: &str, newer: &[Cosignature]) -> String {
+fn without_replaced(note: &str, newer: &[Cosignature]) -> String {
     let is_replaced = |line: &str| {
         let mut witnesses = newer.iter().map(|cosignature| format!("\u{2014} {} ", cosignature.witness));
         witnesses.any(|begin| line.starts_with(&begin))

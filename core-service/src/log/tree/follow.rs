@@ -15,18 +15,18 @@ use crate::{
     tables::signed_trees::{self, SignedTree, VersionedTree},
 };
 
-/// Interval of the rounds, and so the least time between two checkpoints that this core signs.
+/// Interval of the rounds, and so the minimum time between two checkpoints that this core signs.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
-/// Least time between a checkpoint of another core and the next one, in milliseconds.
+/// Minimum time between a checkpoint of another core and the next one, in milliseconds.
 const SIGNING_INTERVAL_MS: i64 = 1_000;
-/// Pause after the tree contradicted its checkpoint: no retry changes that.
+/// Pause after the tree contradicted its checkpoint. It is long, because no retry mends that.
 const CONTRADICTION_PAUSE: Duration = Duration::from_mins(1);
 /// Maximum number of entries that are added before the tiles are stored.
 const PAGE: usize = 1_000;
-/// Number of entries after which a long catch-up is logged.
+/// Number of entries between two log lines of a long catch-up.
 const PROGRESS_INTERVAL: u64 = 100_000;
 
-/// Why a tree does not go on.
+/// The reason for which a tree does not grow.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TreeError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub(super) enum TreeError {
     Contradiction { log: String, size: u64 },
 }
 
-/// Makes and signs the tree of a dataset while this core leads its log, until the core stops.
+/// Builds and signs the tree of a dataset while this core leads its log, until the core stops.
 pub async fn follow(
     trees: Arc<Trees>,
     datasets: Arc<Datasets>,
@@ -81,11 +81,11 @@ pub(super) struct TreeFollower {
     tree: Option<GrowingTree>,
     /// The last checkpoint. None until it is read, or if there is none.
     signed: Option<VersionedTree>,
-    /// True if the last checkpoint has a root of this tree.
+    /// True if the root in the last checkpoint is that of this tree at the same size.
     is_checked: bool,
     /// True if the last checkpoint was signed by this follower.
     is_own: bool,
-    /// True if the key has its row.
+    /// True if the store lists the key of this core.
     is_listed: bool,
 }
 
@@ -94,7 +94,7 @@ impl TreeFollower {
         Self { trees, dataset, tree: None, signed: None, is_checked: false, is_own: false, is_listed: false }
     }
 
-    /// Forgets everything, since another core may go on with the tree.
+    /// Forgets tree and checkpoint, since another core may continue them.
     pub(super) fn forget(&mut self) {
         (self.tree, self.signed) = (None, None);
     }
@@ -116,7 +116,7 @@ impl TreeFollower {
         let size = tiles.size(dataset).await?;
         let stored = tiles.read(dataset, &GrowingTree::tiles_of(size)).await?;
         Ok(GrowingTree::from_tiles(size, &stored).unwrap_or_else(|| {
-            tracing::warn!(%dataset, size, "the tree of a log lacks tiles, so it is made again");
+            tracing::warn!(%dataset, size, "the tree of a log lacks tiles, so it is built again");
             GrowingTree::default()
         }))
     }
@@ -135,7 +135,7 @@ impl TreeFollower {
             }
             self.trees.tiles.write(dataset, tree.size(), tree.take_changed()).await?;
             if is_long && before / PROGRESS_INTERVAL != tree.size() / PROGRESS_INTERVAL {
-                tracing::info!(%dataset, entries = tree.size(), of = upto, "making the tree of a log");
+                tracing::info!(%dataset, entries = tree.size(), of = upto, "building the tree of a log");
             }
         }
         Ok(())
@@ -149,7 +149,7 @@ impl TreeFollower {
         let now_ms = self.trees.shared.clock.now_ms();
         if let Some((_, signed)) = &self.signed {
             if signed.size > tree.size() {
-                // Another core is ahead. It may go on, so its checkpoint is read again.
+                // Another core is ahead and may sign more, so the next round reads its checkpoint again.
                 self.signed = None;
                 return Ok(());
             }
@@ -170,7 +170,8 @@ impl TreeFollower {
         Ok(())
     }
 
-    /// The key of this core. A checkpoint of a replaced key is signed again, so that statements can name one key.
+    /// The public key of this core. After a change of the key the tree is signed again even if it has not grown, so
+    /// that statements need one key only.
     fn own_key(&self) -> String {
         self.trees.verifier(&self.dataset).to_string()
     }
@@ -178,7 +179,8 @@ impl TreeFollower {
     async fn load_signed(&mut self) -> StoreResult<()> {
         let (backend, dataset) = (&self.trees.shared.backend, &self.dataset);
         let log = self.trees.log_name(dataset);
-        // A read of a quorum could miss a checkpoint in doubt, and another tree of its size would be signed.
+        // A quorum read could miss a checkpoint whose write timed out, and this core could sign another tree of its
+        // size.
         self.signed = signed_trees::read(backend, dataset, &log, Consistency::Serial).await?;
         let own = self.own_key();
         let keys = signed_trees::keys(backend, dataset, &log, Consistency::Serial).await?;

@@ -1,4 +1,4 @@
-//! Receipts of entries, and statements about what the log does not have.
+//! Receipts of entries, and signed statements of verdicts.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::{
     tables::signed_trees::SignedTree,
 };
 
-/// Why there is no receipt.
+/// The reason for which there is no receipt.
 #[derive(Debug, thiserror::Error)]
 pub enum NoReceipt {
     #[error(transparent)]
@@ -37,8 +37,9 @@ pub enum NoReceipt {
 }
 
 impl Trees {
-    /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it. Rows of an
-    /// earlier version do not name an edit or a deletion. The receipt of the creation would be wrong for these.
+    /// The receipt of a thesis: that of its last edit or its deletion, or else of its creation. Rows of an earlier
+    /// version do not name the entry of an edit or a deletion. Such a thesis has no receipt, since that of the creation
+    /// would be wrong.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
         let created = thesis.sequence.filter(|_| thesis.deleted_at.is_none());
         let seq = thesis.changed_in.or(created).ok_or(NoReceipt::Unrecorded)?;
@@ -91,8 +92,8 @@ impl Trees {
         })
     }
 
-    /// Signs a verdict about a claim, which holds up to this checkpoint. None if another key signed the checkpoint: the
-    /// next one has the present key.
+    /// Signs a verdict about a claim, which holds up to this checkpoint. None if another key signed the checkpoint:
+    /// this core's key signs the next one.
     pub fn state(
         &self,
         dataset: &Dataset,

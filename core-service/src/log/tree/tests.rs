@@ -97,7 +97,7 @@ async fn a_tree_is_signed_as_it_grows() {
         assert_eq!(trees.root_at(&LIVE, head).await.unwrap(), naive_root(&backend, head).await);
     }
     assert_eq!(trees.root_at(&LIVE, 256).await.unwrap(), naive_root(&backend, 256).await);
-    // It does not sign what it has signed.
+    // It does not sign the same tree twice.
     let before = trees.checkpoint(&LIVE).await.unwrap();
     clock.advance(5_000);
     follower.advance(2_757).await.unwrap();
@@ -116,7 +116,7 @@ async fn two_cores_that_sign_in_turn_never_contradict_each_other() {
     for round in 0..60_usize {
         let head = append(&backend, 7).await;
         clock.advance(400);
-        // Each in turn is up to date, late, or without its memory.
+        // Each follower in turn is up to date, late, or has lost its memory.
         let place = round * 5 / 3 % 2;
         if round % 11 == 0 {
             followers[place].forget();
@@ -151,7 +151,7 @@ async fn another_core_signs_a_second_later() {
         second.advance(20).await.unwrap();
         assert_eq!(signed_size(&cores[0], &backend).await, Some(size));
     }
-    // The first core loses to this checkpoint, and then goes on behind it.
+    // The conditional write of the first core loses to this checkpoint, and the next round continues it.
     append(&backend, 10).await;
     clock.advance(1_000);
     for size in [20, 30] {
@@ -160,7 +160,8 @@ async fn another_core_signs_a_second_later() {
     }
 }
 
-/// Fails one call of a core, and lets another core go on. Returns false if the core made no such call.
+/// Injects a fault into one call of a core, and lets another core continue. Returns false if the core made no such
+/// call.
 async fn survive(exclusive: bool, number: usize, fault: Fault) -> bool {
     let clock = ManualClock::new();
     let store: SharedBackend = Arc::new(MemoryStore::new(exclusive));
@@ -224,7 +225,7 @@ async fn a_tree_that_contradicts_its_checkpoint_is_not_signed() {
 }
 
 #[tokio::test]
-async fn a_tree_without_its_tiles_is_made_again() {
+async fn a_tree_without_its_tiles_is_built_again() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
@@ -280,7 +281,7 @@ async fn the_receipt_is_that_of_the_last_change_of_the_text() {
         let (_, thesis) = core.shared.theses.thesis(&View::live(), &id).await.unwrap().unwrap();
         let proven = verified(&trees, trees.receipt_of(&LIVE, &thesis).await.unwrap());
         assert_eq!((proven.kind, proven.text, proven.thesis_id), (kind, text, id));
-        // The row of an earlier version does not name its last change.
+        // The row of an earlier version does not name the entry of its last change.
         let row = Thesis { changed_in: None, ..Thesis::clone(&thesis) };
         let receipt = trees.receipt_of(&LIVE, &row).await;
         let is_unrecorded = matches!(receipt, Err(NoReceipt::Unrecorded));

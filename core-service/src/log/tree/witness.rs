@@ -1,4 +1,4 @@
-//! One witness: asks it for the cosignature of a checkpoint (C2SP `tlog-witness`).
+//! Requests the cosignature of a checkpoint from one witness (C2SP `tlog-witness`).
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use url::Url;
 use super::Trees;
 use crate::{domain::dataset::Dataset, tables::signed_trees::SignedTree};
 
-/// Time limit of a request. It delays the cosignatures of other witnesses, so it is short.
+/// Time limit of a request. It is short, because a round stores its cosignatures only when all requests have ended.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Limits of the pause after a failure. A silent witness costs the others a timeout this seldom.
+/// Limits of the pause after a failure, so that a silent witness seldom delays the cosignatures of the others.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
-/// Maximum bytes of a response.
-const MAX_ANSWER: usize = 64 * 1024;
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// A witness that the operator has chosen.
 #[derive(Clone, Debug)]
@@ -29,10 +29,10 @@ pub struct WitnessSettings {
     pub url: Url,
 }
 
-/// A cosignature, and whose it is.
+/// A cosignature with the name of its witness.
 pub(super) struct Cosignature {
     pub(super) witness: String,
-    /// The line of the note.
+    /// The signature line for the note of the checkpoint.
     pub(super) line: String,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Witness {
     url: String,
     http: Client,
     /// Size of the last checkpoint that it cosigned, as far as this core knows.
-    size: u64,
+    cosigned_size: u64,
     backoff: Backoff,
     failure_log: FailureLog,
     /// It gets no request before this time.
@@ -50,7 +50,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// Witnesses that share connections. They trust the public authorities.
+    /// Creates clients of the witnesses, which share connections and trust the public certificate authorities.
     pub(super) fn all(settings: Vec<WitnessSettings>) -> Vec<Self> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let http = Client::builder()
@@ -67,7 +67,7 @@ impl Witness {
             key,
             url: format!("{}/add-checkpoint", url.as_str().trim_end_matches('/')),
             http: http.clone(),
-            size: 0,
+            cosigned_size: 0,
             backoff: Backoff::new(MIN_PAUSE, MAX_PAUSE),
             failure_log: FailureLog::default(),
             paused_until: None,
@@ -75,12 +75,12 @@ impl Witness {
         settings.into_iter().map(witness).collect()
     }
 
-    /// True if it may cosign a tree of this size.
+    /// True if a request for a tree of this size is due.
     pub(super) fn is_due(&self, size: u64) -> bool {
-        self.size != size && self.paused_until.is_none_or(|until| until <= Instant::now())
+        self.cosigned_size != size && self.paused_until.is_none_or(|until| until <= Instant::now())
     }
 
-    /// Asks for a cosignature. After a failure it gets no request for a while.
+    /// Requests a cosignature. After a failure the witness gets no request for a while.
     pub(super) async fn cosign(&mut self, trees: &Trees, dataset: &Dataset, tree: &SignedTree) -> Option<Cosignature> {
         let name = self.key.name().to_owned();
         match self.ask(trees, dataset, tree).await {
@@ -105,8 +105,8 @@ impl Witness {
     async fn ask(&mut self, trees: &Trees, dataset: &Dataset, tree: &SignedTree) -> Result<String, String> {
         let mut answer = self.send(trees, dataset, tree).await?;
         if answer.0 == StatusCode::CONFLICT {
-            // It names the size that it has cosigned. This core was not the one that asked for it.
-            self.size = answer.1.trim().parse().map_err(|_| "it names no size".to_owned())?;
+            // The response names the size that the witness cosigned last, at the request of another core.
+            self.cosigned_size = answer.1.trim().parse().map_err(|_| "it names no size".to_owned())?;
             answer = self.send(trees, dataset, tree).await?;
         }
         let (status, text) = answer;
@@ -116,12 +116,12 @@ impl Witness {
         }
         let line = text.lines().find(|line| self.is_cosignature(tree, line));
         let line = line.ok_or_else(|| "its answer has no cosignature by its key".to_owned())?;
-        self.size = tree.size;
+        self.cosigned_size = tree.size;
         Ok(format!("{line}\n"))
     }
 
     async fn send(&self, trees: &Trees, dataset: &Dataset, tree: &SignedTree) -> Result<(StatusCode, String), String> {
-        let old = self.size;
+        let old = self.cosigned_size;
         let plan = ProofPlan::consistency(old, tree.size);
         let plan = plan.ok_or_else(|| format!("it has cosigned {old} entries, and the log has {}", tree.size))?;
         let tiles = trees.tiles.read(dataset, &plan.tiles()).await.map_err(|error| error.to_string())?;
@@ -145,8 +145,8 @@ async fn read(mut response: Response) -> Result<String, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > MAX_ANSWER {
-            return Err(format!("it answers with more than {MAX_ANSWER} bytes"));
+        if bytes.len() > MAX_RESPONSE_BYTES {
+            return Err(format!("it answers with more than {MAX_RESPONSE_BYTES} bytes"));
         }
     }
     String::from_utf8(bytes).map_err(|_| "its answer is no text".to_owned())

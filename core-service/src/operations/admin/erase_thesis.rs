@@ -1,11 +1,14 @@
-//! Erases the text of a deleted thesis: from its row, the entries of the log, and so from events, exports and later
-//! backups. The search index lost it at the deletion.
+//! Erases the text of a deleted thesis from its row and from the entries of the log, and so from events, exports and
+//! later backups. The search index lost it at the deletion.
 //!
-//! First the writer appends the row without its text: it is projected as every row is. Cores that cache the row learn
-//! of it, and forget the earlier entries of the log that they have in memory. Then the entries from the creation to the
-//! deletion are replaced. They keep their leaves, so the Merkle tree stays as it was. At the end the writer appends the
-//! row again. With each of the two entries cores and edges forget what they have made of earlier ones, so nothing that
-//! they read before the end outlasts it. A repeat after a crash does all of this again; erased entries have no text.
+//! 1. The writer appends the row without its text, and the projection writes it as it writes every row. When other
+//!    cores and edges read this entry, they drop all cached data from earlier entries.
+//! 2. The entries from the creation to the deletion are replaced. They keep their leaves, so the Merkle tree stays the
+//!    same.
+//! 3. The writer appends the row again. Cores and edges drop their caches a second time, since they may have read old
+//!    entries before step 2.
+//!
+//! A repeat after a crash does all steps again, and finds entries without text.
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +64,7 @@ pub async fn erase_thesis(
 /// Replaces the entries that have the text of a thesis, from its creation to its deletion. Returns their number.
 async fn erase_entries(core: &Core, dataset: &Dataset, thesis: &Thesis) -> Result<u64> {
     let name = dataset.name();
-    // It reads the store, so that no old entries come into memory.
+    // This reads the store directly, so that old entries do not get into the memory of recent entries.
     let stored = LogStore::new(Arc::clone(&core.shared.backend));
     let upto = core.datasets.refresh(dataset).await?;
     let mut after = thesis.sequence.map_or(0, |created| created - 1);

@@ -1,4 +1,4 @@
-//! The calls to other cores for the months of a search that are not here.
+//! Calls other cores for the months of a search that this core does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) struct OtherMonths<'a> {
 #[derive(Default)]
 struct Failures {
     cores: BTreeSet<String>,
-    /// The months that a core turned out not to have.
+    /// Cores with months that they did not have when they were called.
     months: BTreeSet<(String, i64)>,
     last: Option<Status>,
 }

@@ -2,9 +2,10 @@
 //! append, so mostly only the first of them reads it from the store, and none where this process has appended it.
 //! Readers that are further behind read the store.
 //!
-//! Only an erasure changes entries, so it does not matter who appended them. With the entry that begins or ends an
-//! erasure all earlier ones leave memory, on every core. Its sequence number stays: by it others know that what they
-//! keep of earlier entries may have changed.
+//! Only an erasure changes entries, so otherwise it does not matter which core appended them. One entry begins an
+//! erasure, and another one ends it. When a core reads one of them, it drops all earlier entries from memory and keeps
+//! the sequence number of this one. Other caches compare that number with their own: data from earlier entries may have
+//! changed.
 //!
 //! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
 //! the fan-out creates them without a read.
@@ -129,7 +130,7 @@ impl RecentEntries {
         entries: impl DoubleEndedIterator<Item = &'a Bytes> + ExactSizeIterator + Clone,
         are_own: bool,
     ) {
-        // Also entries that memory has or has no room for are tested: what others keep of them may be older.
+        // This tests all entries, also known ones and those without room in memory: other caches may be older.
         let erasure = entries.clone().rposition(|entry| marks_erasure(entry)).map(|index| after + 1 + index as u64);
         self.log(log).lock().add(after, entries, are_own, erasure);
         if let Some(erasure) = erasure {
@@ -293,7 +294,7 @@ mod tests {
             } else {
                 recent.add_read("live", 3, &[(4, added[0].clone()), (5, added[1].clone())]);
             }
-            // What is read late is older too.
+            // Entries from before the erasure are not added again by a late read.
             recent.add_read("live", 0, &numbered(1..=3));
             assert_eq!((recent.get("live", 3), recent.get("live", 4)), (None, Some(erasure.clone())));
             assert_eq!(recent.read("live", 4, 5, 100), numbered(5..=5));
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_erasure_is_known_though_memory_begins_behind_it() {
+    fn an_erasure_before_the_entries_in_memory_is_known() {
         let thesis = Thesis { id: "th_1".to_owned(), deleted_at: Some(1), ..Thesis::default() };
         let erasure = Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(4, 1) };
         let recent = RecentEntries::default();

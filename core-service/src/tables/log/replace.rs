@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl LogStore {
-    /// Replaces the stored form of an entry that the log has. The bytes before it stay, which name its append. After an
-    /// error it may be replaced or not, and a repeat is right.
+    /// Replaces the stored form of an entry. The bytes before it, which name its append, stay. After an error the entry
+    /// may or may not be replaced, and the caller repeats the call.
     pub async fn replace(&self, log: &str, seq: u64, entry: Bytes) -> StoreResult<()> {
         let (bucket, place) = (int(bucket_of(seq)), int(seq));
         let row = self.backend.get(&schema::EVENT_LOG, &key![log, bucket, place], Consistency::Serial).await?;

@@ -19,11 +19,11 @@ const FAULTS_MS: usize = 20_000;
 /// The milliseconds of a fault.
 const MIN_MS: usize = 200;
 const MAX_MS: usize = 7_000;
-/// Maximum milliseconds for which a store stands. A core's leases end after nine seconds without a heartbeat, and other
+/// Maximum milliseconds for which a store hangs. A core's leases end after nine seconds without a heartbeat, and other
 /// cores take them after eleven.
-const MAX_STANDS_MS: usize = 14_000;
+const MAX_HANG_MS: usize = 14_000;
 /// The time at which every fault is over.
-pub(super) const CALM_MS: usize = FIRST_MS + FAULTS_MS + MAX_STANDS_MS;
+pub(super) const CALM_MS: usize = FIRST_MS + FAULTS_MS + MAX_HANG_MS;
 /// Maximum milliseconds by which a clock is wrong: clocks of cores may differ by two seconds.
 const MAX_AHEAD_MS: usize = 900;
 /// Maximum latency of messages without a fault.
@@ -58,8 +58,8 @@ pub(super) enum FaultKind {
     },
     /// Messages take up to this number of milliseconds.
     SlowMessages(usize),
-    /// The store's nodes near a core stand: its calls wait.
-    StoreStands(usize),
+    /// The store's nodes near a core hang: its calls wait.
+    StoreHangs(usize),
     SlowStore {
         core: usize,
         ms: usize,
@@ -100,7 +100,7 @@ fn kind(dice: &mut Dice) -> FaultKind {
         7 => FaultKind::CoreAlone(core),
         8 => FaultKind::MessagesWait { from: core, to },
         9 => FaultKind::SlowMessages(50 + dice.roll(600)),
-        10 => FaultKind::StoreStands(core),
+        10 => FaultKind::StoreHangs(core),
         11 => FaultKind::SlowStore { core, ms: 20 + dice.roll(400) },
         12 | 13 => FaultKind::FailingStore { core, of_1000: 10 + dice.roll(100) },
         14 => FaultKind::EdgeEnds(dice.roll(EDGES)),
@@ -128,7 +128,7 @@ pub(super) fn faults_of(seed: u64) -> Vec<PlannedFault> {
     let count = 3 + dice.roll(10);
     let fault = |_| {
         let (begins_ms, kind) = (FIRST_MS + dice.roll(FAULTS_MS), kind(&mut dice));
-        let max_ms = if matches!(kind, FaultKind::StoreStands(_)) { MAX_STANDS_MS } else { MAX_MS };
+        let max_ms = if matches!(kind, FaultKind::StoreHangs(_)) { MAX_HANG_MS } else { MAX_MS };
         PlannedFault { begins_ms, ends_ms: begins_ms + MIN_MS + dice.roll(max_ms - MIN_MS), kind }
     };
     (0..count).map(fault).collect()
@@ -194,7 +194,7 @@ impl Change {
                 let latency = if begins { Duration::from_millis(ms as u64) } else { LATENCY };
                 sim.set_max_message_latency(latency);
             }
-            FaultKind::StoreStands(number) => core(number).store.stands.store(begins, Ordering::Relaxed),
+            FaultKind::StoreHangs(number) => core(number).store.hangs.store(begins, Ordering::Relaxed),
             FaultKind::SlowStore { core: number, ms } => set(&core(number).store.slow_ms, ms),
             FaultKind::FailingStore { core: number, of_1000 } => set(&core(number).store.failing, of_1000),
             FaultKind::WrongClock { core: number, ms } => {

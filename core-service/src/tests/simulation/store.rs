@@ -36,7 +36,7 @@ const MAX_LATE_MS: usize = 4_000;
 #[derive(Default)]
 pub(super) struct StoreFaults {
     /// True while calls wait.
-    pub(super) stands: AtomicBool,
+    pub(super) hangs: AtomicBool,
     /// Maximum milliseconds of each way beyond the usual ones.
     pub(super) slow_ms: AtomicUsize,
     /// The number of failing calls in a thousand.
@@ -88,7 +88,7 @@ impl StoreView {
     }
 
     async fn travel(&self) {
-        while self.faults.stands.load(Ordering::Relaxed) {
+        while self.faults.hangs.load(Ordering::Relaxed) {
             sleep(POLL_INTERVAL).await;
         }
         self.pause(USUAL_MS + self.faults.slow_ms.load(Ordering::Relaxed)).await;

@@ -1,4 +1,4 @@
-//! Receipts that members save: each is what the API gives, and anyone can check it.
+//! Receipts that members save in the console: they equal those of the API, and anyone can check them.
 
 use serde_json::{Value, json};
 use thesis_receipts::Subject;

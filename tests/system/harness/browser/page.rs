@@ -109,7 +109,7 @@ impl Page {
         assert_eq!(page.header("content-security-policy"), POLICY, "{page}");
         assert_eq!(page.header("x-content-type-options"), "nosniff", "{page}");
         assert_eq!(page.header("referrer-policy"), "same-origin", "{page}");
-        // What a script asks for, and what the browser saves.
+        // A script requests JSON, and the browser saves files.
         let is_file = page.headers.contains_key("content-disposition");
         if (path.ends_with("/events/ticket") || is_file) && page.status == 200 {
             assert_eq!((page.header("content-type"), page.header("cache-control")), ("application/json", "no-store"));

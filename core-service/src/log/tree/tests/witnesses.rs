@@ -36,7 +36,7 @@ impl TestWitness {
         request.check_continues(&checkpoint, last.as_ref())?;
         let cosignature = witness_key().cosign(NAME, text, NOW);
         *last = Some(checkpoint);
-        // A key that the log does not know comes first.
+        // The first line has a signature by a key that the log does not know.
         Ok(format!("\u{2014} other.example AAAAAAAAAAAAAAAA\n{cosignature}"))
     }
 }
@@ -62,7 +62,7 @@ async fn start(trees: &Trees) -> (Arc<TestWitness>, WitnessSettings) {
     (witness, WitnessSettings { key: public_key(), url })
 }
 
-/// A witness that nobody can reach.
+/// The settings of a witness that does not listen.
 async fn silent() -> WitnessSettings {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -102,16 +102,17 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     }
     let requests = *witness.requests.lock();
     round.run().await.unwrap();
-    assert_eq!(*witness.requests.lock(), requests, "it is asked once for a checkpoint");
+    assert_eq!(*witness.requests.lock(), requests, "it gets one request for a checkpoint");
 
-    // Receipts of covered entries have the cosigned checkpoint, others the newest one.
+    // A receipt has the cosigned checkpoint if that covers its entry, else the newest one.
     append(&backend, 1).await;
     follower.advance(304).await.unwrap();
     for (seq, expected) in [(303, (303, 1)), (304, (304, 0))] {
         assert_eq!(shown(trees.checkpoint_over(&LIVE, seq).await.unwrap().as_ref()), expected);
     }
 
-    // Another core does not know what the witness has cosigned, and its cosignature replaces the one before.
+    // Another core does not know the last checkpoint that the witness cosigned. Its new cosignature replaces the old
+    // one.
     for _ in 0..2 {
         let mut other = CosigningRound::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
         other.run().await.unwrap();

@@ -157,7 +157,7 @@ async fn page(core: &Arc<Core>) -> String {
 }
 
 /// The texts of theses that a core reads for streams, from the beginning of the log, and the position up to which an
-/// edge forgets what it has.
+/// edge forgets its events.
 async fn streamed(core: &Arc<Core>) -> (Vec<String>, u64) {
     let upto = core.datasets.refresh(&Dataset::Live).await.unwrap();
     let log = core.shared.generation.log_name(&Dataset::Live);
@@ -177,7 +177,7 @@ async fn streamed(core: &Arc<Core>) -> (Vec<String>, u64) {
 }
 
 #[tokio::test]
-async fn no_core_goes_on_showing_what_it_made_of_an_erased_text() {
+async fn no_core_shows_an_erased_text_from_its_caches() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let [writer, reader] = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];

@@ -1,4 +1,4 @@
-//! The signed checkpoints that cores showed.
+//! Checks the signed checkpoints that cores showed.
 
 use bytes::Bytes;
 use thesis_receipts::GrowingTree;

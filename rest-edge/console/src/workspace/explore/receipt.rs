@@ -1,4 +1,4 @@
-//! Receipts as files to save: that of a thesis, and that of a verdict.
+//! Downloads: the receipt of a thesis, and the receipt or signed statement of a verdict.
 
 use axum::{extract::Path, response::IntoResponse as _};
 use http::{

@@ -55,7 +55,7 @@ fn request(query: &PageQuery, receipt: bool) -> Result<v1::VerifyThesisRequest, 
     read.finish(message)
 }
 
-/// Verifies what the query names. With `receipt` the verification has a receipt or a signed statement.
+/// Verifies the claim of the query. With `receipt` the verification has a receipt or a signed statement.
 pub(super) async fn verify(
     workspace: &Workspace,
     query: &PageQuery,

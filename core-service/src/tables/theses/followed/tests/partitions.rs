@@ -127,8 +127,8 @@ async fn write_and_read(seed: u64, mut writer: OtherWriter, theses: &ThesisStore
         let mut dice = Dice(seed);
         while writer.head < LENGTH {
             // Now and then more entries come than are applied at once.
-            let longest = if dice.roll(8) == 0 { 2 * MAX_APPLIED } else { 3 };
-            let upto = (writer.head + 1 + dice.roll(longest)).min(LENGTH);
+            let max_new = if dice.roll(8) == 0 { 2 * MAX_APPLIED } else { 3 };
+            let upto = (writer.head + 1 + dice.roll(max_new)).min(LENGTH);
             let [from, upto] = [writer.head, upto].map(|seq| usize::try_from(seq).unwrap());
             writer.write_entries(&log[from..upto]).await;
             projected.store(writer.head, Ordering::SeqCst);
