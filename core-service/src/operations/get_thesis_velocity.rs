@@ -23,7 +23,7 @@ pub async fn get_thesis_velocity(
     fields.finish()?;
     call.charge().await?;
     let found = refresh::find_token(core, call, &reference).await?;
-    let figures = TokenFigures::new(core, call, &found, as_of).await?;
+    let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
     let counts = figures.counts(2 * HOUR_MS).await?;
     let (last_1h, previous_1h) = (counts.last_1h, counts.previous_1h);
     let velocity = v1::ThesisVelocity {

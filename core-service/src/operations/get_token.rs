@@ -4,7 +4,7 @@
 use thesis_proto::v1;
 
 use super::{fields::Fields, refresh, token_figures::TokenFigures};
-use crate::{access::gate::Call, convert, domain::window::DAY_MS, error::Result, service::Core};
+use crate::{access::gate::Call, error::Result, service::Core};
 
 pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -> Result<v1::GetTokenResponse> {
     let mut fields = Fields::default();
@@ -13,11 +13,8 @@ pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -
     fields.finish()?;
     call.charge().await?;
     let (found, stale) = refresh::read_token(core, call, &reference).await?;
-    let figures = TokenFigures::new(core, call, &found, as_of).await?;
-    let (theses, authors) = figures.totals().await?;
-    let day = figures.counts(DAY_MS).await?;
-    let last_activity = figures.last_activity(&day).await?;
-    let mut token = convert::row::token(&found.dataset, &found.token, theses, authors, day.last_24h, last_activity);
+    let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
+    let mut token = figures.counted(&found.dataset).await?;
     token.stale = stale.then_some(true);
     Ok(v1::GetTokenResponse { token: Some(token) })
 }

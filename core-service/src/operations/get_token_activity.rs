@@ -35,7 +35,7 @@ pub async fn get_token_activity(
     fields.finish()?;
     call.charge().await?;
     let found = refresh::find_token(core, call, &reference).await?;
-    let figures = TokenFigures::new(core, call, &found, as_of).await?;
+    let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
     let day = figures.counts(DAY_MS).await?;
     let recent_theses = match as_of {
         Some(at) => earlier_theses(core, call, &found.token.id, recent, at).await?,

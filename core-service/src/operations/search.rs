@@ -10,7 +10,7 @@ use super::{
     fields::Fields,
     resolve,
     theses::{still_there, with_references},
-    token_counts::counted,
+    token_figures::TokenFigures,
 };
 use crate::{
     access::gate::Call,
@@ -149,7 +149,10 @@ async fn shown_tokens(
 ) -> Result<Vec<v1::Token>> {
     let rows = reader.tokens(&keys(found)).await?;
     let there = found.iter().zip(rows).filter_map(|((dataset, _), row)| Some((dataset, row?)));
-    let counting = there.map(|(dataset, token)| async move { counted(core, call, reader, dataset, &token).await });
+    let counting = there.map(|(dataset, token)| async move {
+        let figures = TokenFigures::new(core, call, reader, &token, None).await?;
+        figures.counted(dataset).await
+    });
     try_join_all(counting).await
 }
 

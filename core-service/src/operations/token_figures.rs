@@ -4,23 +4,29 @@
 
 use futures::future::try_join_all;
 
-use super::refresh::FoundToken;
+use thesis_proto::v1;
+
 use crate::{
     access::gate::Call,
+    convert,
     domain::{
         dataset::{Dataset, View},
         derivation::Counts,
         entry::Totals,
+        row::Token,
+        window::DAY_MS,
     },
     error::Result,
     service::Core,
     store::{StoreError, StoreResult},
+    tables::theses::RowReader,
 };
 
 /// The figures of a token at one moment.
 pub(super) struct TokenFigures<'a> {
     core: &'a Core,
-    found: &'a FoundToken<'a>,
+    reader: &'a RowReader<'a>,
+    token: &'a Token,
     view: &'a View,
     /// The moment.
     pub at: i64,
@@ -30,7 +36,13 @@ pub(super) struct TokenFigures<'a> {
 
 impl<'a> TokenFigures<'a> {
     /// The figures now, or as of a time. They wait for the appends that are under way at that time.
-    pub async fn new(core: &'a Core, call: &'a Call, found: &'a FoundToken<'a>, as_of: Option<i64>) -> Result<Self> {
+    pub async fn new(
+        core: &'a Core,
+        call: &'a Call,
+        reader: &'a RowReader<'a>,
+        token: &'a Token,
+        as_of: Option<i64>,
+    ) -> Result<Self> {
         let view = &call.caller.view;
         let projected = match as_of {
             Some(at) => {
@@ -39,23 +51,31 @@ impl<'a> TokenFigures<'a> {
             }
             None => None,
         };
-        Ok(Self { core, found, view, at: as_of.unwrap_or(call.now_ms), projected })
+        Ok(Self { core, reader, token, view, at: as_of.unwrap_or(call.now_ms), projected })
+    }
+
+    /// The token with its counts.
+    pub async fn counted(&self, dataset: &Dataset) -> Result<v1::Token> {
+        let (theses, authors) = self.totals().await?;
+        let day = self.counts(DAY_MS).await?;
+        let last_activity = self.last_activity(&day).await?;
+        Ok(convert::row::token(dataset, self.token, theses, authors, day.last_24h, last_activity))
     }
 
     /// Counts the theses that are at most `span` milliseconds old, up to a day.
     pub async fn counts(&self, span: i64) -> Result<Counts> {
-        let (token, at) = (&self.found.token.id, self.at);
+        let (token, at) = (&self.token.id, self.at);
         match &self.projected {
             Some(projected) => Ok(self.core.shared.theses.counts_at(self.view, projected, token, at, span).await?),
-            None => self.core.datasets.counts(&self.found.reader, self.view, token, at, span).await,
+            None => self.core.datasets.counts(self.reader, self.view, token, at, span).await,
         }
     }
 
     /// Finds the time of the newest thesis, at any age. `day` is the result of [`Self::counts`] for a day.
     pub async fn last_activity(&self, day: &Counts) -> Result<Option<i64>> {
-        let (token, at) = (&self.found.token.id, self.at);
+        let (token, at) = (&self.token.id, self.at);
         if self.projected.is_none() {
-            let latest = self.found.reader.latest(self.view, token, at, day).await?;
+            let latest = self.reader.latest(self.view, token, at, day).await?;
             return Ok(latest.map(|(created_at, _)| created_at));
         }
         if let Some((created_at, _)) = day.newest() {
@@ -69,7 +89,7 @@ impl<'a> TokenFigures<'a> {
     }
 
     /// Counts all theses, and their authors.
-    pub async fn totals(&self) -> Result<(i64, i64)> {
+    async fn totals(&self) -> Result<(i64, i64)> {
         let totals = match &self.projected {
             Some(projected) => self.earlier_totals(projected).await?,
             None => self.present_totals().await?,
@@ -85,7 +105,7 @@ impl<'a> TokenFigures<'a> {
     }
 
     async fn present_totals(&self) -> StoreResult<Vec<Totals>> {
-        let (theses, token) = (&self.core.shared.theses, self.found.token.id.as_str());
+        let (theses, token) = (&self.core.shared.theses, self.token.id.as_str());
         let mut totals = Vec::new();
         for dataset in self.view.datasets() {
             totals.extend(theses.totals(dataset.name(), &[token]).await?);
@@ -94,7 +114,7 @@ impl<'a> TokenFigures<'a> {
     }
 
     async fn earlier_totals(&self, projected: &[u64]) -> StoreResult<Vec<Totals>> {
-        let (shared, token, at) = (&self.core.shared, self.found.token.id.as_str(), self.at);
+        let (shared, token, at) = (&self.core.shared, self.token.id.as_str(), self.at);
         let reads = self.view.datasets().iter().zip(projected).map(|(dataset, projected)| async move {
             let position = shared.log.last_at(dataset.name(), *projected, at).await?;
             shared.events.totals_at(dataset.name(), token, position, *projected).await
@@ -104,7 +124,7 @@ impl<'a> TokenFigures<'a> {
 
     /// Counts the authors in both datasets. They are of the sandbox, the first one, where a token has few authors.
     async fn authors_in_both(&self, first: &Dataset, second: &Dataset) -> StoreResult<i64> {
-        let (theses, token, at) = (&self.core.shared.theses, self.found.token.id.as_str(), self.at);
+        let (theses, token, at) = (&self.core.shared.theses, self.token.id.as_str(), self.at);
         let authors = theses.authors(first.name(), token).await?;
         let in_both: Vec<bool> = if self.projected.is_some() {
             let reads = authors.iter().map(|(author, _)| async move {
