@@ -5,7 +5,9 @@
 //! of it, and forget the earlier entries of the log that they have in memory. Then the entries from the creation to the
 //! deletion are replaced. They keep their leaves, so the Merkle tree stays as it was. At the end the writer appends the
 //! row again. With each of the two entries cores and edges forget what they have made of earlier ones, so nothing that
-//! they read before the end outlasts it. A repeat after a crash does all of this again; erased entries have no text.
+//! they read before the end outlasts it. The checkpoint of the rows names the newest of these entries, so a core that
+//! reads how far the log is projected knows it too. A repeat after a crash does all of this again; erased entries have
+//! no text.
 
 #[cfg(test)]
 mod tests;
