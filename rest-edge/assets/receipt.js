@@ -252,7 +252,7 @@ const receipts = (() => {
       document = parse(text);
     } catch (error) {
       if (error instanceof Unreadable) throw error;
-      // What ends within its object has no last brace, unless it ends behind one of an inner object.
+      // A file that was cut off does not end with a brace, unless the cut is behind an inner object.
       const isCutOff = text.trimStart().startsWith("{") && !text.trimEnd().endsWith("}");
       throw new Unreadable(
         isCutOff ? "The file is cut off: its JSON has no end." : "The file is not JSON, or it is cut off.",

@@ -44,7 +44,7 @@ use self::{
     shards::Shards,
     state::{State, Worker, due_at},
     streaks::Streaks,
-    unsendable::Unsendable,
+    unsendable::{ErasureReads, Unsendable},
 };
 use super::rule::{DeliveryRule, Verdict};
 use crate::{
@@ -84,6 +84,7 @@ pub struct Dispatcher {
     shards: Shards,
     /// Each with the newest erasure of its log that was known before the event was read.
     bodies: Cache<(String, u64), (Bytes, u64)>,
+    erasure_reads: ErasureReads,
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: Streaks,
@@ -117,6 +118,7 @@ impl Dispatcher {
             shards: Shards::new(Arc::clone(&shared), members),
             shared,
             bodies: Cache::new(MAX_BODIES),
+            erasure_reads: ErasureReads::default(),
             next_worker: AtomicU64::new(1),
             state: Mutex::default(),
             streaks: Streaks::default(),
@@ -268,17 +270,11 @@ impl Dispatcher {
         let slow = if is_tick { self.state.lock().slow_round(now_ms) } else { Vec::new() };
         let mut slow = slow.into_iter();
         loop {
-            let mut pending = match slow.next() {
-                Some(pending) => pending,
-                None => {
-                    let mut state = self.state.lock();
-                    if state.room() == 0 {
-                        return unsendable;
-                    }
-                    let Some(pending) = state.next_healthy(now_ms) else { return unsendable };
-                    pending
-                }
-            };
+            let next = slow.next().or_else(|| {
+                let mut state = self.state.lock();
+                if state.room() == 0 { None } else { state.next_healthy(now_ms) }
+            });
+            let Some(mut pending) = next else { return unsendable };
             let mut rule = self.find_rule(&pending.delivery.webhook_id, now_ms);
             if !refreshed && rule.as_ref().is_some_and(|(webhook, _)| webhook.live) {
                 // Its live access may have been withdrawn just now.
@@ -301,16 +297,22 @@ impl Dispatcher {
                         self.read_again(&pending.delivery);
                         continue;
                     }
-                    match secrets {
-                        Ok(Ok(secrets)) => {
-                            if !self.send(pending, webhook, secrets, now_ms) {
-                                let mut state = self.state.lock();
-                                slow.for_each(|pending| state.put_back(pending, now_ms));
-                                return unsendable;
-                            }
+                    let continues = match secrets {
+                        Ok(Ok(secrets)) => self.send(pending, webhook, secrets, now),
+                        Ok(Err(why)) => {
+                            unsendable.push((pending, why));
+                            true
                         }
-                        Ok(Err(why)) => unsendable.push((pending, why)),
-                        Err(_) => self.read_again(&pending.delivery),
+                        Err(_) => {
+                            // The store may not answer for the others either, and each would wait for it.
+                            self.read_again(&pending.delivery);
+                            false
+                        }
+                    };
+                    if !continues {
+                        let mut state = self.state.lock();
+                        slow.for_each(|pending| state.put_back(pending, now_ms));
+                        return unsendable;
                     }
                 }
                 Some((webhook, Verdict::Wait)) => {
@@ -330,9 +332,9 @@ impl Dispatcher {
     /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.
     fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
-        let epoch = pending.epoch;
-        let delivery = Arc::new(pending.delivery);
-        let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body: pending.body, secrets };
+        let PendingDelivery { delivery, body, erasure, epoch } = pending;
+        let delivery = Arc::new(delivery);
+        let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body, secrets };
         let sent = match state.least_loaded() {
             Some((id, worker)) => {
                 worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner)
@@ -345,7 +347,8 @@ impl Dispatcher {
                 true
             }
             Err(ClaimedAttempt { body, .. }) => {
-                state.put_back(PendingDelivery { delivery: Arc::unwrap_or_clone(delivery), body, epoch }, now_ms);
+                let delivery = Arc::unwrap_or_clone(delivery);
+                state.put_back(PendingDelivery { delivery, body, erasure, epoch }, now_ms);
                 false
             }
         }

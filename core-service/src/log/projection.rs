@@ -27,7 +27,7 @@ use crate::{
     tables::{
         event_positions::position_change,
         events::OpenSegment,
-        log::{LogStore, checkpoint_change},
+        log::{LogStore, rows_checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, entry_changes, lists_deleted, logged_thesis_change, thesis_change,
         },
@@ -228,7 +228,8 @@ impl Projector {
             changes = self.removals(entries).await?;
         }
         let mut checkpoints = beside;
-        checkpoints.push(checkpoint_change(&self.dataset, ROWS, last.seq));
+        // The writer has read or appended each entry since the checkpoint that it found, so it knows every erasure.
+        checkpoints.push(rows_checkpoint_change(&self.dataset, last.seq, self.log.newest_erasure(&self.dataset)));
         if self.backend.is_exclusive() {
             changes.extend(checkpoints);
             return self.theses.apply(changes).await;

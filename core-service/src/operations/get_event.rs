@@ -12,7 +12,7 @@ pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -
     for dataset in call.caller.view.datasets() {
         let name = dataset.name();
         let Some(seq) = core.shared.event_positions.position_of(name, id).await? else { continue };
-        let entry = core.shared.log.get(name, seq).await?.map(|body| decode(seq, body)).transpose()?;
+        let entry = core.shared.log.get_present(name, seq).await?.map(|body| decode(seq, body)).transpose()?;
         let Some(entry) = entry.filter(|entry| entry.id == *id) else { continue };
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
         call.demand_in_history(dataset, entry.created_at)?;

@@ -62,7 +62,8 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
 
 /// Creates a requested delivery, and queues it. An earlier try of the request may have done so.
 pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
-    let new_delivery = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into(), epoch: 0 };
+    let body = delivery.body.clone().into();
+    let new_delivery = PendingDelivery { delivery: delivery.clone(), body, erasure: 0, epoch: 0 };
     // The present time: marks in the minute of an earlier try may have been read already.
     core.shared.create_deliveries(vec![new_delivery], true, core.shared.clock.now_ms()).await?;
     Ok(delivery)

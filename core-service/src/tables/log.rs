@@ -27,7 +27,10 @@ use crate::{
 };
 
 pub(crate) use self::prefix::payload;
-pub use self::{checkpoints::checkpoint_change, prefix::BatchId};
+pub use self::{
+    checkpoints::{checkpoint_change, rows_checkpoint_change},
+    prefix::BatchId,
+};
 
 /// Name of the projection of a dataset's log into rows.
 pub const ROWS: &str = "rows";
@@ -122,7 +125,7 @@ impl LogStore {
         self.recent.begin_fan_out(log, after, upto)
     }
 
-    /// The newest entry of a log, as far as this process has read it, that begins or ends an erasure; 0 without one.
+    /// The newest entry of a log, as far as this process knows, that begins or ends an erasure; 0 without one.
     /// Data derived from an earlier entry may contain an erased text, unless this erasure was known when the entry was
     /// read.
     pub fn newest_erasure(&self, log: &str) -> u64 {
@@ -250,9 +253,7 @@ impl LogStore {
         if let Some(entry) = self.recent.get(log, seq) {
             return Ok(Some(entry));
         }
-        let key = key![log, int(bucket_of(seq)), int(seq)];
-        let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
-        row.map(payload).transpose()
+        self.get_stored(log, seq).await
     }
 
     /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one

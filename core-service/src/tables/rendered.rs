@@ -183,8 +183,13 @@ impl RenderedLists {
     fn known_event(&self, dataset: &Dataset, seq: u64, erasure: u64) -> Option<RenderedEvent> {
         let known = self.events.get(&EventPlace(dataset, seq))?;
         if seq < erasure && known.erasure < erasure {
-            // Everything of before the erasure goes, also what nobody will ask for.
-            self.clear();
+            // All that may have the text goes, also what nobody will request: the events of before the erasure, and
+            // theses.
+            let has_text = |(of, seq): &(Dataset, u64), known: &KnownEvent| {
+                of == dataset && *seq < erasure && known.erasure < erasure
+            };
+            self.events.retain(|place, known| !has_text(place, known));
+            self.theses.clear();
             return None;
         }
         Some(known.event)

@@ -122,7 +122,7 @@ mod tests {
 
     fn due(due_at: i64) -> PendingDelivery {
         let delivery = Delivery { next_attempt_at: Some(due_at), ..Delivery::default() };
-        PendingDelivery { delivery, body: Bytes::new(), epoch: 1 }
+        PendingDelivery { delivery, body: Bytes::new(), erasure: 0, epoch: 1 }
     }
 
     #[test]

@@ -186,10 +186,11 @@ impl Dispatcher {
         epoch: i64,
         now_ms: i64,
     ) -> Result<Option<DeliveryChange>> {
-        match self.body(&delivery).await? {
+        let erasure = self.recent_erasure(&delivery).await?;
+        match self.body(&delivery, erasure).await? {
             Ok(body) => {
                 if self.shards.taken_at(shard_of(webhook)).is_some() {
-                    self.state.lock().add_ready(PendingDelivery { delivery, body, epoch }, now_ms);
+                    self.state.lock().add_ready(PendingDelivery { delivery, body, erasure, epoch }, now_ms);
                 }
                 Ok(None)
             }

@@ -1,6 +1,9 @@
 //! Attempts that cannot be sent. They fail here, since waiting would hold up the queue for ever.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
+use parking_lot::Mutex;
 use thesis_proto::json::event_json;
 
 use super::Dispatcher;
@@ -15,8 +18,31 @@ use crate::{
     keys::key_ring::SealPurpose,
     queue_hints::PendingDelivery,
     store::StoreError,
-    tables::log::decode,
+    tables::log::{ROWS, decode},
 };
+
+/// Age in milliseconds from which the newest erasure of a log is read again before a delivery is sent.
+pub(super) const MAX_ERASURE_AGE_MS: i64 = 1_000;
+
+/// The times at which the newest erasures were last read, by log. Only the recent ones are kept.
+#[derive(Debug, Default)]
+pub(super) struct ErasureReads(Mutex<HashMap<String, i64>>);
+
+impl ErasureReads {
+    fn is_recent(read_at: i64, now_ms: i64) -> bool {
+        (0..MAX_ERASURE_AGE_MS).contains(&(now_ms - read_at))
+    }
+
+    fn has_recent(&self, log: &str, now_ms: i64) -> bool {
+        self.0.lock().get(log).is_some_and(|read_at| Self::is_recent(*read_at, now_ms))
+    }
+
+    fn note(&self, log: &str, now_ms: i64) {
+        let mut reads = self.0.lock();
+        reads.retain(|_, read_at| Self::is_recent(*read_at, now_ms));
+        reads.insert(log.to_owned(), now_ms);
+    }
+}
 
 /// The reason why an attempt cannot be sent. The text inside is for the operator's log, not for the attempt's record.
 #[derive(Debug, thiserror::Error)]
@@ -30,14 +56,39 @@ pub(super) enum Unsendable {
 }
 
 impl Dispatcher {
-    /// Reads the event of a delivery as JSON. The caller tries again when the store does not answer. An entry that is
-    /// missing, damaged or no event stays so for ever.
-    pub(super) async fn body(&self, delivery: &Delivery) -> Result<std::result::Result<Bytes, Unsendable>> {
+    /// Reads the newest erasure of the log of a delivery's event, at most once in [`MAX_ERASURE_AGE_MS`] where other
+    /// cores write too. A delivery with a body of its own needs none.
+    pub(super) async fn recent_erasure(&self, delivery: &Delivery) -> Result<u64> {
+        let now_ms = self.shared.clock.now_ms();
+        if self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
+            return Ok(self.shared.log.newest_erasure(&delivery.dataset));
+        }
+        let erasure = self.present_erasure(delivery).await?;
+        if delivery.body.is_empty() {
+            self.erasure_reads.note(&delivery.dataset, now_ms);
+        }
+        Ok(erasure)
+    }
+
+    async fn present_erasure(&self, delivery: &Delivery) -> Result<u64> {
+        if delivery.body.is_empty() && !self.shared.backend.is_exclusive() {
+            // The checkpoint names the newest erasure.
+            self.shared.log.checkpoint(&delivery.dataset, ROWS).await?;
+        }
+        Ok(self.shared.log.newest_erasure(&delivery.dataset))
+    }
+
+    /// Reads the event of a delivery as JSON. `erasure` is the newest known erasure of its log. The caller tries again
+    /// when the store does not answer. An entry that is missing, damaged or no event stays so for ever.
+    pub(super) async fn body(
+        &self,
+        delivery: &Delivery,
+        erasure: u64,
+    ) -> Result<std::result::Result<Bytes, Unsendable>> {
         if !delivery.body.is_empty() {
             return Ok(Ok(delivery.body.clone().into()));
         }
         let place = (delivery.dataset.clone(), delivery.seq);
-        let erasure = self.shared.log.newest_erasure(&delivery.dataset);
         if let Some((body, known)) = self.bodies.get(&place)
             && (erasure < delivery.seq || erasure <= known)
         {
@@ -63,7 +114,7 @@ impl Dispatcher {
     }
 
     /// Prepares a delivery that was in memory, and reads the secrets that sign it. If its event is older than an
-    /// erasure, the event may have lost its text since, so the body is read again.
+    /// erasure that was not known when the body was read, the event may have lost its text since. So it is read again.
     pub(super) async fn prepare(
         &self,
         pending: &mut PendingDelivery,
@@ -71,22 +122,26 @@ impl Dispatcher {
         now_ms: i64,
     ) -> Result<std::result::Result<Vec<String>, Unsendable>> {
         let delivery = &pending.delivery;
-        if delivery.seq < self.shared.log.newest_erasure(&delivery.dataset) {
-            match self.body(delivery).await? {
-                Ok(body) => pending.body = body,
+        let erasure = self.recent_erasure(delivery).await?;
+        if delivery.seq < erasure && pending.erasure < erasure {
+            match self.body(delivery, erasure).await? {
+                Ok(body) => (pending.body, pending.erasure) = (body, erasure),
                 Err(why) => return Ok(Err(why)),
             }
         }
         Ok(self.secrets(webhook, now_ms))
     }
 
-    /// Forgets the bodies of events: a text was erased.
+    /// Frees the memory of all bodies of events, since a text was erased. Also without this, no body that is older than
+    /// a known erasure is sent.
     pub fn forget_bodies(&self) {
         self.bodies.clear();
     }
 
+    /// Reads the event of a delivery as JSON, without a text that any core has erased.
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
-        self.body(delivery).await?.map_err(Error::internal)
+        let erasure = self.present_erasure(delivery).await?;
+        self.body(delivery, erasure).await?.map_err(Error::internal)
     }
 
     /// Reads the secrets that a webhook's deliveries are signed with, the newest first.

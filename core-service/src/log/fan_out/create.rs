@@ -144,7 +144,7 @@ pub async fn create_deliveries(
             let (event_id, event_type, dataset) = (event.id.clone(), event.r#type, dataset.to_string());
             let reference = EventRef { event_id, event_type, dataset, seq: *seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.clone(), entry.created_at, reference);
-            PendingDelivery { delivery, body: body.clone(), epoch: 0 }
+            PendingDelivery { delivery, body: body.clone(), erasure: 0, epoch: 0 }
         }));
         if pending.len() >= CHUNK {
             shared.create_deliveries(take(&mut pending), may_be_repeated, shared.clock.now_ms()).await?;

@@ -1,29 +1,44 @@
-//! Checkpoints of the projections of logs.
+//! Checkpoints of the projections of logs. That of the rows names the newest erasure too: whoever reads how far a log
+//! is projected learns that earlier entries have changed, without a read of the entries between.
 
 use bytes::Bytes;
+use prost::Message as _;
 
-use super::{LogStore, int};
+use super::{LogStore, ROWS, int};
 use crate::{
     key,
-    store::{Change, Consistency, Row, StoreResult, schema},
+    store::{Change, Consistency, Row, StoreError, StoreResult, schema},
 };
 
-fn position_of(row: Option<Row>) -> u64 {
-    row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default()
+/// The body of a checkpoint.
+#[derive(Clone, PartialEq, prost::Message)]
+struct CheckpointBody {
+    /// The newest entry that begins or ends an erasure; 0 if there is none, and for other projections than [`ROWS`].
+    #[prost(uint64, tag = "1")]
+    erasure: u64,
 }
 
 impl LogStore {
     /// Reads the checkpoint of a projection of a log; 0 at first.
     pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
         let key = key![log, projection];
-        Ok(position_of(self.backend.get(&schema::LOG_CHECKPOINT, &key, Consistency::Quorum).await?))
+        let row = self.backend.get(&schema::LOG_CHECKPOINT, &key, Consistency::Quorum).await?;
+        self.read_checkpoint(log, row)
     }
 
     /// Reads the checkpoints of a projection of several logs, in the same order.
     pub async fn checkpoints(&self, logs: &[&str], projection: &str) -> StoreResult<Vec<u64>> {
         let keys: Vec<_> = logs.iter().map(|log| key![*log, projection]).collect();
         let rows = self.backend.get_many(&schema::LOG_CHECKPOINT, &keys).await?;
-        Ok(rows.into_iter().map(position_of).collect())
+        logs.iter().zip(rows).map(|(log, row)| self.read_checkpoint(log, row)).collect()
+    }
+
+    /// Returns the position of a checkpoint. An erasure that it names is known from then on.
+    fn read_checkpoint(&self, log: &str, row: Option<Row>) -> StoreResult<u64> {
+        let Some(Row { body, version, .. }) = row else { return Ok(0) };
+        let damaged = |error: prost::DecodeError| StoreError::Damaged(format!("checkpoint of log {log}: {error}"));
+        self.recent.note_erasure(log, CheckpointBody::decode(body).map_err(damaged)?.erasure);
+        Ok(u64::try_from(version).unwrap_or_default())
     }
 }
 
@@ -35,4 +50,10 @@ pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
         body: Some(Bytes::new()),
         ttl: None,
     }
+}
+
+/// The checkpoint of a log's rows. `erasure` is the newest erasure that its writer knows.
+pub fn rows_checkpoint_change(log: &str, seq: u64, erasure: u64) -> Change {
+    let body = CheckpointBody { erasure }.encode_to_vec().into();
+    Change { body: Some(body), ..checkpoint_change(log, ROWS, seq) }
 }

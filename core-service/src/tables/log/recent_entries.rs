@@ -3,9 +3,9 @@
 //! Readers that are further behind read the store.
 //!
 //! Only an erasure changes entries, so otherwise it does not matter which core appended them. One entry begins an
-//! erasure, and another one ends it. When a core reads one of them, it drops all earlier entries from memory and keeps
-//! the sequence number of this one. Other caches compare that number with their own: data from earlier entries may have
-//! changed.
+//! erasure, and another one ends it. When a core reads one of them, or the checkpoint of the log's rows, which names
+//! the newest one (`checkpoints.rs`), it drops all earlier entries from memory and keeps the sequence number of this
+//! one. Other caches compare that number with their own: data from earlier entries may have changed.
 //!
 //! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
 //! the fan-out creates them without a read.
@@ -53,7 +53,7 @@ impl RecentLog {
     /// Adds entries that follow `after`. If others are missing before them, only the new ones stay. `are_own` is true
     /// if this process has appended them. An own append shows the end of the log: entries in memory beyond it are of an
     /// append that the store has lost. Entries before `erasure` stay out of memory.
-    fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool, erasure: Option<u64>) {
+    fn add<'a>(&mut self, after: u64, entries: impl Iterator<Item = &'a Bytes>, are_own: bool, erasure: u64) {
         if after > self.end() || are_own && after < self.before {
             *self = Self { before: after, own_after: after, begun: self.begun, ..Self::default() };
         }
@@ -65,7 +65,7 @@ impl RecentLog {
             self.own_after = self.own_after.min(after);
         }
         let known = self.end();
-        if let Some(erasure) = erasure.filter(|erasure| *erasure > known) {
+        if erasure > known {
             self.before = erasure - 1;
             self.entries.clear();
             self.bytes = 0;
@@ -85,6 +85,16 @@ impl RecentLog {
         }
     }
 
+    /// Drops the entries before a sequence number.
+    fn drop_before(&mut self, seq: u64) {
+        while self.before + 1 < seq
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= size(&oldest);
+            self.before += 1;
+        }
+    }
+
     /// The entries after a sequence number, if it is not before the first one.
     fn after(&self, after: u64) -> impl Iterator<Item = &Bytes> {
         let skipped = after.checked_sub(self.before).and_then(|skipped| usize::try_from(skipped).ok());
@@ -95,7 +105,8 @@ impl RecentLog {
 /// The newest entries of the logs that this process uses.
 pub(super) struct RecentEntries {
     logs: Cache<String, Arc<Mutex<RecentLog>>>,
-    /// By log, the newest entry read here that begins or ends an erasure.
+    /// By log, the newest known entry that begins or ends an erasure. It changes under the lock of its log, after the
+    /// entries before it have left memory. So who reads it finds none of them, and who adds some leaves them out.
     erasures: RwLock<HashMap<String, u64>>,
 }
 
@@ -131,16 +142,35 @@ impl RecentEntries {
         are_own: bool,
     ) {
         // This tests all entries, also known ones and those without room in memory: other caches may be older.
-        let erasure = entries.clone().rposition(|entry| marks_erasure(entry)).map(|index| after + 1 + index as u64);
-        self.log(log).lock().add(after, entries, are_own, erasure);
-        if let Some(erasure) = erasure {
-            let mut erasures = self.erasures.write();
-            let newest = erasures.entry(log.to_owned()).or_default();
-            *newest = erasure.max(*newest);
+        let found = entries.clone().rposition(|entry| marks_erasure(entry)).map_or(0, |index| after + 1 + index as u64);
+        let last = after + entries.len() as u64;
+        let recent = self.log(log);
+        let mut recent = recent.lock();
+        // These entries may have been read before an erasure that is known by now.
+        let erasure = found.max(self.newest_erasure(log));
+        recent.add(after, entries, are_own, erasure.min(last + 1));
+        self.set_erasure(log, found);
+    }
+
+    /// Notes an entry that begins or ends an erasure, although it is not read here. The entries before it leave memory.
+    pub(super) fn note_erasure(&self, log: &str, seq: u64) {
+        if seq <= self.newest_erasure(log) {
+            return;
+        }
+        let recent = self.log(log);
+        let mut recent = recent.lock();
+        recent.drop_before(seq);
+        self.set_erasure(log, seq);
+    }
+
+    /// Call it under the lock of the log.
+    fn set_erasure(&self, log: &str, seq: u64) {
+        if seq > self.newest_erasure(log) {
+            self.erasures.write().insert(log.to_owned(), seq);
         }
     }
 
-    /// The newest entry read here that begins or ends an erasure; 0 if there is none.
+    /// The newest known entry that begins or ends an erasure; 0 if there is none.
     pub(super) fn newest_erasure(&self, log: &str) -> u64 {
         self.erasures.read().get(log).copied().unwrap_or_default()
     }
@@ -312,6 +342,29 @@ mod tests {
         recent.add_read("live", 3, &[(4, erasure.stored(4).into())]);
         assert_eq!(recent.newest_erasure("live"), 4);
         assert_eq!(recent.read("live", 6, 7, 100), numbered(7..=7));
+    }
+
+    #[test]
+    fn entries_before_an_erasure_that_is_noted_leave_memory_and_stay_out() {
+        let recent = RecentEntries::default();
+        recent.add_appended("live", 0, &bodies(1..=5));
+        recent.note_erasure("live", 4);
+        assert_eq!((recent.get("live", 3), recent.read("live", 3, 5, 100)), (None, numbered(4..=5)));
+        assert_eq!(recent.log("live").lock().bytes, 2 * size(&Bytes::from("4")));
+        recent.note_erasure("live", 2);
+        assert_eq!((recent.newest_erasure("live"), recent.has_appended("live", 0, 5)), (4, true));
+        // Reads that began before this erasure, and end after it.
+        recent.note_erasure("live", 9);
+        recent.add_read("live", 5, &numbered(6..=7));
+        assert!(recent.read("live", 5, 7, 100).is_empty());
+        recent.add_read("live", 7, &numbered(8..=10));
+        assert_eq!((recent.get("live", 8), recent.read("live", 8, 10, 100)), (None, numbered(9..=10)));
+        // Also if nothing of the log was in memory.
+        recent.note_erasure("sandbox", 9);
+        recent.add_read("sandbox", 6, &numbered(7..=8));
+        recent.add_appended("sandbox", 8, &bodies(9..=9));
+        assert_eq!((recent.get("sandbox", 8), recent.get("sandbox", 9)), (None, Some(Bytes::from("9"))));
+        assert!(recent.has_appended("sandbox", 8, 9) && !recent.has_appended("sandbox", 7, 9));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Replaces an entry in its place. Only an erasure does that: all other work relies on entries that never change.
+//! Replaces an entry in its place, and reads it as it is then. Only an erasure replaces entries: all other work relies
+//! on entries that never change.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,6 +10,18 @@ use crate::{
 };
 
 impl LogStore {
+    /// Reads one entry as it is now. [`LogStore::get`] may find it in memory as it was before another core erased a
+    /// text.
+    pub async fn get_present(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
+        if self.backend.is_exclusive() { self.get(log, seq).await } else { self.get_stored(log, seq).await }
+    }
+
+    pub(super) async fn get_stored(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
+        let key = key![log, int(bucket_of(seq)), int(seq)];
+        let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
+        row.map(payload).transpose()
+    }
+
     /// Replaces the stored form of an entry. The bytes before it, which name its append, stay. After an error the entry
     /// may or may not be replaced, and the caller repeats the call.
     pub async fn replace(&self, log: &str, seq: u64, entry: Bytes) -> StoreResult<()> {

@@ -52,7 +52,7 @@ mod tests {
         for id in ["del_settled", "del_counting", "del_new"] {
             let (id, webhook_id) = (id.to_owned(), webhook.to_string());
             let delivery = Delivery { id, webhook_id, next_attempt_at: Some(NOON), ..Delivery::default() };
-            state.add_ready(PendingDelivery { delivery, body: Bytes::new(), epoch: 1 }, NOON);
+            state.add_ready(PendingDelivery { delivery, body: Bytes::new(), erasure: 0, epoch: 1 }, NOON);
         }
         state.note_outcome(&webhook, "del_settled", 1, true);
         state.begin_report("del_counting", 1, NOON);

@@ -9,7 +9,7 @@ use crate::tests::harness::NOON;
 fn pending(webhook: &str, number: usize) -> PendingDelivery {
     let (id, webhook_id) = (format!("del_{webhook}_{number}"), webhook.to_owned());
     let delivery = Delivery { id, webhook_id, next_attempt_at: Some(NOON), ..Delivery::default() };
-    PendingDelivery { delivery, body: Bytes::new(), epoch: 1 }
+    PendingDelivery { delivery, body: Bytes::new(), erasure: 0, epoch: 1 }
 }
 
 fn worker(capacity: usize, out: usize, late: usize) -> Worker {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    delivery::dispatch::unsendable::MAX_ERASURE_AGE_MS,
     domain::observation::{Observation, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
     operations::{admin::erase_thesis::erase_thesis, replay_delivery::replay},
 };
@@ -34,6 +35,14 @@ impl Bench {
         let (dataset, reason) = ("live".to_owned(), "the author asked".to_owned());
         let message = thesis_proto::v1::EraseThesisRequest { dataset, id: id.to_owned(), reason };
         assert_eq!(erase_thesis(&self.core, &Actor::operator(None), &message).await.unwrap().entries, 2);
+    }
+
+    /// A delivery of the creation of a thesis.
+    async fn delivery_of(&self, thesis_id: &str) -> Delivery {
+        let found = self.core.shared.theses.theses(&[("live", thesis_id)]).await.unwrap().pop().flatten();
+        let (dataset, seq) = ("live".to_owned(), found.unwrap().sequence.unwrap());
+        let event = EventRef { dataset, seq, ..EventRef::default() };
+        Delivery::pending("del_1".to_owned(), "wh_1".to_owned(), 1_000, event)
     }
 }
 
@@ -88,4 +97,32 @@ async fn a_delivery_in_memory_is_sent_without_an_erased_text() {
     let claimed = bench.next_claim(&mut claims).await;
     let delivered: serde_json::Value = serde_json::from_slice(&claimed.body).unwrap();
     assert_eq!((&delivered["data"]["thesis_id"], text(&claimed.body)), (&thesis_id.into(), String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delivery_log_of_another_core_has_no_erased_text() {
+    let (bench, other) = Bench::beside_another().await;
+    let thesis_id = bench.post_secret().await;
+    let delivery = bench.delivery_of(&thesis_id).await;
+    assert_eq!(text(&other.dispatcher.body_of(&delivery).await.unwrap()), SECRET);
+    bench.erase(&thesis_id).await;
+    assert_eq!(text(&other.dispatcher.body_of(&delivery).await.unwrap()), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_core_sends_an_erased_text_for_a_second_at_most() {
+    let (bench, other) = Bench::beside_another().await;
+    let webhook = bench.webhook("wh_1").await;
+    let thesis_id = bench.post_secret().await;
+    let delivery = bench.delivery_of(&thesis_id).await;
+    let body = other.dispatcher.body_of(&delivery).await.unwrap();
+    let mut pending = PendingDelivery { delivery, body, erasure: 0, epoch: 1 };
+    let now_ms = other.shared.clock.now_ms();
+    other.dispatcher.prepare(&mut pending, &webhook, now_ms).await.unwrap().unwrap();
+    assert_eq!((text(&pending.body).as_str(), pending.erasure), (SECRET, 0));
+    bench.erase(&thesis_id).await;
+    bench.clock.advance(MAX_ERASURE_AGE_MS);
+    other.dispatcher.prepare(&mut pending, &webhook, now_ms).await.unwrap().unwrap();
+    assert_eq!(text(&pending.body), "");
+    assert_eq!(pending.erasure, bench.core.shared.log.newest_erasure("live"));
 }

@@ -269,7 +269,7 @@ async fn a_delivery_that_the_last_core_may_have_sent_is_read_first() {
     let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
     let change = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone(), epoch: 1 };
     deliveries.advance(&[change], now_ms).await.unwrap().pop().unwrap().unwrap();
-    let pending = PendingDelivery { body: before.body.clone().into(), delivery: before, epoch: 0 };
+    let pending = PendingDelivery { body: before.body.clone().into(), delivery: before, erasure: 0, epoch: 0 };
     bench.core.shared.hints.add_deliveries([pending]);
     assert!(bench.stays_away(&mut claims).await, "sent twice");
     bench.clock.advance(CLOCK_SKEW_MS);

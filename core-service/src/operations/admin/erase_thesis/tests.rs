@@ -16,7 +16,7 @@ use crate::{
         embedded::{EmbeddedStore, Options},
         schema,
     },
-    tables::audit,
+    tables::{audit, log::ROWS},
     tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory, shared_memory},
 };
 
@@ -147,13 +147,46 @@ async fn the_text_of_a_thesis_that_was_deleted_before_it_came_is_erased() {
     assert!(stored(&backend).await.iter().all(|(_, body)| !has_secret(body)));
 }
 
-/// The first page of events, as the JSON that a core keeps for an edge in its process.
-async fn page(core: &Arc<Core>) -> String {
-    let mut request = Request::new(v1::ListEventsRequest::default());
-    request.extensions_mut().insert(Trusted { renders: true, ..Trusted::default() });
+/// Two cores on one store, with a thesis whose text is to be erased.
+async fn writer_and_reader() -> [Arc<Core>; 2] {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    assert!(observe(&cores[0], 1, observed(SECRET)).await);
+    assert!(observe(&cores[0], 2, ObservedThing::Deletion("post".to_owned())).await);
+    cores
+}
+
+async fn erase_secret(core: &Core) {
+    assert_eq!(erase(core, &request(&id::of_thesis("live", "post"))).await.unwrap(), 2);
+}
+
+fn with_key<M>(message: M) -> Request<M> {
+    let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {LIVE_KEY}").parse().unwrap());
+    request
+}
+
+/// A page of events, as the JSON that a core keeps for an edge in its process, and the cursor of the next one.
+async fn page_of(core: &Arc<Core>, message: v1::ListEventsRequest) -> (String, Option<String>) {
+    let mut request = with_key(message);
+    request.extensions_mut().insert(Trusted { renders: true, ..Trusted::default() });
     let page = local(core).events.list_events(request).await.unwrap();
-    page.extensions().get::<RenderedRows>().unwrap().0.iter().map(|row| row.get()).collect()
+    let rows = page.extensions().get::<RenderedRows>().unwrap().0.iter().map(|row| row.get()).collect();
+    (rows, page.into_inner().next_cursor)
+}
+
+/// The first page of events.
+async fn page(core: &Arc<Core>) -> String {
+    page_of(core, v1::ListEventsRequest::default()).await.0
+}
+
+/// The text of a thesis in the event of its creation.
+fn created_text(event: v1::Event) -> Option<String> {
+    match event.data? {
+        v1::event::Data::ThesisCreated(created) => Some(created.text),
+        _ => None,
+    }
 }
 
 /// The texts of theses that a core reads for streams, from the beginning of the log, and the position up to which an
@@ -166,10 +199,7 @@ async fn streamed(core: &Arc<Core>) -> (Vec<String>, u64) {
     let mut texts = Vec::new();
     loop {
         let v1::TailResponse { events, position, erased, .. } = tail.next().await.unwrap().unwrap();
-        texts.extend(events.into_iter().filter_map(|event| match event.event?.data? {
-            v1::event::Data::ThesisCreated(created) => Some(created.text),
-            _ => None,
-        }));
+        texts.extend(events.into_iter().filter_map(|event| created_text(event.event?)));
         if position >= upto {
             return (texts, erased);
         }
@@ -178,26 +208,80 @@ async fn streamed(core: &Arc<Core>) -> (Vec<String>, u64) {
 
 #[tokio::test]
 async fn no_core_shows_an_erased_text_from_its_caches() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let [writer, reader] = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    assert!(observe(&writer, 1, observed(SECRET)).await);
-    assert!(observe(&writer, 2, ObservedThing::Deletion("post".to_owned())).await);
+    let [writer, reader] = writer_and_reader().await;
     for core in [&writer, &reader] {
         for is_kept in [false, true] {
             assert!(page(core).await.contains(SECRET), "{is_kept}");
         }
         assert_eq!(streamed(core).await, (vec![SECRET.to_owned()], 0));
     }
-    assert_eq!(erase(&writer, &request(&id::of_thesis("live", "post"))).await.unwrap(), 2);
+    erase_secret(&writer).await;
     let head = writer.datasets.refresh(&Dataset::Live).await.unwrap();
-    for core in [&writer, &reader] {
-        // Search and streams of each core read the log to its end.
-        let (texts, erased) = streamed(core).await;
-        assert!(texts == [""] && erased > 0 && erased <= head, "{texts:?} {erased}");
+    // The other core has read nothing of the log since the erasure.
+    for core in [&reader, &writer] {
         let page = page(core).await;
         assert!(page.contains("\"text\":\"\"") && !page.contains(SECRET), "{page}");
     }
+    for core in [&writer, &reader] {
+        let (texts, erased) = streamed(core).await;
+        assert!(texts == [""] && erased > 0 && erased <= head, "{texts:?} {erased}");
+    }
+}
+
+#[tokio::test]
+async fn a_later_page_of_another_core_shows_no_erased_text() {
+    let [writer, reader] = writer_and_reader().await;
+    let first = v1::ListEventsRequest { limit: Some(1), ..v1::ListEventsRequest::default() };
+    let (newest, cursor) = page_of(&reader, first).await;
+    assert!(cursor.is_some() && !newest.contains("thesis.created"), "{newest}");
+    let second = v1::ListEventsRequest { cursor, ..v1::ListEventsRequest::default() };
+    assert!(page_of(&reader, second.clone()).await.0.contains(SECRET));
+    erase_secret(&writer).await;
+    let (page, _) = page_of(&reader, second).await;
+    assert!(page.contains("\"text\":\"\"") && !page.contains(SECRET), "{page}");
+}
+
+#[tokio::test]
+async fn an_event_of_another_core_has_no_erased_text() {
+    let [writer, reader] = writer_and_reader().await;
+    let entries = stored(&reader.shared.backend).await;
+    let (seq, body) = entries.into_iter().find(|(_, body)| has_secret(body)).unwrap();
+    let request = v1::GetEventRequest { id: decode(seq, body).unwrap().id };
+    // Its entries come into memory.
+    assert_eq!(streamed(&reader).await.0, [SECRET]);
+    let text = async || {
+        let event = local(&reader).events.get_event(with_key(request.clone())).await.unwrap().into_inner().event;
+        created_text(event.unwrap()).unwrap()
+    };
+    assert_eq!(text().await, SECRET);
+    erase_secret(&writer).await;
+    assert_eq!(text().await, "");
+}
+
+#[tokio::test]
+async fn an_edge_that_reads_at_another_core_gets_no_erased_text() {
+    let [writer, reader] = writer_and_reader().await;
+    let dataset = reader.shared.generation.log_name(&Dataset::Live);
+    let request = v1::ReadRequest { dataset, ..v1::ReadRequest::default() };
+    let texts = async || {
+        let read = local(&reader).streams.read(Trusted::request(request.clone())).await.unwrap().into_inner();
+        let texts = read.events.into_iter().filter_map(|event| created_text(event.event?));
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(texts().await, [SECRET]);
+    erase_secret(&writer).await;
+    assert_eq!(texts().await, [""]);
+}
+
+#[tokio::test]
+async fn the_checkpoint_of_a_later_writer_names_the_erasure_too() {
+    let [writer, other] = writer_and_reader().await;
+    erase_secret(&writer).await;
+    let erasure = writer.shared.log.newest_erasure("live");
+    assert!(observe(&other, 3, ObservedThing::Deletion("another".to_owned())).await);
+    let log = LogStore::new(Arc::clone(&other.shared.backend));
+    assert!(erasure > 0 && log.checkpoint("live", ROWS).await.unwrap() > erasure);
+    assert_eq!(log.newest_erasure("live"), erasure);
 }
 
 #[tokio::test]
