@@ -23,7 +23,7 @@ use crate::{
 const MAX_LOOKED_AT: usize = 2_500;
 
 /// Finds the first sequence number whose entry is younger than `at`, at most `head + 1`.
-async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u64> {
+pub(super) async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u64> {
     let (mut low, mut high) = (1, head + 1);
     while low < high {
         let middle = low + (high - low) / 2;
