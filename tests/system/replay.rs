@@ -124,7 +124,8 @@ async fn a_replay_ends_at_its_bound_over_every_transport(service: &Service) {
     assert!(nothing.bytes().await.unwrap().is_empty());
     // The same cursor without a replay goes on live.
     let mut live = client.resume(&format!("?{CREATED}&token=BOUNDED"), end.cursor()).await;
-    assert_eq!(live.next().await.data, events[expected.len() + 1]);
+    let next = events.iter().find(|event| at(event) > to).expect("events after the bound");
+    assert_eq!(live.next().await.data, *next);
 
     let mut socket = client.socket().await;
     let filters = json!({"token": ["BOUNDED"]});
@@ -276,7 +277,7 @@ async fn what_is_no_replay_is_refused(service: &Service) {
     let client = &key.client;
     let event = post(client, "WRONG", 1).await.remove(0);
     let from = at(&event);
-    let before = "2026-01-01T00:00:00Z";
+    let before = "2001-01-01T00:00:00Z";
     for (query, field) in [
         ("from=yesterday".to_owned(), "from"),
         ("from=2999-01-01T00:00:00Z".to_owned(), "from"),
