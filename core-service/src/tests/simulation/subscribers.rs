@@ -5,7 +5,10 @@ mod web;
 use std::{mem::replace, sync::Arc, time::Duration};
 
 use thesis_net::channel::CoreChannel;
-use thesis_proto::v1::{self, event_service_client::EventServiceClient, subscribe_response::Message};
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, event_service_client::EventServiceClient, subscribe_response::Message},
+};
 use tokio::time::sleep;
 use tonic::Code;
 
@@ -15,7 +18,13 @@ use super::{
     history::Fact,
     network::channel,
 };
-use crate::tests::{faults::Dice, harness::TEST_KEY};
+use crate::{
+    domain::window::HOUR_MS,
+    tests::{
+        faults::Dice,
+        harness::{NOON, TEST_KEY},
+    },
+};
 
 /// Pause until a client opens a stream again, or looks for its key.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -38,11 +47,13 @@ pub(super) enum Follower {
     /// Follows Server-Sent Events of an edge.
     EventSource,
     WebSocket,
+    /// Replays the past before it follows, and disconnects again and again.
+    Replaying,
 }
 
 impl Follower {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Steady, Self::Slow, Self::Unsteady, Self::Revoked, Self::EventSource, Self::WebSocket];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Steady, Self::Slow, Self::Unsteady, Self::Revoked, Self::EventSource, Self::WebSocket, Self::Replaying];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -52,6 +63,7 @@ impl Follower {
             Self::Revoked => "revoked",
             Self::EventSource => "event-source",
             Self::WebSocket => "web-socket",
+            Self::Replaying => "replaying",
         }
     }
 }
@@ -129,7 +141,9 @@ async fn follow_on(cluster: &Cluster, follower: Follower) {
 
 /// Follows over gRPC until the stream ends; returns the reason.
 async fn read_grpc(progress: &mut Progress<'_>, key: &str, channel: CoreChannel) -> String {
-    let request = v1::SubscribeRequest { cursor: progress.cursor.clone(), ..v1::SubscribeRequest::default() };
+    let cursor = progress.cursor.clone();
+    let from = (progress.follower == Follower::Replaying).then(|| from_millis(NOON - HOUR_MS));
+    let request = v1::SubscribeRequest { cursor, from, ..v1::SubscribeRequest::default() };
     let mut stream = match EventServiceClient::new(channel).subscribe(with_key(request, key)).await {
         Ok(stream) => stream.into_inner(),
         Err(status) => return status.code().to_string(),
@@ -147,7 +161,9 @@ async fn read_grpc(progress: &mut Progress<'_>, key: &str, channel: CoreChannel)
         }
         match progress.follower {
             Follower::Slow => sleep(Duration::from_millis(progress.dice.roll(MAX_SLOW_MS) as u64)).await,
-            Follower::Unsteady if progress.dice.roll(DISCONNECTS) == 0 => return "disconnected".to_owned(),
+            Follower::Unsteady | Follower::Replaying if progress.dice.roll(DISCONNECTS) == 0 => {
+                return "disconnected".to_owned();
+            }
             _ => {}
         }
     }
