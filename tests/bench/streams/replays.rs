@@ -32,9 +32,10 @@ async fn post(address: SocketAddr) -> Result<String, Failure> {
     let answer = first.ask_ok(&thesis("REPLAYED", &text())).await?;
     let name = b"\"created_at\":\"";
     let start = find(answer.body, name).ok_or("an event without its time")? + name.len();
-    let time = answer.body.get(start..).and_then(|rest| rest.get(..find(rest, b"\"")?)).ok_or("a time without an end")?;
+    let time =
+        answer.body.get(start..).and_then(|rest| rest.get(..find(rest, b"\"")?)).ok_or("a time without an end")?;
     let from = String::from_utf8_lossy(time).into_owned();
-    let posting = (0..WRITERS).map(async |_| {
+    let posting = (0..WRITERS).map(|_| async move {
         let mut connection = Connection::open(address).await?;
         for _ in 0..REPLAYED.div_ceil(WRITERS) {
             connection.ask_ok(&thesis("REPLAYED", &text())).await?;
