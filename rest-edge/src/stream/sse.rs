@@ -76,7 +76,7 @@ pub(crate) fn routes() -> Vec<Route> {
                  off.",
             )
             .needs(Some("streams:read"), "standard")
-            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::StreamLimitReached])
+            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::HistoryLimit, ErrorCode::StreamLimitReached])
             .query(QUERY)
             .headers(HEADERS)
             .answers_events(),

@@ -34,7 +34,7 @@ use crate::{
 const SPEEDS: RangeInclusive<f64> = 0.1..=3_600.0;
 
 /// Time limit for the projection of the entries up to the end of a replay.
-const PROJECTION_TIMEOUT: Duration = Duration::from_secs(5);
+const PROJECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The requested part of the past.
 pub(super) struct Replay {
