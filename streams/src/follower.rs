@@ -59,20 +59,21 @@ struct PageReading {
     page: Option<(Arc<Page>, usize)>,
     /// The page after it. A replay reads it ahead.
     fetching: Option<Fetching>,
-    /// Counts this follower in `streams_lagging`.
-    _lags: InProgress,
+    /// Counts this follower in `streams_lagging`, unless it replays the past.
+    _lags: Option<InProgress>,
 }
 
 impl PageReading {
-    fn new() -> Self {
-        Self { page: None, fetching: None, _lags: InProgress::begin(LAGGING.one()) }
+    fn new(is_replay: bool) -> Self {
+        let lags = (!is_replay).then(|| InProgress::begin(LAGGING.one()));
+        Self { page: None, fetching: None, _lags: lags }
     }
 }
 
 impl Follower {
     /// Follows a dataset after a position, up to an end if there is one.
-    pub(crate) fn new(feed: Arc<Feed>, position: u64, end: Option<u64>) -> Self {
-        let reading = Reading::Behind(PageReading::new());
+    pub(crate) fn new(feed: Arc<Feed>, position: u64, end: Option<u64>, is_replay: bool) -> Self {
+        let reading = Reading::Behind(PageReading::new(is_replay));
         Self { feed, position, passed: position, end, waits_for: None, reading }
     }
 
@@ -128,7 +129,7 @@ impl Follower {
                         *position = reached;
                         return;
                     }
-                    Err(_) => *reading = Reading::Behind(PageReading::new()),
+                    Err(_) => *reading = Reading::Behind(PageReading::new(shared.is_replay)),
                 },
                 Reading::Behind(pages) => {
                     if let Some((page, read)) = &mut pages.page {

@@ -20,7 +20,7 @@ use crate::{
     link::{Link, OpenStream, ReplayPlace},
     metrics::GAPS,
     pages::{Pages, Wanted},
-    replay::Replay,
+    replay::{Place, Replay},
     ring::{MAX_ENTRIES, Render},
     subscription::Subscription,
     tails::Tails,
@@ -46,7 +46,7 @@ pub struct OpenedStream {
     /// The positions at which the stream begins.
     pub begin: v1::OpenResponse,
     /// The place of its replay.
-    pub(crate) replay: Option<Arc<ReplayPlace>>,
+    pub(crate) replay: Option<Place>,
 }
 
 impl OpenedStream {
@@ -56,7 +56,8 @@ impl OpenedStream {
         if replay.is_some() && begin.replay.is_none() {
             return Err(Status::unavailable("this core does not replay events yet"));
         }
-        Ok(Self { metadata, begin, replay: replay.map(Arc::new) })
+        let replay = replay.map(|place| Arc::new(place) as Place);
+        Ok(Self { metadata, begin, replay })
     }
 }
 
@@ -163,11 +164,11 @@ impl Hub {
             signal: Arc::clone(&stream.signal),
             is_replay: begin.replay.is_some(),
         };
-        let replay = begin.replay.as_ref();
+        let (replay, is_replay) = (begin.replay.as_ref(), shared.is_replay);
         let end = |index: usize| replay.and_then(|replay| replay.ends.get(index).copied());
         let places = begin.positions.iter().zip(&begin.live).enumerate();
         let followers = places.map(|(index, (from, live))| {
-            Follower::new(self.tails.feed(&from.dataset, live.position), from.position, end(index))
+            Follower::new(self.tails.feed(&from.dataset, live.position), from.position, end(index), is_replay)
         });
         if begin.gap.is_some() {
             GAPS.at(stream.transport).increment(1);

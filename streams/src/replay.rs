@@ -5,6 +5,7 @@
 //! log. Once that has caught up with the present, or everything is read, the subscription is like any other.
 
 use std::{
+    any::Any,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -15,7 +16,10 @@ use thesis_net::metric::InProgress;
 use thesis_proto::{time::to_millis, v1};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{link::ReplayPlace, metrics::REPLAYING, ring::Entry};
+use crate::{metrics::REPLAYING, ring::Entry};
+
+/// The place of a replay at core, which its drop gives back.
+pub(crate) type Place = Arc<dyn Any + Send + Sync>;
 
 /// A replay that is not over.
 pub(crate) struct Replay {
@@ -24,12 +28,12 @@ pub(crate) struct Replay {
     ends: bool,
     timer: Pin<Box<Sleep>>,
     /// The place at core is free when the replay is over.
-    _place: Option<Arc<ReplayPlace>>,
+    _place: Option<Place>,
     _replays: InProgress,
 }
 
 impl Replay {
-    pub(crate) fn new(begun: &v1::StreamReplay, place: Option<Arc<ReplayPlace>>) -> Self {
+    pub(crate) fn new(begun: &v1::StreamReplay, place: Option<Place>) -> Self {
         let now = Instant::now();
         let pace = begun.speed.map(|speed| {
             let [start_ms, opened_at] = [&begun.start, &begun.opened_at].map(|time| time.as_ref().map_or(0, to_millis));
