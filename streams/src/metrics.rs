@@ -21,6 +21,6 @@ thesis_net::declare_metrics! {
         "Subscriptions that were told of missed events that are not replayed, by transport";
     REPLAYING: Gauge = "streams_replaying", &[], "Subscriptions that replay past events";
     LAGGING: Gauge = "streams_lagging", &[],
-        "Places of subscriptions in a log, but for replays, that are behind the newest events in memory, and read pages \
-         from core";
+        "Places of subscriptions in a log, but for replays, that are behind the newest events in memory, and read \
+         pages from core";
 }

@@ -68,8 +68,8 @@ pub(super) async fn replays(service: &Service) -> Result<(), Failure> {
     let (beside, _) = side.measure(streams, pace, |text| thesis("BESIDE", text)).await?;
     let replayed = replaying.heard().await?.deliveries;
     println!(
-        "{streams} live streams beside {SOME} that replay {replayed} events: p50 {:.1} ms instead of {:.1}, {}; p99 {:.1} \
-         instead of {:.1}",
+        "{streams} live streams beside {SOME} that replay {replayed} events: p50 {:.1} ms instead of {:.1}, {}; \
+         p99 {:.1} instead of {:.1}",
         beside.p50_ms,
         alone.p50_ms,
         aim_below(beside.p50_ms / alone.p50_ms, 1.1, " times"),

@@ -80,8 +80,8 @@ pub const RULES: &[Rule] = rules! {
         "With `from` a stream sends all matching events since that time, with the same contents, and then new ones. A \
          cursor beside it wins.";
     "replay-end" Transport::ALL, past::replay_end,
-        "With `to` a replay ends after the last event up to that time, with a cursor: SSE by `stream.end`, WebSocket by \
-         `ended`, gRPC by the end of the call. A stream opened behind the end with this cursor sends no event, and is \
+        "With `to` a replay ends after the last event up to that time, with a cursor: SSE by `stream.end`, WebSocket \
+         by `ended`, gRPC by the end of the call. A stream opened behind the end with this cursor sends no event, and is \
          204 over SSE.";
     "replay-refused" Transport::ALL, past::replay_refused,
         "A replay from before the history window is 403 `HISTORY_LIMIT`. One from the future, or that ends before it \
