@@ -172,7 +172,7 @@ impl StreamService for FakeCore {
         let after = after.or_else(|| from.as_ref().map(|from| from.seconds.unsigned_abs() - 1));
         let positions = place(&|log| after.unwrap_or(u64::MAX).min(log.head()));
         let live = place(&Log::head);
-        let ends = to.iter().flat_map(|to| live.iter().map(|live| live.position.min(to.seconds.unsigned_abs())));
+        let ends = to.iter().flat_map(|to| live.iter().map(move |live| live.position.min(to.seconds.unsigned_abs())));
         let replay = from.as_ref().map(|_| v1::StreamReplay {
             start: after.map(|after| from_millis(time_of(after))),
             opened_at: live.first().map(|live| from_millis(time_of(live.position))),
