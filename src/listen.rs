@@ -56,6 +56,15 @@ pub(crate) struct Listen {
     /// Only events of these chains [default: all]
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
+    /// Replay past events from this time on (ISO 8601) before new ones
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End after the events of this time
+    #[arg(long, value_name = "TIME", requires = "from")]
+    to: Option<String>,
+    /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]
+    #[arg(long, value_name = "SPEED", requires = "from")]
+    speed: Option<String>,
     /// Address of the API
     #[arg(
         long,
@@ -71,7 +80,7 @@ pub(crate) struct Listen {
     secret: Option<SecretString>,
 }
 
-/// Forwards events until a signal or a refusal.
+/// Forwards events until a signal, a refusal, or the end of a replay.
 pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let clock: SharedClock = Arc::new(SystemClock);
@@ -82,9 +91,17 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     };
     let root_certificate = settings.webhooks.root_certificate()?;
     let client = || client(root_certificate.as_deref());
-    let filters =
-        [("types", &listen.events), ("token", &listen.token), ("handle", &listen.handle), ("chain", &listen.chain)];
-    let api = Api::new(client()?.build()?, &listen.api, listen.key, &filters)?;
+    let given = |text: Option<String>| text.into_iter().collect();
+    let parameters = [
+        ("types", listen.events),
+        ("token", listen.token),
+        ("handle", listen.handle),
+        ("chain", listen.chain),
+        ("from", given(listen.from)),
+        ("to", given(listen.to)),
+        ("speed", given(listen.speed)),
+    ];
+    let api = Api::new(client()?.build()?, &listen.api, listen.key, &parameters)?;
     // An endpoint under development may close a connection at any time, so each POST has its own.
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     /// Comma-separated texts.
     Texts,
     SomeOf(fn() -> Vec<&'static str>),
+    /// The speed of a replay: `max`, or a number.
+    Speed,
     /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),
     Filters,
@@ -86,6 +88,8 @@ impl Param {
 
 /// A response names at most this many bad fields.
 const MAX_REPORTED: usize = 40;
+
+const NOT_A_SPEED: &str = "must be max, or a number from 0.1 to 3600";
 
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 

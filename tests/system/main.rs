@@ -77,6 +77,7 @@ mod prolific;
 mod receipt_command;
 mod receipts;
 mod recount;
+mod replay;
 mod replicas;
 mod roles;
 mod sandbox;

@@ -19,7 +19,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{FieldErrors, NOT_A_TIME, Param, some_filters, some_of};
+use super::{FieldErrors, NOT_A_SPEED, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 pub(crate) struct JsonBody {
@@ -126,6 +126,12 @@ impl JsonBody {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
             _ => self.wrong(name, "must be a whole number"),
         }
+    }
+
+    /// Reads the speed of a replay; none for the highest.
+    pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
+        let speed = self.given(name).filter(|speed| speed != "max")?;
+        speed.as_f64().or_else(|| self.wrong(name, NOT_A_SPEED))
     }
 
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {

@@ -11,7 +11,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{FieldErrors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
+use super::{FieldErrors, Kind, NOT_A_SPEED, NOT_A_TIME, Param, no_value, some_filters, some_of};
 use crate::answer::Failure;
 
 /// True if the query contains an API key. The edge refuses it before any other check.
@@ -104,6 +104,16 @@ impl<'a> QueryString<'a> {
         }
         let furthest = if text.starts_with('-') { i32::MIN } else { i32::MAX };
         Some(text.parse().unwrap_or(furthest))
+    }
+
+    /// Reads the speed of a replay; none for the highest.
+    pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
+        let text = self.take(name).filter(|text| text != "max")?;
+        let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite());
+        if speed.is_none() {
+            self.errors.add(name, NOT_A_SPEED);
+        }
+        speed
     }
 
     /// Reads one of the declared values.
@@ -204,6 +214,22 @@ mod tests {
         assert_eq!(integer("limit=0012"), Some(12));
         assert_eq!(integer("limit=99999999999999999999"), Some(i32::MAX));
         assert_eq!(integer("limit=-99999999999999999999"), Some(i32::MIN));
+    }
+
+    #[test]
+    fn a_speed_is_a_number_or_the_highest() {
+        const SPEED: &[Param] = &[Param::new("speed", Kind::Speed, "")];
+        let read = |raw| {
+            let mut query = QueryString::read(SPEED, raw).unwrap();
+            (query.speed("speed"), query.unread().len())
+        };
+        // Core has the range.
+        for (raw, expected) in [("", None), ("speed=max", None), ("speed=0.5", Some(0.5)), ("speed=-1", Some(-1.0))] {
+            assert_eq!(read(raw), (expected, 0), "{raw}");
+        }
+        for raw in ["speed=", "speed=fast", "speed=Max", "speed=inf", "speed=NaN", "speed=1x"] {
+            assert_eq!(read(raw), (None, 1), "{raw}");
+        }
     }
 
     #[test]

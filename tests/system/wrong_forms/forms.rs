@@ -161,6 +161,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             ];
             (fields(wrong, "must be a span such as 90s, 30m, 1h or 7d"), vec!["90s".to_owned(), "7d".to_owned()])
         }
+        Form::Speed => {
+            let wrong = ["", "fast", "Max", "max%00", "1x", "1,5", "--1", "inf", "NaN", "%D9%A3", "%201"];
+            (fields(wrong, "must be max, or a number from 0.1 to 3600"), vec!["max".to_owned(), "0.5".to_owned()])
+        }
         Form::Words => {
             let (mut wrong, right) = texts(1, 512);
             wrong.extend(fields(["%22open"], "has a quotation mark without its pair"));

@@ -31,6 +31,8 @@ pub(super) enum Form {
     References(Reference),
     /// Such as `90s`.
     Span,
+    /// `max` or a number.
+    Speed,
     /// The words of a search.
     Words,
     /// A cursor of a list or a stream.
@@ -192,6 +194,9 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             CHAINS,
             query("ticket", Form::Ticket),
             query("from_cursor", Form::Cursor),
+            query("from", Form::Time),
+            query("to", Form::Time),
+            query("speed", Form::Speed),
             header("Last-Event-ID", Form::LastEventId),
         ],
     ),

@@ -23,7 +23,7 @@ const PAGE: usize = 500;
 pub(super) const MAX_REPLAYED: usize = if cfg!(test) { 20 } else { 1_000 };
 
 /// Skipped events that are counted.
-const MAX_COUNTED: i64 = 10_000;
+pub(super) const MAX_COUNTED: i64 = 10_000;
 
 /// Entries that are scanned to find where a stream starts.
 const MAX_LOOKED_AT: usize = 200_000;
