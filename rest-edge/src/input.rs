@@ -40,6 +40,10 @@ pub(crate) enum Kind {
     /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),
     Filters,
+    /// Texts by name: the headers of a new webhook.
+    Headers,
+    /// Texts by name, or null for a header to remove.
+    HeaderChanges,
 }
 
 impl Kind {

@@ -85,7 +85,9 @@ pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {
     row.events.iter().filter_map(|number| v1::EventType::try_from(*number).ok()).collect()
 }
 
-pub fn webhook(row: &Webhook) -> v1::Webhook {
+/// A webhook with its public key, as its customer sees it.
+pub fn webhook(row: &Webhook, public_key: String) -> v1::Webhook {
+    let payload = if row.is_thin() { v1::WebhookPayload::Thin } else { v1::WebhookPayload::Full };
     v1::Webhook {
         id: row.id.clone(),
         url: row.url.clone(),
@@ -97,5 +99,8 @@ pub fn webhook(row: &Webhook) -> v1::Webhook {
         livemode: row.live,
         created_at: Some(from_millis(row.created_at)),
         updated_at: Some(from_millis(row.updated_at)),
+        headers: row.headers.iter().map(|header| header.name.clone()).collect(),
+        payload: payload.into(),
+        public_key,
     }
 }

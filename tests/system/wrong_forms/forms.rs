@@ -335,6 +335,17 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
             wrong.extend(of_type(&[json!("Enabled"), json!("enabled ")], near));
             (wrong, vec![json!("disabled"), json!("enabled"), Value::Null])
         }
+        Form::Headers(may_be_null) => {
+            let right = [json!({}), json!({"X-Key": "k", "Authorization": "Bearer a b"}), Value::Null];
+            (headers(*may_be_null), right.into())
+        }
+        Form::Payload => {
+            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
+            wrong.extend(of_type(&[json!(""), json!("unspecified")], "must be of: full, thin"));
+            let near = "must be of: full, thin; did you mean `thin`?";
+            wrong.extend(of_type(&[json!("Thin"), json!("thin ")], near));
+            (wrong, vec![json!("thin"), json!("full"), Value::Null])
+        }
         Form::Url => {
             let (mut wrong, _) = in_body(&Form::Needed(2048));
             for (refused, reason) in [
@@ -381,6 +392,36 @@ fn filters() -> Vec<WrongField> {
     within(".handle", json!(["@"]), NO_HANDLE);
     within(".chains", json!([]), "unknown; did you mean `filters.chain`?");
     within(".colour", json!([]), "unknown; leave it out");
+    wrong
+}
+
+/// Wrong headers of a webhook.
+fn headers(may_be_null: bool) -> Vec<WrongField> {
+    let mut wrong = of_type(&[json!(true), json!("X"), json!(7), json!([]), json!([{}])], "must be an object");
+    let names =
+        [json!({"": "x"}), json!({"a b": "x"}), json!({"a:": "x"}), json!({"é": "x"}), json!({"n".repeat(257): "x"})];
+    wrong.extend(of_type(&names, "each name must have 1 to 256 letters, digits or any of !#$%&'*+-.^_`|~"));
+    let mut within = |name: &'static str, value: Value, message: &str| {
+        let headers = json!({ name[1..]: value });
+        wrong.push((headers, name, Told::Field(message.to_owned())));
+    };
+    let no_text = if may_be_null { "must be a string or null" } else { "must be a string" };
+    for value in [json!(7), json!(["x"]), json!({})] {
+        within(".X-Key", value, no_text);
+    }
+    if !may_be_null {
+        within(".X-Key", Value::Null, no_text);
+    }
+    for value in ["", " x", "é", "a\r\nb", "a\u{0}"] {
+        within(".X-Key", json!(value), "must have visible ASCII characters, and spaces only between them");
+    }
+    for name in [".Host", ".content-type", ".Webhook-Id", ".Service-Signature", ".user-agent", ".Proxy-Authorization"] {
+        within(name, json!("x"), "HTTP, signatures or this service use this name; take another");
+    }
+    let many: serde_json::Map<String, Value> = (0..11).map(|number| (format!("X-{number}"), json!("x"))).collect();
+    wrong.extend(of_type(&[Value::Object(many)], "a webhook has 10 headers at most"));
+    let long = json!({"X-Key": "x".repeat(4_092)});
+    wrong.extend(of_type(&[long], "names and values of a webhook have 4096 bytes together at most"));
     wrong
 }
 

@@ -45,6 +45,10 @@ pub(super) enum Form {
     Url,
     /// The status that a webhook is given.
     Status,
+    /// A webhook's own headers, with true if null removes one.
+    Headers(bool),
+    /// The content of a webhook's deliveries.
+    Payload,
     /// A ticket, which no request has beside its key.
     Ticket,
     /// `Idempotency-Key`
@@ -202,6 +206,8 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             body("events", Form::Events),
             body("filters", Form::Filters),
             body("description", Form::OrNull(500)),
+            body("headers", Form::Headers(false)),
+            body("payload", Form::Payload),
             KEY,
         ],
     ),
@@ -215,6 +221,8 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             body("filters", Form::Filters),
             body("description", Form::OrNull(500)),
             body("status", Form::Status),
+            body("headers", Form::Headers(true)),
+            body("payload", Form::Payload),
             KEY,
         ],
     ),
