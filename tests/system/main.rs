@@ -93,6 +93,7 @@ mod traces;
 mod upstream;
 mod verify;
 mod webhook_changes;
+mod webhook_contents;
 mod webhooks;
 mod witness;
 mod wrong_forms;

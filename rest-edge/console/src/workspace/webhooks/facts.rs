@@ -33,6 +33,10 @@ pub(super) fn events_text(webhook: &v1::Webhook) -> String {
     webhook.events().map(event_type_name).collect::<Vec<_>>().join(", ")
 }
 
+pub(super) fn headers_text(webhook: &v1::Webhook) -> String {
+    webhook.headers.join(", ")
+}
+
 /// Formats filters as one line, such as `token: $RUN; chain: sandbox`.
 pub(super) fn filters_text(filters: Option<&v1::EventFilters>) -> String {
     let Some(filters) = filters else { return String::new() };
