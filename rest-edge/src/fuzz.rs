@@ -20,6 +20,7 @@ const QUERY: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    Param::SEARCHES,
 ];
 
 const BODY: &[Param] = &[

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     /// Comma-separated texts.
     Texts,
     SomeOf(fn() -> Vec<&'static str>),
+    /// Searches, each a parameter of its own.
+    Searches,
     /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),
     Filters,
@@ -86,6 +88,12 @@ impl Param {
     pub(crate) const HANDLES: Self = Self::new("handle", Kind::Texts, "Comma-separated handles");
 
     pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
+
+    pub(crate) const SEARCHES: Self = Self::new(
+        "text",
+        Kind::Searches,
+        "Words of a thesis, with the syntax of the search; may be given several times, and one must match",
+    );
 }
 
 /// A response names at most this many bad fields.

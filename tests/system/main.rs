@@ -85,6 +85,7 @@ mod soak;
 mod sockets;
 mod streams;
 mod test_theses;
+mod text_filters;
 mod theses;
 mod tickets;
 mod tls;

@@ -78,7 +78,12 @@ pub fn key_info(key: &ApiKey, of: &Project, by: &Organization) -> v1::KeyInfo {
 }
 
 pub fn filters(row: &Webhook) -> v1::EventFilters {
-    v1::EventFilters { token: row.tokens.clone(), handle: row.handles.clone(), chain: row.chains.clone() }
+    v1::EventFilters {
+        token: row.tokens.clone(),
+        handle: row.handles.clone(),
+        chain: row.chains.clone(),
+        text: row.texts.clone(),
+    }
 }
 
 pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {

@@ -166,6 +166,9 @@ pub struct Webhook {
     /// Number of the payload's kind; 0 means full.
     #[prost(int32, tag = "22")]
     pub payload: i32,
+    /// Filter by text.
+    #[prost(string, repeated, tag = "23")]
+    pub texts: Vec<String>,
 }
 
 /// A header that a customer gave to a webhook.

@@ -90,6 +90,7 @@ async fn create(
         tokens: filters.token,
         handles: filters.handle,
         chains: filters.chain,
+        texts: filters.text,
         status: v1::WebhookStatus::Enabled.into(),
         secret: sealed,
         secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),

@@ -88,6 +88,7 @@ fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, headers: Vec<Web
             "filters" => {
                 let filters = message.filters.clone().unwrap_or_default();
                 (changed.tokens, changed.handles, changed.chains) = (filters.token, filters.handle, filters.chain);
+                changed.texts = filters.text;
             }
             "description" => changed.description.clone_from(&message.description),
             "payload" => changed.payload = message.payload,

@@ -165,8 +165,9 @@ impl JsonBody {
                 "token" => &mut filters.token,
                 "handle" => &mut filters.handle,
                 "chain" => &mut filters.chain,
+                "text" => &mut filters.text,
                 _ => {
-                    let known = ["token", "handle", "chain"].map(|known| format!("{name}.{known}"));
+                    let known = ["token", "handle", "chain", "text"].map(|known| format!("{name}.{known}"));
                     let known = known.iter().map(String::as_str);
                     self.errors.add_unknown(&format!("{name}.{dimension}"), known);
                     continue;

@@ -65,7 +65,8 @@ impl<'a> QueryString<'a> {
                 query.unknown.push(name);
                 continue;
             };
-            if query.values.iter().any(|(seen, _)| *seen == param.name) {
+            let is_repeated = query.values.iter().any(|(seen, _)| *seen == param.name);
+            if is_repeated && !matches!(param.kind, Kind::Searches) {
                 let how = if param.kind.is_list() { ", with commas between its values" } else { "" };
                 query.errors.add(param.name, format!("must be given once{how}"));
             } else {
@@ -135,11 +136,14 @@ impl<'a> QueryString<'a> {
         self.some_of(name, names::parse_event_type)
     }
 
-    /// Reads the filters `token`, `handle` and `chain`, each comma-separated.
+    /// Reads the filters `token`, `handle` and `chain`, each comma-separated, and `text`, which may be repeated.
     pub(crate) fn filters(&mut self) -> Option<v1::EventFilters> {
+        let text = self.values.extract_if(.., |(name, _)| *name == Param::SEARCHES.name);
+        let text = text.map(|(_, text)| text.into_owned()).collect();
         let mut texts =
             |name| self.take(name).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default();
-        some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
+        let (token, handle, chain) = (texts("token"), texts("handle"), texts("chain"));
+        some_filters(v1::EventFilters { token, handle, chain, text })
     }
 
     /// Returns the bad parameters, unknown ones included.

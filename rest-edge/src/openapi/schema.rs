@@ -96,6 +96,7 @@ pub(super) fn schema(kind: &Kind) -> Value {
             let value = format!("[^,]{{1,{}}}", filter::MAX_VALUE_CHARS);
             separated(&value, &format!("{{0,{}}}", filter::MAX_VALUES - 1))
         }
+        Kind::Searches => json!({"type": "array", "items": filter_value(), "maxItems": filter::MAX_VALUES}),
         Kind::SomeOf(values) => {
             let values = values();
             let mut schema = separated(&format!("({})", values.join("|").replace('.', r"\.")), "*");

@@ -31,6 +31,8 @@ pub(super) enum Form {
     Span,
     /// The words of a search.
     Words,
+    /// Searches in the text of an event, each a parameter of its own.
+    Searches,
     /// A cursor of a list or a stream.
     Cursor,
     /// An id in a path; a wrong one names nothing.
@@ -106,6 +108,7 @@ const TYPES: Row = query("types", Form::SomeOf(EVENT_TYPES));
 const TOKENS: Row = query("token", Form::References(Reference::Token));
 const HANDLES: Row = query("handle", Form::References(Reference::Handle));
 const CHAINS: Row = query("chain", Form::References(Reference::Chain));
+const SEARCHES: Row = query("text", Form::Searches);
 const PROFILE: Row = path("ref", Form::Ref(80, "PROFILE_NOT_FOUND"));
 const TOKEN: Row = path("ref", Form::Ref(200, "TOKEN_NOT_FOUND"));
 const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
@@ -182,7 +185,7 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         "POST /v1/test/theses",
         &[body("handle", Form::NewHandle), body("token", Form::NewSymbol), body("text", Form::Needed(2000)), KEY],
     ),
-    ("GET /v1/events", &[TYPES, TOKENS, HANDLES, CHAINS, AFTER, BEFORE, LIMIT, CURSOR]),
+    ("GET /v1/events", &[TYPES, TOKENS, HANDLES, CHAINS, SEARCHES, AFTER, BEFORE, LIMIT, CURSOR]),
     ("GET /v1/events/{id}", &[path("id", Form::Id("EVENT_NOT_FOUND")), TAGS]),
     (
         "GET /v1/events/stream",
@@ -191,6 +194,7 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             TOKENS,
             HANDLES,
             CHAINS,
+            SEARCHES,
             query("ticket", Form::Ticket),
             query("from_cursor", Form::Cursor),
             header("Last-Event-ID", Form::LastEventId),

@@ -149,6 +149,7 @@ pub(super) fn webhook() -> v1::Webhook {
             token: vec!["$RUN".into()],
             handle: vec!["@ana".into()],
             chain: vec!["base".into()],
+            text: Vec::new(),
         }),
         status: v1::WebhookStatus::DisabledFailing.into(),
         secret_prefix: "whsec_abcd".into(),

@@ -32,7 +32,7 @@ impl Call {
             filters: Some(EventFilters {
                 token: query.tokens.clone(),
                 handle: query.handle.iter().cloned().collect(),
-                chain: Vec::new(),
+                ..EventFilters::default()
             }),
             cursor: query.cursor.clone(),
         });
