@@ -59,6 +59,9 @@ pub(crate) struct Listen {
     /// Only events of these chains [default: all]
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
+    /// Only theses with these words, in the syntax of the search; several times for any of several [default: all]
+    #[arg(long, value_name = "SEARCH")]
+    text: Vec<String>,
     /// Address of the API
     #[arg(
         long,
@@ -88,7 +91,10 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let client = || client(root_certificate.as_deref());
     let filters =
         [("types", &listen.events), ("token", &listen.token), ("handle", &listen.handle), ("chain", &listen.chain)];
-    let api = Api::new(client()?.build()?, &listen.api, listen.key, &filters)?;
+    let lists = filters.into_iter().filter(|(_, values)| !values.is_empty());
+    let lists = lists.map(|(name, values)| (name, values.join(",")));
+    let texts = listen.text.iter().map(|text| ("text", text.clone()));
+    let api = Api::new(client()?.build()?, &listen.api, listen.key, lists.chain(texts))?;
     // An endpoint under development may close a connection at any time, so each POST has its own.
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;
