@@ -60,8 +60,8 @@ impl Signer {
         Some(headers)
     }
 
-    /// The signatures of `<id>.<t>.<body>`: `v1,<base64>` for each secret that is a key of the standard, in their order,
-    /// then `v1a,<base64>`.
+    /// The signatures of `<id>.<t>.<body>`: `v1,<base64>` for each secret that is a key of the standard, in their
+    /// order, then `v1a,<base64>`.
     fn standard_signature(&self, claim: &ClaimResponse, unix_seconds: i64) -> String {
         let prefix = format!("{}.{unix_seconds}.", claim.event_id);
         let mut signatures: Vec<String> = Vec::with_capacity(claim.secrets.len() + 1);

@@ -57,8 +57,8 @@ pub enum SealPurpose<'a> {
 }
 
 impl SealPurpose<'_> {
-    /// The text that the cipher authenticates beside the value. No id, name or scope has a NUL, so no two purposes share
-    /// one.
+    /// The text that the cipher authenticates beside the value. No id, name or scope has a NUL, so no two purposes
+    /// share one.
     fn associated_data(self) -> Vec<u8> {
         match self {
             Self::WebhookSecret(id) => ["webhook secret", id].join("\0"),

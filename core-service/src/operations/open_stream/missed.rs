@@ -123,8 +123,8 @@ impl MissedEvents<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        // The scan may have stopped early. Replaying too much is better than reporting a false gap, but events with a rare
-        // word may lie so far apart that a replay would read the whole log.
+        // The scan may have stopped early. Replaying too much is better than reporting a false gap, but events with a
+        // rare word may lie so far apart that a replay would read the whole log.
         if skipped == 0 && (all || !self.filter.has_texts()) {
             return Ok(None);
         }
