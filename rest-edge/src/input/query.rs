@@ -189,6 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn each_search_is_a_parameter_of_its_own() {
+        const FILTERS: &[Param] = &[Param::TOKENS, Param::HANDLES, Param::CHAINS, Param::SEARCHES];
+        let mut query = QueryString::read(FILTERS, "text=a,b&token=RUN,SEEK&text=c+d").unwrap();
+        let filters = query.filters().unwrap();
+        assert_eq!(
+            (filters.text, filters.token),
+            (vec!["a,b".to_owned(), "c d".to_owned()], vec!["RUN".to_owned(), "SEEK".to_owned()])
+        );
+        assert!(query.unread().is_empty());
+    }
+
+    #[test]
     fn values_are_decoded() {
         let mut query = QueryString::read(PARAMS, "q=%24RUN+%F0%9F%9A%80&x=1&x=2").unwrap();
         assert_eq!(query.text("q").unwrap(), "$RUN 🚀");
