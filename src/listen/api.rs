@@ -48,18 +48,16 @@ impl NotOpen {
 }
 
 impl Api {
-    /// The stream of a key, with the values of its parameters by their names.
+    /// The stream of a key, with these parameters of its query.
     pub(super) fn new(
         http: Client,
         base: &str,
         key: SecretString,
-        parameters: &[(&str, Vec<String>)],
+        query: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Self, url::ParseError> {
         let mut url = Url::parse(&format!("{base}/v1/events/stream"))?;
-        for (name, values) in parameters {
-            if !values.is_empty() {
-                url.query_pairs_mut().append_pair(name, &values.join(","));
-            }
+        for (name, value) in query {
+            url.query_pairs_mut().append_pair(name, &value);
         }
         Ok(Self { http, url, key, base: base.to_owned() })
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use thesis_proto::{
-    filter::{CompiledFilter, EventKeys},
+    filter::{CompiledFilter, EventKeys, EventText},
     time::to_millis,
     v1,
 };
@@ -34,7 +34,7 @@ pub struct Entry {
 impl Entry {
     /// Approximate bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        ENTRY_OVERHEAD + self.body.len()
+        ENTRY_OVERHEAD + self.body.len() + self.keys.text.as_ref().map_or(0, EventText::size)
     }
 }
 

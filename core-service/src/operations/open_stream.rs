@@ -146,6 +146,9 @@ fn history_path(message: &v1::OpenRequest) -> String {
             query.append_pair(name, &values);
         }
     }
+    for text in &filters.text {
+        query.append_pair("text", text);
+    }
     let query = query.finish();
     if query.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{query}") }
 }

@@ -171,8 +171,9 @@ impl JsonBody {
                 "token" => &mut filters.token,
                 "handle" => &mut filters.handle,
                 "chain" => &mut filters.chain,
+                "text" => &mut filters.text,
                 _ => {
-                    let known = ["token", "handle", "chain"].map(|known| format!("{name}.{known}"));
+                    let known = ["token", "handle", "chain", "text"].map(|known| format!("{name}.{known}"));
                     let known = known.iter().map(String::as_str);
                     self.errors.add_unknown(&format!("{name}.{dimension}"), known);
                     continue;
@@ -181,6 +182,30 @@ impl JsonBody {
             *field = self.texts(&format!("{name}.{dimension}"), value);
         }
         some_filters(filters)
+    }
+
+    /// Reads headers by name. Null, where it may be, is a header without a value.
+    pub(crate) fn headers(&mut self, name: &'static str, may_be_null: bool) -> Vec<v1::WebhookHeader> {
+        let fields = match self.given(name) {
+            Some(Value::Object(fields)) => fields,
+            Some(_) => {
+                self.errors.add(name, "must be an object");
+                return Vec::new();
+            }
+            None => return Vec::new(),
+        };
+        let mut headers = Vec::new();
+        for (header, value) in fields {
+            match value {
+                Value::String(text) => headers.push(v1::WebhookHeader { name: header, value: Some(text) }),
+                Value::Null if may_be_null => headers.push(v1::WebhookHeader { name: header, value: None }),
+                _ => {
+                    let rule = if may_be_null { "must be a string or null" } else { "must be a string" };
+                    self.errors.add(format!("{name}.{header}"), rule);
+                }
+            }
+        }
+        headers
     }
 
     fn texts(&mut self, name: &str, value: Value) -> Vec<String> {

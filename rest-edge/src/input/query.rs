@@ -65,7 +65,8 @@ impl<'a> QueryString<'a> {
                 query.unknown.push(name);
                 continue;
             };
-            if query.values.iter().any(|(seen, _)| *seen == param.name) {
+            let is_repeated = query.values.iter().any(|(seen, _)| *seen == param.name);
+            if is_repeated && !matches!(param.kind, Kind::Searches) {
                 let how = if param.kind.is_list() { ", with commas between its values" } else { "" };
                 query.errors.add(param.name, format!("must be given once{how}"));
             } else {
@@ -145,11 +146,14 @@ impl<'a> QueryString<'a> {
         self.some_of(name, names::parse_event_type)
     }
 
-    /// Reads the filters `token`, `handle` and `chain`, each comma-separated.
+    /// Reads the filters `token`, `handle` and `chain`, each comma-separated, and `text`, which may be repeated.
     pub(crate) fn filters(&mut self) -> Option<v1::EventFilters> {
+        let text = self.values.extract_if(.., |(name, _)| *name == Param::SEARCHES.name);
+        let text = text.map(|(_, text)| text.into_owned()).collect();
         let mut texts =
             |name| self.take(name).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default();
-        some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
+        let (token, handle, chain) = (texts("token"), texts("handle"), texts("chain"));
+        some_filters(v1::EventFilters { token, handle, chain, text })
     }
 
     /// Returns the bad parameters, unknown ones included.
@@ -192,6 +196,18 @@ mod tests {
         for query in ["", "monkey=1", "q=key", "Key=1", "keys=1"] {
             assert!(!has_key(query), "{query}");
         }
+    }
+
+    #[test]
+    fn each_search_is_a_parameter_of_its_own() {
+        const FILTERS: &[Param] = &[Param::TOKENS, Param::HANDLES, Param::CHAINS, Param::SEARCHES];
+        let mut query = QueryString::read(FILTERS, "text=a,b&token=RUN,SEEK&text=c+d").unwrap();
+        let filters = query.filters().unwrap();
+        assert_eq!(
+            (filters.text, filters.token),
+            (vec!["a,b".to_owned(), "c d".to_owned()], vec!["RUN".to_owned(), "SEEK".to_owned()])
+        );
+        assert!(query.unread().is_empty());
     }
 
     #[test]

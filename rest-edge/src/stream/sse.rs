@@ -37,6 +37,7 @@ const QUERY: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    Param::SEARCHES,
     super::TICKET,
     Param::new("from_cursor", Kind::Text(0, 512), "Resumes after this cursor, the `id` of an event's frame"),
     super::FROM,

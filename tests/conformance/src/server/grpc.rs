@@ -37,7 +37,7 @@ impl Call {
             filters: Some(EventFilters {
                 token: query.tokens.clone(),
                 handle: query.handle.iter().cloned().collect(),
-                chain: Vec::new(),
+                ..EventFilters::default()
             }),
             cursor: query.cursor.clone(),
             from: query.from.as_deref().and_then(parse_iso8601),
