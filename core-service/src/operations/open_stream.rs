@@ -189,7 +189,7 @@ async fn begin(
             positions = found.begin;
         }
         if message.kind() == OpenKind::Subscription {
-            replayed = missed.replayed(&positions).await?;
+            (replayed, _) = missed.count(&positions).await?;
         }
     }
     let (positions, live) = (named(names, &positions), named(names, &live));

@@ -142,18 +142,18 @@ impl MissedEvents<'_> {
         }))
     }
 
-    /// Counts the matching events after these positions.
-    pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
+    /// Counts the matching events after these positions. Returns beside the number whether all entries were scanned.
+    pub(super) async fn count(&self, after: &[u64]) -> Result<(i64, bool)> {
         let reader = self.core.shared.theses.direct_reader();
         let selection = select(&reader, &self.call.caller.view, self.filter).await?;
-        let mut reader = self.backward(selection, begin);
-        let mut replayed = 0;
+        let mut reader = self.backward(selection, after);
+        let mut count = 0;
         for _ in 0..MAX_LOOKED_AT {
             let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
-            replayed += i64::from(reader.event(index, taken, self.filter)?.is_some());
+            count += i64::from(reader.event(index, taken, self.filter)?.is_some());
         }
-        Ok(replayed)
+        Ok((count, !reader.has_more()))
     }
 
     /// Reads backwards from the present to these positions.

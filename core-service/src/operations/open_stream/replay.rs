@@ -150,8 +150,8 @@ async fn find_gap(
         return Ok(None);
     }
     let missed = MissedEvents { core, call, filter, after: after.to_vec(), live: &begin, floor: Floor::NONE };
-    let skipped = missed.replayed(&missed.after).await?;
-    if skipped == 0 {
+    let (skipped, has_scanned_all) = missed.count(after).await?;
+    if skipped == 0 && has_scanned_all {
         return Ok(None);
     }
     let (list, encoder) = (history_path(message), CursorEncoder::new(names));
@@ -160,7 +160,7 @@ async fn find_gap(
     Ok(Some(v1::StreamGap {
         first_cursor: encoder.encode(after),
         last_cursor: encoder.encode(&begin),
-        skipped: (skipped <= MAX_COUNTED).then_some(skipped),
+        skipped: (has_scanned_all && skipped <= MAX_COUNTED).then_some(skipped),
         path: format!("{list}{separator}created_before={}", format_millis(window_start)),
     }))
 }
