@@ -129,3 +129,25 @@ async fn a_replay_lies_between_two_times_and_has_a_place_of_its_own() {
     core.open_streams.close("s", &[2]);
     open(3, 4).await.unwrap();
 }
+
+#[tokio::test]
+async fn replays_up_to_the_present_end_at_the_same_position() {
+    let clock = ManualClock::new();
+    let core = crate::tests::harness::core(memory(&clock), &clock, 1).await;
+    let view = admit(&core, TEST_KEY).caller.view.clone();
+    let dataset = view.datasets().iter().find(|dataset| **dataset != Dataset::Sandbox).unwrap();
+    let (_session, _ends) = core.open_streams.begin("s");
+    let ends = async |stream: u64, replay: u64| {
+        let (session, now) = ("s".to_owned(), || Some(from_millis(NOON)));
+        let message = v1::OpenRequest { session, stream, replay, from: now(), to: now(), ..v1::OpenRequest::default() };
+        let opened = open_stream(&core, &admit(&core, TEST_KEY), message, None).await.unwrap();
+        core.open_streams.close("s", &[stream, replay]);
+        opened.replay.unwrap().ends
+    };
+    core.datasets.create_here(dataset, new_thesis(dataset, 1)).await.unwrap();
+    let first = ends(1, 2).await;
+    assert!(first.iter().any(|end| *end > 0));
+    // The clock stands still, but the time is closed.
+    core.datasets.create_here(dataset, new_thesis(dataset, 2)).await.unwrap();
+    assert_eq!(ends(3, 4).await, first);
+}
