@@ -13,7 +13,7 @@ use std::{
 
 use clap::Args;
 use core_service::keys::key_ring::KeyRing;
-use delivery_worker::tls_config;
+use delivery_worker::{Signer, standard_key, tls_config};
 use reqwest::{Client, ClientBuilder, redirect::Policy, retry};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::{
@@ -34,6 +34,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Maximum wait before the stream is opened again.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// Name of the keys that sign.
+const KEY_NAME: &str = "listen";
 
 /// Forward events to an endpoint of this machine.
 #[derive(Debug, Args)]
@@ -56,6 +59,18 @@ pub(crate) struct Listen {
     /// Only events of these chains [default: all]
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
+    /// Only theses with these words, in the syntax of the search; several times for any of several [default: all]
+    #[arg(long, value_name = "SEARCH")]
+    text: Vec<String>,
+    /// Replay past events from this time on (ISO 8601) before new ones
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End after the events of this time
+    #[arg(long, value_name = "TIME", requires = "from")]
+    to: Option<String>,
+    /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]
+    #[arg(long, value_name = "SPEED", requires = "from")]
+    speed: Option<String>,
     /// Address of the API
     #[arg(
         long,
@@ -71,24 +86,42 @@ pub(crate) struct Listen {
     secret: Option<SecretString>,
 }
 
-/// Forwards events until a signal or a refusal.
+/// Forwards events until a signal, a refusal, or the end of a replay.
 pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let clock: SharedClock = Arc::new(SystemClock);
     let ids: SharedIdSource = Arc::new(SystemIdSource);
+    let keys = KeyRing::new(&random(ids.as_ref()), Arc::clone(&ids));
     let secret = match &listen.secret {
         Some(secret) => secret.expose_secret().to_owned(),
-        None => KeyRing::new(&random(ids.as_ref()), Arc::clone(&ids)).signing_secret("listen"),
+        None => keys.signing_secret(KEY_NAME),
     };
     let root_certificate = settings.webhooks.root_certificate()?;
     let client = || client(root_certificate.as_deref());
-    let filters =
-        [("types", &listen.events), ("token", &listen.token), ("handle", &listen.handle), ("chain", &listen.chain)];
-    let api = Api::new(client()?.build()?, &listen.api, listen.key, &filters)?;
+    let lists = [("types", listen.events), ("token", listen.token), ("handle", listen.handle), ("chain", listen.chain)];
+    let lists = lists.into_iter().filter(|(_, values)| !values.is_empty());
+    let lists = lists.map(|(name, values)| (name, values.join(",")));
+    let texts = listen.text.into_iter().map(|text| ("text", text));
+    let replay = [("from", listen.from), ("to", listen.to), ("speed", listen.speed)];
+    let replay = replay.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let query = lists.chain(texts).chain(replay);
+    let api = Api::new(client()?.build()?, &listen.api, listen.key, query)?;
     // An endpoint under development may close a connection at any time, so each POST has its own.
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;
-    let forwarder = Forwarder { http, to: listen.forward_to, secret, clock, ids: Arc::clone(&ids) };
+    note(&format!("webhook-signature is verified by {} as well", keys.webhook_public_key(KEY_NAME)));
+    if standard_key(&secret).is_none() {
+        note("webhook-signature has no v1: the secret is not whsec_ and base64");
+    }
+    let forwarder = Forwarder {
+        http,
+        to: listen.forward_to,
+        secret,
+        signing_key: keys.webhook_signing_key(KEY_NAME),
+        signer: Signer::default(),
+        clock,
+        ids: Arc::clone(&ids),
+    };
     let mut follower = Follower {
         api,
         forwarder,

@@ -65,3 +65,4 @@ mod theses;
 mod token_figures;
 pub mod update_webhook;
 pub mod verify_thesis;
+mod webhook_headers;

@@ -45,8 +45,6 @@ mod shard;
 
 mod statistics;
 
-mod syntax;
-
 #[cfg(test)]
 mod tests;
 
@@ -92,8 +90,8 @@ pub use self::{
     folder::SearchFolder,
     near::NearMatches,
     schema::Kind,
-    syntax::{ParsedSearch, parse},
 };
+pub use thesis_proto::search::{ParsedSearch, parse};
 
 /// Maximum number of copies of shards that a core sends at the same time. Others wait, since more would take no less
 /// time each.

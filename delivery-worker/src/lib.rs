@@ -26,7 +26,7 @@ pub use self::{
     error::WorkerError,
     failure::Failure,
     guard::VettedTarget,
-    send::headers,
+    sign::{Signer, standard_key},
 };
 
 /// The settings that a worker starts with.
@@ -87,7 +87,7 @@ pub async fn run_over(
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let worker = claim::Worker {
         cores: report::Cores::new(cores, Arc::clone(&ids)),
-        sender: send::Sender { guard, transport, timeout: config.timeout, clock },
+        sender: send::Sender { guard, signer: Signer::default(), transport, timeout: config.timeout, clock },
         capacity: config.capacity.max(1),
     };
     Arc::new(worker).run(shutdown).await;

@@ -2,18 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderValue};
 use prost_types::Timestamp;
 use reqwest::Response;
 use thesis_net::clock::SharedClock;
 use thesis_proto::{
     time::from_millis,
     v1::{AttemptFailure, AttemptResponse, ClaimResponse, attempt_report::Outcome},
-    webhook::{Attempt, SIGNATURE},
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES, sign::signature};
+use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES, sign::Signer};
 
 /// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
@@ -32,6 +30,7 @@ pub(crate) struct AttemptResult {
 
 pub(crate) struct Sender {
     pub(crate) guard: Guard,
+    pub(crate) signer: Signer,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) timeout: Duration,
     pub(crate) clock: SharedClock,
@@ -59,7 +58,7 @@ impl Sender {
     }
 
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
-        let headers = headers(&claim, unix_seconds).ok_or(Failure::Request)?;
+        let headers = self.signer.headers(&claim, unix_seconds).ok_or(Failure::Request)?;
         let target = self.guard.vet(&claim.url, claim.livemode).await?;
         self.transport.post(target, headers, claim.body).await
     }
@@ -81,24 +80,4 @@ pub(crate) async fn drain(response: Option<Response>, deadline: Instant) {
     };
     // A longer or slower response is dropped, and its connection with it.
     let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIMEOUT), rest).await;
-}
-
-/// The headers of an attempt, signed at this time with each of its secrets; `None` if an id has characters that no
-/// header can carry.
-pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
-    let attempt = Attempt {
-        event_id: &claim.event_id,
-        event_type: claim.event_type(),
-        delivery_id: &claim.delivery_id,
-        number: claim.attempt,
-        replay_of: claim.replay_of.as_deref(),
-        is_test: claim.is_test,
-    };
-    let text = |value: &str| HeaderValue::try_from(value).ok();
-    let mut headers = HeaderMap::with_capacity(12);
-    for (name, value) in attempt.headers() {
-        headers.insert(name, text(&value)?);
-    }
-    headers.insert(SIGNATURE, text(&signature(unix_seconds, &claim.body, &claim.secrets))?);
-    Some(headers)
 }

@@ -9,7 +9,7 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 
 /// Messages that hold a secret, with the fields that their `Debug` shows.
-const SECRET: [(&str, &[&str]); 18] = [
+const SECRET: [(&str, &[&str]); 19] = [
     ("AcceptInvitationRequest", &["email", "user_agent"]),
     ("AccountServiceCreateKeyResponse", &["api_key"]),
     ("ChangePasswordRequest", &["user_agent"]),
@@ -28,6 +28,7 @@ const SECRET: [(&str, &[&str]); 18] = [
     ("SignInRequest", &["email", "user_agent"]),
     ("SignUpRequest", &["email", "organization_name", "user_agent"]),
     ("StreamTicket", &["expires_at"]),
+    ("WebhookHeader", &["name"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

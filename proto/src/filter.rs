@@ -1,13 +1,15 @@
 //! Event filters, compiled once and matched against every event: history, streams and webhooks filter alike.
 
+mod event_text;
 mod interest;
 
-pub use self::interest::Interest;
+pub use self::{event_text::EventText, interest::Interest};
 
 use crate::{
     error::FieldError,
     names::EVENT_TYPES,
     reference::{TokenReadings, handle_form, is_handle},
+    search::{ParsedSearch, TextIndex, parse},
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
 
@@ -16,6 +18,9 @@ pub const MAX_VALUES: usize = 50;
 /// Maximum characters in one value.
 pub const MAX_VALUE_CHARS: usize = 200;
 
+const TOKEN_FORMS: &str = "$SYMBOL, an address, chain:address or a tk_ id";
+const HANDLE_FORMS: &str = "a handle such as @name";
+
 /// An event must match every given dimension, by any of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompiledFilter {
@@ -23,13 +28,14 @@ pub struct CompiledFilter {
     tokens: Vec<TokenReadings>,
     handles: Vec<String>,
     chains: Vec<String>,
+    texts: Vec<ParsedSearch>,
 }
 
 impl CompiledFilter {
     /// Compiles a filter. No types means all; an empty dimension matches every event.
     ///
     /// # Errors
-    /// Every bad value, named as `token`, `handle` or `chain`, and bad types once as `types`.
+    /// Every bad value, named as `token`, `handle`, `chain` or `text`, and bad types once as `types`.
     pub fn new(types: &[EventType], filters: Option<&EventFilters>) -> Result<Self, Vec<FieldError>> {
         let mut errors = Vec::new();
         let mut filter = Self::default();
@@ -42,9 +48,13 @@ impl CompiledFilter {
             errors.push(FieldError::new("types", event_type_rule()));
         }
         if let Some(filters) = filters {
-            filter.tokens = compile("token", &filters.token, TokenReadings::parse, &mut errors);
-            filter.handles = compile("handle", &filters.handle, parse_handle, &mut errors);
-            filter.chains = compile("chain", &filters.chain, |chain| Some(chain.to_owned()), &mut errors);
+            let token = |text: &str| TokenReadings::parse(text).ok_or_else(|| no_reference(TOKEN_FORMS));
+            let handle = |text: &str| parse_handle(text).ok_or_else(|| no_reference(HANDLE_FORMS));
+            let search = |text: &str| parse(text).map_err(|malformed| malformed.to_string());
+            filter.tokens = compile("token", &filters.token, token, &mut errors);
+            filter.handles = compile("handle", &filters.handle, handle, &mut errors);
+            filter.chains = compile("chain", &filters.chain, |chain| Ok(chain.to_owned()), &mut errors);
+            filter.texts = compile("text", &filters.text, search, &mut errors);
         }
         if errors.is_empty() { Ok(filter) } else { Err(errors) }
     }
@@ -54,12 +64,18 @@ impl CompiledFilter {
     pub fn matches(&self, event: &Event) -> bool {
         let (handle, token) = names(event);
         self.passes(event.r#type(), handle, token)
+            && (self.texts.is_empty() || text(event).is_some_and(|text| self.passes_text(&TextIndex::new(text))))
     }
 
     /// Like [`CompiledFilter::matches`], for the keys of an event.
     #[must_use]
     pub fn matches_keys(&self, keys: &EventKeys) -> bool {
         self.passes(keys.event_type, keys.handle.as_ref(), keys.token.as_ref())
+            && (self.texts.is_empty() || keys.text.as_ref().is_some_and(|text| self.passes_text(text.index())))
+    }
+
+    fn passes_text(&self, text: &TextIndex) -> bool {
+        self.texts.iter().any(|search| search.matches(text))
     }
 
     fn passes(&self, event_type: EventType, handle: Option<&String>, token: Option<&TokenRef>) -> bool {
@@ -69,6 +85,12 @@ impl CompiledFilter {
         any(&self.tokens, token, |filter, token| filter.matches(token))
             && any(&self.chains, token, |chain, token| *chain == token.chain)
             && any(&self.handles, handle, |filter, handle| is_handle(filter, handle))
+    }
+
+    /// True if it filters by text, for which no log has an index.
+    #[must_use]
+    pub const fn has_texts(&self) -> bool {
+        !self.texts.is_empty()
     }
 
     /// The types, each once; empty means all.
@@ -105,12 +127,23 @@ pub struct EventKeys {
     pub token: Option<TokenRef>,
     /// The handle of the event's profile.
     pub handle: Option<String>,
+    /// The text of the event's thesis.
+    pub text: Option<EventText>,
 }
 
 impl From<&Event> for EventKeys {
     fn from(event: &Event) -> Self {
         let (handle, token) = names(event);
-        Self { event_type: event.r#type(), token: token.cloned(), handle: handle.cloned() }
+        let text = text(event).map(|text| EventText::new(text.clone()));
+        Self { event_type: event.r#type(), token: token.cloned(), handle: handle.cloned(), text }
+    }
+}
+
+/// The text of an event's thesis.
+fn text(event: &Event) -> Option<&String> {
+    match &event.data {
+        Some(Data::ThesisCreated(data)) => Some(&data.text),
+        _ => None,
     }
 }
 
@@ -129,7 +162,7 @@ fn names(event: &Event) -> (Option<&String>, Option<&TokenRef>) {
 fn compile<T: PartialEq>(
     param: &str,
     values: &[String],
-    parse: impl Fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Result<T, String>,
     errors: &mut Vec<FieldError>,
 ) -> Vec<T> {
     if values.len() > MAX_VALUES {
@@ -147,22 +180,17 @@ fn compile<T: PartialEq>(
             continue;
         }
         match parse(value) {
-            Some(value) if parsed.contains(&value) => {}
-            Some(value) => parsed.push(value),
-            None => {
-                errors.push(FieldError::new(param, format!("is not a valid reference; give {}", example_of(param))))
-            }
+            Ok(value) if parsed.contains(&value) => {}
+            Ok(value) => parsed.push(value),
+            Err(rule) => errors.push(FieldError::new(param, rule)),
         }
     }
     parsed
 }
 
-/// The form of a dimension's values.
-fn example_of(param: &str) -> &'static str {
-    match param {
-        "token" => "$SYMBOL, an address, chain:address or a tk_ id",
-        _ => "a handle such as @name",
-    }
+/// The rule that a value breaks which is no reference.
+fn no_reference(forms: &str) -> String {
+    format!("is not a valid reference; give {forms}")
 }
 
 /// The rule that an event type breaks.

@@ -74,6 +74,7 @@ fn filters(input: &[u8]) {
                     event_type: filter.types().first().copied().unwrap_or_default(),
                     token: Some(token(&first(&filters.token), &first(&filters.chain), "")),
                     handle: Some(first(&filters.handle)),
+                    text: None,
                 };
                 assert!(filter.matches_keys(&keys));
             }

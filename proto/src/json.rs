@@ -25,13 +25,13 @@ pub use self::{
     list::List,
     names::{
         DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
-        VerificationReason, WebhookStatus,
+        VerificationReason, WebhookPayload, WebhookStatus,
     },
     raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},
     stream::StreamCursor,
     time::Time,
-    webhook::{DeletedWebhook, WebhookWithSecret},
+    webhook::{DeletedWebhook, WebhookWithSecret, thin_event},
 };
 use crate::v1;
 

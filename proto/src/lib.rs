@@ -12,6 +12,7 @@ pub mod metadata;
 pub mod names;
 pub mod near;
 pub mod reference;
+pub mod search;
 mod secret;
 pub mod time;
 pub mod webhook;

@@ -47,6 +47,11 @@ names!(WebhookStatus, WEBHOOK_STATUSES, webhook_status_name, parse_webhook_statu
     DisabledFailing => "disabled_failing",
 });
 
+names!(WebhookPayload, WEBHOOK_PAYLOADS, webhook_payload_name, parse_webhook_payload, {
+    Full => "full",
+    Thin => "thin",
+});
+
 names!(IngestState, INGEST_STATES, ingest_state_name, parse_ingest_state, {
     Up => "up",
     Down => "down",

@@ -38,6 +38,7 @@ mod tests {
             format!("{:?}", v1::SignInRequest { password: secret(), device: Some(secret()), ..Default::default() }),
             format!("{:?}", v1::SignUpRequest { password: secret(), ..Default::default() }),
             format!("{:?}", v1::StreamTicket { ticket: secret(), ..Default::default() }),
+            format!("{:?}", v1::WebhookHeader { name: "X-Key".to_owned(), value: Some(secret()) }),
         ];
         assert!(shown.iter().all(|text| text.ends_with(" .. }") && !text.contains("a secret")), "{shown:?}");
     }

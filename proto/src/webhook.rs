@@ -6,6 +6,17 @@ use crate::{names::event_type_name, v1::EventType};
 
 /// Signs the attempt: `t=<unix seconds>,v1=<hex>`, with one `v1` for each of the webhook's secrets.
 pub const SIGNATURE: &str = "service-signature";
+/// The event's id, as Standard Webhooks names it.
+pub const STANDARD_ID: &str = "webhook-id";
+/// Time of the attempt in Unix seconds, as Standard Webhooks names it.
+pub const STANDARD_TIMESTAMP: &str = "webhook-timestamp";
+/// The signatures of Standard Webhooks, with spaces between them: `v1,…` for each of the webhook's secrets, and `v1a,…`
+/// by its Ed25519 key.
+pub const STANDARD_SIGNATURE: &str = "webhook-signature";
+/// Prefix of signing secrets.
+pub const SECRET_PREFIX: &str = "whsec_";
+/// Prefix of public keys.
+pub const PUBLIC_KEY_PREFIX: &str = "whpk_";
 /// The event's id, by which receivers recognize repeats.
 pub const EVENT_ID: &str = "service-event-id";
 /// The event's type.
@@ -44,12 +55,14 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Names and values of its headers, except [`SIGNATURE`] and the connection's headers.
+    /// Names and values of its headers, except the signatures with their time, the customer's own headers and those of
+    /// the connection.
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, Cow<'a, str>)> {
         let mut headers = vec![
             ("user-agent", Cow::Borrowed(USER_AGENT)),
             ("content-type", Cow::Borrowed(CONTENT_TYPE)),
+            (STANDARD_ID, Cow::Borrowed(self.event_id)),
             (EVENT_ID, Cow::Borrowed(self.event_id)),
             (EVENT_TYPE, Cow::Borrowed(event_type_name(self.event_type))),
             (DELIVERY_ID, Cow::Borrowed(self.delivery_id)),
@@ -83,6 +96,7 @@ mod tests {
             headers.into_iter().find(|(found, _)| *found == name).map(|(_, value)| value.into_owned())
         };
         assert_eq!(header(first, EVENT_TYPE).as_deref(), Some("thesis.created"));
+        assert!([EVENT_ID, STANDARD_ID].iter().all(|name| header(first, name).as_deref() == Some("evt_1")));
         assert_eq!(header(first, DELIVERY_ATTEMPT).as_deref(), Some("2"));
         assert_eq!(header(first, REPLAY).as_deref(), Some("false"));
         assert_eq!((header(first, REPLAY_OF), header(first, TEST)), (None, None));

@@ -20,6 +20,7 @@ const QUERY: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    Param::SEARCHES,
 ];
 
 const BODY: &[Param] = &[
@@ -27,6 +28,7 @@ const BODY: &[Param] = &[
     Param::required("events", Kind::EventTypeList(1, 10), ""),
     Param::new("filters", Kind::Filters, ""),
     Param::new("description", Kind::NullableText(9), ""),
+    Param::new("headers", Kind::HeaderChanges, ""),
     Param::new("after", Kind::Time, ""),
     Param::LIMIT,
 ];
@@ -63,6 +65,7 @@ fn json_bodies(input: &[u8]) {
     body.event_types("events");
     body.filters("filters");
     body.nullable_text("description");
+    body.headers("headers", true);
     body.time("after");
     body.integer("limit");
     assert!(all_errors(BODY, &body.unread(), Vec::new()).len() <= MAX_ERRORS);

@@ -37,9 +37,17 @@ pub(crate) enum Kind {
     /// Comma-separated texts.
     Texts,
     SomeOf(fn() -> Vec<&'static str>),
+    /// The speed of a replay: `max`, or a number.
+    Speed,
+    /// Searches, each a parameter of its own.
+    Searches,
     /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),
     Filters,
+    /// Texts by name: the headers of a new webhook.
+    Headers,
+    /// Texts by name, or null for a header to remove.
+    HeaderChanges,
 }
 
 impl Kind {
@@ -82,10 +90,18 @@ impl Param {
     pub(crate) const HANDLES: Self = Self::new("handle", Kind::Texts, "Comma-separated handles");
 
     pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
+
+    pub(crate) const SEARCHES: Self = Self::new(
+        "text",
+        Kind::Searches,
+        "Words of a thesis, with the syntax of the search; may be given several times, and one must match",
+    );
 }
 
 /// A response names at most this many bad fields.
 const MAX_REPORTED: usize = 40;
+
+const NOT_A_SPEED: &str = "must be max, or a number from 0.1 to 3600";
 
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 

@@ -36,6 +36,18 @@ const GOODBYE: Duration = Duration::from_secs(5);
 const TICKET: Param =
     Param::new("ticket", Kind::Text(1, 200), "A ticket of `POST /v1/stream/tickets`, in place of a key");
 
+const FROM: Param =
+    Param::new("from", Kind::Time, "Replays past events from this time on, which lies within the history window");
+
+const TO: Param =
+    Param::new("to", Kind::Time, "Ends the replay after the events of this time; it goes on live without");
+
+const SPEED: Param = Param::new(
+    "speed",
+    Kind::Speed,
+    "Spaces the replayed events by their `created_at` divided by this: 0.1 to 3600, or `max` for no pauses",
+);
+
 /// The routes of streams.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = sse::routes();

@@ -31,6 +31,8 @@ pub(super) struct Api {
 pub(super) enum NotOpen {
     /// It will not be.
     Refused(String),
+    /// The replay is complete.
+    Complete,
     /// It may be after a wait.
     Later {
         why: String,
@@ -46,18 +48,16 @@ impl NotOpen {
 }
 
 impl Api {
-    /// The stream of a key, with filters by the names of their parameters.
+    /// The stream of a key, with these parameters of its query.
     pub(super) fn new(
         http: Client,
         base: &str,
         key: SecretString,
-        filters: &[(&str, &Vec<String>)],
+        query: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Self, url::ParseError> {
         let mut url = Url::parse(&format!("{base}/v1/events/stream"))?;
-        for (name, values) in filters {
-            if !values.is_empty() {
-                url.query_pairs_mut().append_pair(name, &values.join(","));
-            }
+        for (name, value) in query {
+            url.query_pairs_mut().append_pair(name, &value);
         }
         Ok(Self { http, url, key, base: base.to_owned() })
     }
@@ -75,6 +75,9 @@ impl Api {
             Ok(Err(error)) => return Err(NotOpen::later(format!("{}: {}", self.base, whole(error)))),
             Err(_) => return Err(NotOpen::later(format!("{} does not answer", self.base))),
         };
+        if response.status() == StatusCode::NO_CONTENT {
+            return Err(NotOpen::Complete);
+        }
         if response.status() != StatusCode::OK {
             return Err(refused(response).await);
         }

@@ -46,14 +46,18 @@ struct Named {
 }
 
 impl Follower {
-    /// Forwards events until the service refuses.
+    /// Forwards events until the service refuses or a replay is complete.
     pub(super) async fn follow(&mut self) -> Result<(), Failure> {
         loop {
             let (why, wait) = match self.api.open(self.cursor.as_deref()).await {
                 Ok(stream) => {
                     note(&format!("listening at {}, forwarding to {}", self.api.base, self.forwarder.to));
-                    (self.take(stream).await?, Duration::ZERO)
+                    match self.take(stream).await? {
+                        Some(why) => (why, Duration::ZERO),
+                        None => return Ok(()),
+                    }
                 }
+                Err(NotOpen::Complete) => return Ok(()),
                 Err(NotOpen::Refused(why)) => return Err(why.into()),
                 Err(NotOpen::Later { why, wait }) => (why, wait),
             };
@@ -63,21 +67,24 @@ impl Follower {
         }
     }
 
-    /// Handles events until the stream breaks off; returns the reason.
-    async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
+    /// Handles events until the stream breaks off; returns the reason. None if a replay is complete.
+    async fn take(&mut self, mut stream: Response) -> Result<Option<String>, Failure> {
         let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {
             let piece = match timeout(SILENCE_TIMEOUT, stream.chunk()).await {
                 Ok(Ok(Some(piece))) => piece,
-                Ok(Ok(None)) => return Ok("the stream ended".to_owned()),
-                Ok(Err(error)) => return Ok(whole(error)),
-                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE_TIMEOUT.as_secs())),
+                Ok(Ok(None)) => return Ok(Some("the stream ended".to_owned())),
+                Ok(Err(error)) => return Ok(Some(whole(error))),
+                Err(_) => return Ok(Some(format!("the stream was silent for {} s", SILENCE_TIMEOUT.as_secs()))),
             };
             for item in parser.read(&piece) {
                 match item {
                     StreamItem::Retry(first_ms) => self.backoff.set_first(first_ms),
+                    StreamItem::Event(event) if event.kind == "stream.end" => return Ok(None),
                     StreamItem::Event(event) => self.handle(event).await?,
-                    StreamItem::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
+                    StreamItem::TooLong { .. } => {
+                        return Ok(Some("the stream tells an event of more than 4 MiB".to_owned()));
+                    }
                 }
             }
         }

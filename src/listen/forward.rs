@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use core_service::domain::id;
-use delivery_worker::headers;
+use delivery_worker::Signer;
 use reqwest::{Client, StatusCode, header::HeaderValue};
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
@@ -20,6 +20,9 @@ pub(super) struct Forwarder {
     pub(super) http: Client,
     pub(super) to: Url,
     pub(super) secret: String,
+    /// The seed of the Ed25519 key.
+    pub(super) signing_key: [u8; 32],
+    pub(super) signer: Signer,
     pub(super) clock: SharedClock,
     pub(super) ids: SharedIdSource,
 }
@@ -45,9 +48,11 @@ impl Forwarder {
             event_id: event_id.to_owned(),
             body: event.data.clone().into(),
             secrets: vec![self.secret.clone()],
+            signing_key: self.signing_key.to_vec().into(),
             ..ClaimResponse::default()
         };
-        let parts = headers(&claim, now_ms.div_euclid(1_000)).zip(HeaderValue::from_str(&event.kind).ok());
+        let signed = self.signer.headers(&claim, now_ms.div_euclid(1_000));
+        let parts = signed.zip(HeaderValue::from_str(&event.kind).ok());
         let (mut headers, kind) = parts.ok_or("request not sendable")?;
         // The stream's name of the type: this version may not know it.
         headers.insert(EVENT_TYPE, kind);

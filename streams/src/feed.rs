@@ -47,6 +47,11 @@ impl Feed {
         self.state.write().ring.erase(upto)
     }
 
+    /// True if the feed has every event after a position.
+    pub(crate) fn covers(&self, after: u64) -> bool {
+        self.state.read().ring.covers(after)
+    }
+
     /// Counts the events after a position that pass a filter; none if it no longer has all of them.
     pub(crate) fn count(&self, after: u64, filter: &CompiledFilter) -> Option<u64> {
         self.state.read().ring.count(after, filter)
@@ -109,14 +114,19 @@ impl Listening {
         self.listener.first().is_some()
     }
 
-    /// Shows the events after a position that pass the filter, until `show` returns false. Returns the position
-    /// reached.
-    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, PositionTooOld> {
+    /// Shows the events after a position that pass the filter, until `show` returns false, or up to the first that is
+    /// not due. Returns the position reached.
+    pub(crate) fn read(
+        &self,
+        after: u64,
+        is_due: impl FnMut(&Entry) -> bool,
+        mut show: impl FnMut(&Entry) -> bool,
+    ) -> Result<u64, PositionTooOld> {
         let state = self.feed.state.read();
         // No event before the first noted one concerns it.
         let Some(first) = self.listener.first() else { return Ok(after.max(state.ring.position())) };
         let passes = |entry: &Entry| !self.filter.matches_keys(&entry.keys) || show(entry);
-        let reached = state.ring.read(after.max(first - 1), passes)?;
+        let reached = state.ring.read(after.max(first - 1), is_due, passes)?;
         self.listener.read_up_to(if reached < state.ring.position() { reached + 1 } else { 0 });
         Ok(reached)
     }

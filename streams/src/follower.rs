@@ -13,6 +13,7 @@ use crate::{
     feed::{Feed, Listening},
     metrics::LAGGING,
     pages::{Fetching, Pages, Wanted},
+    replay::Gate,
     ring::{Entry, Page},
     signal::Signal,
 };
@@ -23,6 +24,15 @@ pub(crate) struct Shared {
     pub(crate) filter: Arc<CompiledFilter>,
     pub(crate) wanted: Arc<Wanted>,
     pub(crate) signal: Arc<Signal>,
+    /// True if it replays the past.
+    pub(crate) is_replay: bool,
+}
+
+impl Shared {
+    /// Reads the page after a position.
+    fn fetch(&self, feed: &Feed, position: u64) -> Fetching {
+        self.pages.fetch(feed, position, &self.wanted, self.is_replay)
+    }
 }
 
 /// A position in a dataset's log. It reads the shared feed, or pages of the log while the feed begins after the
@@ -30,6 +40,12 @@ pub(crate) struct Shared {
 pub(crate) struct Follower {
     feed: Arc<Feed>,
     position: u64,
+    /// The position of the last event that was due, whether it passes the filter or not.
+    passed: u64,
+    /// The position after which nothing is shown. Such a follower never becomes live.
+    end: Option<u64>,
+    /// The time of the next event, if that is not due.
+    waits_for: Option<i64>,
     reading: Reading,
 }
 
@@ -41,21 +57,54 @@ enum Reading {
 struct PageReading {
     /// A page, and the number of its entries that were read.
     page: Option<(Arc<Page>, usize)>,
+    /// The page after it. A replay reads it ahead.
     fetching: Option<Fetching>,
-    /// Counts this follower in `streams_lagging`.
-    _lags: InProgress,
+    /// The position up to which a text may have been erased before any of these pages was read.
+    erased: u64,
+    /// Counts this follower in `streams_lagging`, unless it replays the past.
+    _lags: Option<InProgress>,
 }
 
 impl PageReading {
-    fn new() -> Self {
-        Self { page: None, fetching: None, _lags: InProgress::begin(LAGGING.one()) }
+    fn new(feed: &Feed, is_replay: bool) -> Self {
+        let lags = (!is_replay).then(|| InProgress::begin(LAGGING.one()));
+        Self { page: None, fetching: None, erased: feed.erased(), _lags: lags }
+    }
+
+    /// Drops pages that were read before an erasure. The page of a slow client or a paced replay may be old.
+    fn drop_erased(&mut self, feed: &Feed) {
+        let erased = feed.erased();
+        if self.erased < erased {
+            (self.page, self.fetching, self.erased) = (None, None, erased);
+        }
     }
 }
 
 impl Follower {
-    /// Follows a dataset after a position.
-    pub(crate) fn new(feed: Arc<Feed>, position: u64) -> Self {
-        Self { feed, position, reading: Reading::Behind(PageReading::new()) }
+    /// Follows a dataset after a position, up to an end if there is one.
+    pub(crate) fn new(feed: Arc<Feed>, position: u64, end: Option<u64>, is_replay: bool) -> Self {
+        let reading = Reading::Behind(PageReading::new(&feed, is_replay));
+        Self { feed, position, passed: position, end, waits_for: None, reading }
+    }
+
+    /// The position of the last event that was due.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// The time of the next event, if that was not due at the last read.
+    pub(crate) fn waits_for(&self) -> Option<i64> {
+        self.waits_for
+    }
+
+    /// True if it has reached its end.
+    pub(crate) fn is_done(&self) -> bool {
+        self.end.is_some_and(|end| self.position >= end)
+    }
+
+    /// True if it reads the shared feed.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.reading, Reading::Live(_))
     }
 
     /// The position up to which it has read.
@@ -70,55 +119,80 @@ impl Follower {
         self.feed.count(self.position, filter).unwrap_or_else(entries)
     }
 
-    /// Shows the events that are there and pass the filter, in order and each once, until `show` returns false.
-    pub(crate) fn read(&mut self, shared: &Shared, mut show: impl FnMut(&Entry) -> bool) {
-        loop {
-            match &mut self.reading {
-                Reading::Live(listening) => match listening.read(self.position, &mut show) {
-                    Ok(position) => {
-                        self.position = position;
+    /// Shows the events that are there, due, and pass the filter, in order and each once, until `show` returns false.
+    pub(crate) fn read(&mut self, shared: &Shared, gate: Gate<'_>, mut show: impl FnMut(&Entry) -> bool) {
+        self.waits_for = None;
+        while !self.is_done() {
+            let Self { feed, position, passed, end, waits_for, reading } = self;
+            let mut is_due = |entry: &Entry| {
+                let is_due = gate.is_due(entry);
+                if is_due {
+                    *passed = entry.position;
+                } else {
+                    *waits_for = Some(entry.created_at);
+                }
+                is_due
+            };
+            match reading {
+                Reading::Live(listening) => match listening.read(*position, is_due, &mut show) {
+                    Ok(reached) => {
+                        *position = reached;
                         return;
                     }
-                    Err(_) => self.reading = Reading::Behind(PageReading::new()),
+                    Err(_) => *reading = Reading::Behind(PageReading::new(feed, shared.is_replay)),
                 },
-                Reading::Behind(reading) => {
-                    if let Some((page, read)) = &mut reading.page {
-                        while let Some(entry) = page.entries.get(*read) {
+                Reading::Behind(pages) => {
+                    pages.drop_erased(feed);
+                    if let Some((page, read)) = &mut pages.page {
+                        let upto = end.unwrap_or(u64::MAX);
+                        while let Some(entry) = page.entries.get(*read).filter(|entry| entry.position <= upto) {
+                            if !is_due(entry) {
+                                return;
+                            }
                             *read += 1;
-                            self.position = entry.position;
+                            *position = entry.position;
                             if shared.filter.matches_keys(&entry.keys) && !show(entry) {
                                 return;
                             }
                         }
-                        self.position = self.position.max(page.position);
-                        reading.page = None;
+                        *position = page.position.max(*position).min(upto);
+                        pages.page = None;
                     }
-                    if reading.fetching.is_some() {
+                    if pages.fetching.is_some() {
                         return;
                     }
-                    match self.feed.join(self.position, &shared.filter, &shared.signal) {
-                        Some(listening) => self.reading = Reading::Live(listening),
+                    let joined = end.is_none().then(|| feed.join(*position, &shared.filter, &shared.signal)).flatten();
+                    match joined {
+                        Some(listening) => *reading = Reading::Live(listening),
+                        None if end.is_some_and(|end| *position >= end) => {}
                         None => {
-                            let page = shared.pages.fetch(&self.feed, self.position, &shared.wanted);
-                            reading.fetching = Some(page);
+                            pages.fetching = Some(shared.fetch(feed, *position));
                             return;
                         }
                     }
                 }
             }
         }
+        self.passed = self.position;
     }
 
     /// Ready when there may be more to read; fails when a page cannot be read.
-    pub(crate) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+    pub(crate) fn poll_more(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
         match &mut self.reading {
+            _ if self.end.is_some_and(|end| self.position >= end) => Poll::Pending,
             Reading::Live(listening) if listening.has_events() => Poll::Ready(Ok(())),
             Reading::Live(_) => Poll::Pending,
             Reading::Behind(reading) => {
-                if let Some(fetching) = &mut reading.fetching {
+                if reading.page.is_none()
+                    && let Some(fetching) = &mut reading.fetching
+                {
                     let page = ready!(fetching.as_mut().poll(context));
                     reading.fetching = None;
-                    reading.page = Some((page?, 0));
+                    let page = page?;
+                    // What the feed no longer has is in the log.
+                    let has_next = self.end.is_none_or(|end| page.position < end) && !self.feed.covers(page.position);
+                    reading.fetching = (shared.is_replay && has_next).then(|| shared.fetch(&self.feed, page.position));
+                    reading.page = Some((page, 0));
                 }
                 Poll::Ready(Ok(()))
             }

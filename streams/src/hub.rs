@@ -13,13 +13,14 @@ use thesis_net::{clock::SharedIdSource, services::Streams};
 use thesis_proto::{error::FieldError, filter::CompiledFilter, v1};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Status, metadata::MetadataMap};
+use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
 
 use crate::{
     follower::{Follower, Shared},
-    link::{Link, OpenStream},
+    link::{Link, OpenStream, ReplayPlace},
     metrics::GAPS,
     pages::{Pages, Wanted},
+    replay::{Place, Replay},
     ring::{MAX_ENTRIES, Render},
     subscription::Subscription,
     tails::Tails,
@@ -44,6 +45,20 @@ pub struct OpenedStream {
     pub metadata: MetadataMap,
     /// The positions at which the stream begins.
     pub begin: v1::OpenResponse,
+    /// The place of its replay.
+    pub(crate) replay: Option<Place>,
+}
+
+impl OpenedStream {
+    /// Reads core's response; fails if a replay was requested of a core of an earlier version, which knows none.
+    fn new(response: Response<v1::OpenResponse>, replay: Option<ReplayPlace>) -> Result<Self, Status> {
+        let (metadata, begin, _) = response.into_parts();
+        if replay.is_some() && begin.replay.is_none() {
+            return Err(Status::unavailable("this core does not replay events yet"));
+        }
+        let replay = replay.map(|place| Arc::new(place) as Place);
+        Ok(Self { metadata, begin, replay })
+    }
 }
 
 impl Hub {
@@ -104,11 +119,11 @@ impl Hub {
         // A core may run and yet be unable to serve; then the next core is tried.
         for link in self.links_up().await {
             let request = Request::from_parts(metadata.clone(), extensions.clone(), message.clone());
-            match link.open(request).await {
-                Ok((answer, stream)) => {
-                    let (metadata, begin, _) = answer.into_parts();
-                    return Ok((OpenedStream { metadata, begin }, stream.counted(transport)));
-                }
+            let opened = link.open(request).await;
+            let opened =
+                opened.and_then(|(response, stream, replay)| Ok((OpenedStream::new(response, replay)?, stream)));
+            match opened {
+                Ok((opened, stream)) => return Ok((opened, stream.counted(transport))),
                 Err(status) if status.code() == Code::Unavailable => last = status,
                 Err(status) => return Err(status),
             }
@@ -125,8 +140,8 @@ impl Hub {
         stream: &OpenStream,
         request: Request<v1::OpenRequest>,
     ) -> Result<OpenedStream, Status> {
-        let (metadata, begin, _) = stream.subscribe(request).await?.into_parts();
-        Ok(OpenedStream { metadata, begin })
+        let (response, replay) = stream.subscribe(request).await?;
+        OpenedStream::new(response, replay)
     }
 
     /// The events of a subscription that core has accepted.
@@ -136,10 +151,11 @@ impl Hub {
     pub fn follow(
         &self,
         stream: &OpenStream,
-        begin: &v1::OpenResponse,
+        opened: &OpenedStream,
         types: &[i32],
         filters: Option<&v1::EventFilters>,
     ) -> Result<Subscription, Vec<FieldError>> {
+        let begin = &opened.begin;
         let named: Vec<_> = types.iter().map(|kind| v1::EventType::try_from(*kind).unwrap_or_default()).collect();
         let filter = CompiledFilter::new(&named, filters)?;
         let shared = Shared {
@@ -147,14 +163,20 @@ impl Hub {
             filter: Arc::new(filter),
             wanted: Arc::new(Wanted::new(types, filters)),
             signal: Arc::clone(&stream.signal),
+            is_replay: begin.replay.is_some(),
         };
-        let places = begin.positions.iter().zip(&begin.live);
-        let followers =
-            places.map(|(from, live)| Follower::new(self.tails.feed(&from.dataset, live.position), from.position));
+        let (replay, is_replay) = (begin.replay.as_ref(), shared.is_replay);
+        let end = |index: usize| replay.and_then(|replay| replay.ends.get(index).copied());
+        let places = begin.positions.iter().zip(&begin.live).enumerate();
+        let followers = places.map(|(index, (from, live))| {
+            Follower::new(self.tails.feed(&from.dataset, live.position), from.position, end(index), is_replay)
+        });
         if begin.gap.is_some() {
             GAPS.at(stream.transport).increment(1);
         }
-        Ok(Subscription::new(shared, followers.collect(), &begin.positions, stream.transport))
+        let followers = followers.collect();
+        let replay = replay.map(|begun| Replay::new(begun, opened.replay.clone()));
+        Ok(Subscription::new(shared, followers, &begin.positions, stream.transport, replay))
     }
 
     /// The links at which streams can be opened, in rotating order; if there is none, the first one to come up.

@@ -46,6 +46,8 @@ impl Listener {
 pub(crate) struct Listeners {
     /// In the order of their numbers. Most properties have one listener, or all.
     by_interest: HashMap<Interest, Vec<(u64, Arc<Listener>)>>,
+    /// Number of filters that wait for words.
+    waiting_for_words: usize,
     last: u64,
 }
 
@@ -53,6 +55,7 @@ impl Listeners {
     /// Adds a listener; returns the number that removes it.
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
+        self.waiting_for_words += usize::from(filter.waits_for_words());
         for interest in filter.interests() {
             self.by_interest.entry(interest).or_default().push((self.last, Arc::clone(listener)));
         }
@@ -61,6 +64,7 @@ impl Listeners {
 
     /// Removes a listener that was added with this filter.
     pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
+        self.waiting_for_words -= usize::from(filter.waits_for_words());
         for interest in filter.interests() {
             if let Some(listeners) = self.by_interest.get_mut(&interest) {
                 if let Ok(place) = listeners.binary_search_by_key(&number, |(number, _)| *number) {
@@ -75,7 +79,7 @@ impl Listeners {
 
     /// Notes an event at the listeners that it may concern, and collects those to wake.
     pub(crate) fn note_event(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
-        for interest in keys.interests() {
+        for interest in keys.interests(self.waiting_for_words > 0) {
             for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
                 if listener.note(position) {
                     woken.push(Arc::clone(listener));
@@ -88,7 +92,10 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use thesis_proto::v1::{EventFilters, EventType, TokenRef};
+    use thesis_proto::{
+        filter::EventText,
+        v1::{EventFilters, EventType, TokenRef},
+    };
 
     use super::*;
 
@@ -107,10 +114,10 @@ mod tests {
             ..TokenRef::default()
         });
         let handle = prop::sample::select(vec!["@Ann", "@bob"]).prop_map(str::to_owned);
-        (1..=4_i32, prop::option::of(token), prop::option::of(handle)).prop_map(|(kind, token, handle)| EventKeys {
-            event_type: EventType::try_from(kind).unwrap(),
-            token,
-            handle,
+        let text = prop::option::of(prop::sample::select(vec!["", "To the MOON!", "sun", "moon and sun"]));
+        (1..=4_i32, prop::option::of(token), prop::option::of(handle), text).prop_map(|(kind, token, handle, text)| {
+            let text = text.map(|text| EventText::new(text.to_owned()));
+            EventKeys { event_type: EventType::try_from(kind).unwrap(), token, handle, text }
         })
     }
 
@@ -119,9 +126,11 @@ mod tests {
             prop::collection::vec(prop::sample::select(all).prop_map(str::to_owned), 0..3)
         };
         let types = prop::collection::vec((1..=4_i32).prop_map(|kind| EventType::try_from(kind).unwrap()), 0..3);
-        (types, prop::collection::vec(tokens(), 0..3), values(&["ann", "@BOB"]), values(&["base", "sol"])).prop_map(
-            |(types, token, handle, chain)| {
-                CompiledFilter::new(&types, Some(&EventFilters { token, handle, chain })).unwrap()
+        let texts = values(&["moon", "sun -moon", "mo*", "\"to the\" OR sun"]);
+        let tokens = prop::collection::vec(tokens(), 0..3);
+        (types, tokens, values(&["ann", "@BOB"]), values(&["base", "sol"]), texts).prop_map(
+            |(types, token, handle, chain, text)| {
+                CompiledFilter::new(&types, Some(&EventFilters { token, handle, chain, text })).unwrap()
             },
         )
     }
@@ -140,7 +149,7 @@ mod tests {
             listeners.note_event(&keys, 8, &mut woken);
             prop_assert!(woken.len() <= 1, "woken once until it reads");
             listeners.remove(&filter, number);
-            prop_assert!(listeners.by_interest.is_empty());
+            prop_assert!(listeners.by_interest.is_empty() && listeners.waiting_for_words == 0);
         }
     }
 

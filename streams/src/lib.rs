@@ -4,7 +4,8 @@
 //! A connection is a set of positions with a filter, not a queue. `hub` is the entry point. `link` opens streams at one
 //! core and receives their ends. `feed` keeps each followed dataset's newest events in a `ring`, read once for all by
 //! `tails`, and wakes the connections that `interest` finds. `follower` is one connection's place in one dataset: it
-//! reads the ring or, from further back, `pages` of the log. `subscription` joins the followers of one filter.
+//! reads the ring or, from further back, `pages` of the log. `subscription` joins the followers of one filter, and
+//! `replay` paces them.
 //!
 //! Opening is a unary call, in which core checks the key, takes a place and says where the stream begins. The edge
 //! chooses the stream's id, so that it can close a stream whose opening it gave up. A stream belongs to a session, the
@@ -23,6 +24,7 @@ mod interest;
 mod link;
 pub mod metrics;
 mod pages;
+mod replay;
 mod ring;
 mod signal;
 mod subscription;

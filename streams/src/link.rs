@@ -187,7 +187,7 @@ impl Link {
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut request: Request<v1::OpenRequest>,
-    ) -> Result<(Response<v1::OpenResponse>, OpenStream), Status> {
+    ) -> Result<(Response<v1::OpenResponse>, OpenStream, Option<ReplayPlace>), Status> {
         let signal = Arc::new(Signal::default());
         let stream = {
             let mut state = self.state.lock();
@@ -208,8 +208,9 @@ impl Link {
         };
         let message = request.get_mut();
         (message.session, message.stream) = (stream.session.clone(), stream.id);
+        let replay = self.name_replay(message);
         match self.core.open(request).await {
-            Ok(answer) => Ok((answer, stream)),
+            Ok(answer) => Ok((answer, stream, replay)),
             Err(status) => {
                 if status.get_error_details().error_info().is_some() {
                     // Core itself refused the stream, and has nothing to close.
@@ -220,6 +221,23 @@ impl Link {
         }
     }
 
+    /// Names the replay of a request, so that its place can be given back even if the caller gives the opening up.
+    fn name_replay(self: &Arc<Self>, message: &mut v1::OpenRequest) -> Option<ReplayPlace> {
+        message.from.as_ref()?;
+        let mut state = self.state.lock();
+        state.last += 1;
+        message.replay = state.last;
+        Some(ReplayPlace { link: Arc::clone(self), session: message.session.clone(), id: message.replay })
+    }
+
+    fn close_replay(&self, session: &str, id: u64) {
+        let mut state = self.state.lock();
+        if state.session == session {
+            state.closed.push(id);
+            self.closes.notify_one();
+        }
+    }
+
     fn close(&self, session: &str, id: u64) {
         let mut state = self.state.lock();
         // A later session of core does not know the stream.
@@ -227,6 +245,19 @@ impl Link {
             state.closed.push(id);
             self.closes.notify_one();
         }
+    }
+}
+
+/// The place of a replay at core. Its drop gives it back.
+pub(crate) struct ReplayPlace {
+    link: Arc<Link>,
+    session: String,
+    id: u64,
+}
+
+impl Drop for ReplayPlace {
+    fn drop(&mut self) {
+        self.link.close_replay(&self.session, self.id);
     }
 }
 
@@ -265,7 +296,8 @@ impl OpenStream {
         self
     }
 
-    /// Notes the reason why this process ends the stream: `too_slow`, `no_pong` or `protocol`.
+    /// Notes the reason why this process ends the stream: `too_slow`, `no_pong`, `protocol` or
+    /// `complete`.
     pub fn ends_for(&self, reason: &'static str) {
         let _first = self.why_ended.set(reason);
     }
@@ -304,11 +336,12 @@ impl OpenStream {
     pub(crate) async fn subscribe(
         &self,
         mut request: Request<v1::OpenRequest>,
-    ) -> Result<Response<v1::OpenResponse>, Status> {
+    ) -> Result<(Response<v1::OpenResponse>, Option<ReplayPlace>), Status> {
         let message = request.get_mut();
         (message.session, message.stream) = (self.session.clone(), self.id);
         message.set_kind(v1::OpenKind::Subscription);
-        self.link.core.open(request).await
+        let replay = self.link.name_replay(message);
+        Ok((self.link.core.open(request).await?, replay))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Pages of past events, read once for all connections that are at the same past position.
 
-use std::sync::Arc;
+use std::{num::NonZero, sync::Arc, thread::available_parallelism};
 
 use futures::{FutureExt as _, future::BoxFuture};
 use prost::Message as _;
 use quick_cache::{Weighter, sync::Cache};
 use thesis_net::services::{Streams, Trusted};
 use thesis_proto::v1::{self, EventType};
+use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::{
@@ -70,20 +71,28 @@ pub(crate) struct Pages {
     core: Arc<Streams>,
     render: Render,
     cache: Cache<PageKey, Arc<Page>, Weight>,
+    /// Permits for the pages that replays read at the same time. Half of the processors remain for live streams.
+    replays: Semaphore,
 }
 
 impl Pages {
     pub(crate) fn new(core: Arc<Streams>, render: Render) -> Arc<Self> {
-        Arc::new(Self { core, render, cache: Cache::with_weighter(PAGES, MAX_BYTES, Weight) })
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let cache = Cache::with_weighter(PAGES, MAX_BYTES, Weight);
+        Arc::new(Self { core, render, cache, replays: Semaphore::new((processors / 2).max(1)) })
     }
 
-    /// Reads the wanted events of a feed's dataset after a position.
-    pub(crate) fn fetch(self: &Arc<Self>, feed: &Feed, after: u64, wanted: &Arc<Wanted>) -> Fetching {
+    /// Reads the wanted events of a feed's dataset after a position; `is_replay` if they are for a replay.
+    pub(crate) fn fetch(self: &Arc<Self>, feed: &Feed, after: u64, wanted: &Arc<Wanted>, is_replay: bool) -> Fetching {
         let pages = Arc::clone(self);
         let (dataset, erased) = (feed.dataset.clone(), feed.erased());
         let key = PageKey { dataset, after, wanted: Arc::clone(wanted), erased };
         // A separate task reads the page: other waiting connections must not depend on one that is not polled.
-        let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&key, pages.read(&key)).await });
+        let reading = tokio::spawn(async move {
+            // Before the page is begun, since live streams wait for pages that others have begun.
+            let _permit = if is_replay { pages.replays.acquire().await.ok() } else { None };
+            pages.cache.get_or_insert_async(&key, pages.read(&key)).await
+        });
         async move { reading.await.map_err(|error| Status::internal(error.to_string()))? }.boxed()
     }
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use thesis_proto::{
-    filter::{CompiledFilter, EventKeys},
+    filter::{CompiledFilter, EventKeys, EventText},
+    time::to_millis,
     v1,
 };
 
@@ -22,6 +23,8 @@ pub type Render = fn(&v1::Event) -> Vec<u8>;
 pub struct Entry {
     /// Its position in the dataset's log.
     pub position: u64,
+    /// The event's time, in unix milliseconds.
+    pub(crate) created_at: i64,
     /// The properties that filters match.
     pub keys: EventKeys,
     /// The event as its hub renders it.
@@ -31,7 +34,7 @@ pub struct Entry {
 impl Entry {
     /// Approximate bytes of memory.
     pub(crate) fn size(&self) -> usize {
-        ENTRY_OVERHEAD + self.body.len()
+        ENTRY_OVERHEAD + self.body.len() + self.keys.text.as_ref().map_or(0, EventText::size)
     }
 }
 
@@ -48,7 +51,8 @@ impl Page {
         let entry = |event: v1::TailEvent| {
             let position = event.position;
             let event = event.event?;
-            Some(Entry { position, keys: EventKeys::from(&event), body: render(&event).into() })
+            let created_at = event.created_at.as_ref().map_or(0, to_millis);
+            Some(Entry { position, created_at, keys: EventKeys::from(&event), body: render(&event).into() })
         };
         let entries: Vec<Entry> = events.into_iter().filter_map(entry).collect();
         let last = entries.last().map_or(0, |entry| entry.position);
@@ -157,13 +161,22 @@ impl Ring {
         self.covers(after).then(|| passing.count() as u64)
     }
 
-    /// Shows the entries after a position until `show` returns false. Returns the position reached.
-    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, PositionTooOld> {
+    /// Shows the entries after a position until `show` returns false, or up to the first that is not due. Returns the
+    /// position reached.
+    pub(crate) fn read(
+        &self,
+        after: u64,
+        mut is_due: impl FnMut(&Entry) -> bool,
+        mut show: impl FnMut(&Entry) -> bool,
+    ) -> Result<u64, PositionTooOld> {
         if !self.covers(after) {
             return Err(PositionTooOld);
         }
         let from = self.entries.partition_point(|entry| entry.position <= after);
         for entry in self.entries.range(from..) {
+            if !is_due(entry) {
+                return Ok(entry.position - 1);
+            }
             if !show(entry) {
                 return Ok(entry.position);
             }
@@ -192,10 +205,14 @@ mod tests {
 
     fn read(ring: &Ring, after: u64) -> Result<(Vec<u64>, u64), PositionTooOld> {
         let mut seen = Vec::new();
-        let reached = ring.read(after, |entry| {
-            seen.push(entry.position);
-            true
-        })?;
+        let reached = ring.read(
+            after,
+            |_| true,
+            |entry| {
+                seen.push(entry.position);
+                true
+            },
+        )?;
         Ok((seen, reached))
     }
 
@@ -258,7 +275,22 @@ mod tests {
     fn stopping_keeps_the_place() {
         let mut ring = Ring::new(0, 8);
         push(&mut ring, [1, 2, 3], 5);
-        assert_eq!(ring.read(0, |entry| entry.position < 2), Ok(2));
+        assert_eq!(ring.read(0, |_| true, |entry| entry.position < 2), Ok(2));
+    }
+
+    #[test]
+    fn what_is_not_due_is_not_passed() {
+        let mut ring = Ring::new(0, 8);
+        push(&mut ring, [1, 3, 5], 7);
+        let mut seen = Vec::new();
+        let mut show = |entry: &Entry| {
+            seen.push(entry.position);
+            true
+        };
+        assert_eq!(ring.read(0, |entry| entry.position < 5, &mut show), Ok(4));
+        assert_eq!(ring.read(4, |_| false, &mut show), Ok(4));
+        assert_eq!(ring.read(4, |_| true, &mut show), Ok(7));
+        assert_eq!(seen, [1, 3, 5]);
     }
 
     #[test]

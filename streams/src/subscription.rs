@@ -8,6 +8,7 @@ use tonic::Status;
 use crate::{
     follower::{Follower, Shared},
     metrics::EVENTS,
+    replay::{Gate, Replay},
     ring::Entry,
 };
 
@@ -18,6 +19,8 @@ pub struct Subscription {
     positions: Box<[u64]>,
     cursors: CursorEncoder,
     transport: &'static str,
+    /// None once it is over, unless it ends at a position.
+    replay: Option<Replay>,
 }
 
 impl Subscription {
@@ -26,6 +29,7 @@ impl Subscription {
         followers: Vec<Follower>,
         begin: &[v1::DatasetPosition],
         transport: &'static str,
+        replay: Option<Replay>,
     ) -> Self {
         let view: Vec<String> = begin.iter().map(|place| place.dataset.clone()).collect();
         Self {
@@ -34,6 +38,7 @@ impl Subscription {
             positions: begin.iter().map(|place| place.position).collect(),
             cursors: CursorEncoder::new(&view),
             transport,
+            replay,
         }
     }
 
@@ -64,17 +69,24 @@ impl Subscription {
 
     /// Shows the events that are there, each with its cursor, until `show` returns false for this dataset.
     pub fn read(&mut self, mut show: impl FnMut(&str, &Entry) -> bool) {
-        let Self { shared, followers, positions, cursors, transport } = self;
+        let Self { shared, followers, positions, cursors, transport, replay } = self;
+        let gate = replay.as_ref().map_or(Gate::OPEN, Replay::gate);
         let (mut cursor, mut shown) = (String::new(), 0);
         for (index, follower) in followers.iter_mut().enumerate() {
-            follower.read(shared, |entry| {
+            follower.read(shared, gate, |entry| {
                 shown += 1;
                 positions[index] = entry.position;
                 cursor.clear();
                 cursors.encode_to(positions, &mut cursor);
                 show(&cursor, entry)
             });
-            positions[index] = follower.position();
+            // A client that resumes a paced replay continues at the time of its cursor.
+            positions[index] = if gate.is_paced() { follower.passed() } else { follower.position() };
+        }
+        let is_over = !gate.is_paced() && followers.iter().all(Follower::is_live);
+        if is_over && replay.as_ref().is_some_and(|replay| !replay.ends()) {
+            *replay = None;
+            shared.is_replay = false;
         }
         if shown > 0 {
             EVENTS.at(transport).increment(shown);
@@ -84,14 +96,33 @@ impl Subscription {
     /// Ready when there may be more to read. Fails when the log cannot be read; then the stream should end, so that the
     /// client opens it again. A cancelled wait loses nothing.
     pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        let mut more = Poll::Pending;
-        for follower in &mut self.followers {
-            match follower.poll_more(context) {
+        if self.is_complete() {
+            return Poll::Ready(Ok(()));
+        }
+        let Self { shared, followers, replay, .. } = self;
+        let (mut more, mut next_due) = (Poll::Pending, None);
+        for follower in followers {
+            if let Some(created_at) = follower.waits_for() {
+                next_due = Some(next_due.map_or(created_at, |due: i64| due.min(created_at)));
+                continue;
+            }
+            match follower.poll_more(shared, context) {
                 Poll::Ready(Ok(())) => more = Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {}
             }
         }
+        if let (Some(replay), Some(created_at)) = (replay, next_due)
+            && replay.poll_due(created_at, context).is_ready()
+        {
+            more = Poll::Ready(Ok(()));
+        }
         more
+    }
+
+    /// True if it is a replay that has shown all its events.
+    pub fn is_complete(&self) -> bool {
+        let ends = self.replay.as_ref().is_some_and(Replay::ends);
+        ends && self.followers.iter().all(Follower::is_done)
     }
 }

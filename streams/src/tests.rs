@@ -4,6 +4,7 @@ mod cursors;
 mod erased;
 mod forgotten;
 mod joining;
+mod replays;
 mod sessions;
 
 use std::{
@@ -27,18 +28,24 @@ use thesis_net::{
 };
 use thesis_proto::{
     filter::CompiledFilter,
+    time::from_millis,
     v1::{self, stream_service_server::StreamService},
 };
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::{Hub, OpenStream, Subscription};
+use crate::{Hub, OpenStream, OpenedStream, Subscription};
 
 /// An event about one of a few tokens, or an entry that is no event.
 type Written = Option<&'static str>;
 
 pub(super) const TOKENS: [&str; 3] = ["$A", "$B", "$C"];
+
+/// The time of an entry in milliseconds: each comes a second after the one before.
+pub(super) fn time_of(position: u64) -> i64 {
+    position.cast_signed() * 1_000
+}
 
 pub(super) fn event(position: u64, symbol: &str) -> v1::Event {
     let token = Some(v1::TokenRef { symbol: symbol.to_owned(), ..v1::TokenRef::default() });
@@ -46,6 +53,7 @@ pub(super) fn event(position: u64, symbol: &str) -> v1::Event {
     v1::Event {
         id: format!("evt_{position}"),
         r#type: v1::EventType::ThesisCreated.into(),
+        created_at: Some(from_millis(time_of(position))),
         data: Some(v1::event::Data::ThesisCreated(data)),
         ..v1::Event::default()
     }
@@ -163,8 +171,19 @@ impl StreamService for FakeCore {
                 .map(|name| v1::DatasetPosition { dataset: (*name).clone(), position: position(&self.logs[*name]) })
                 .collect()
         };
+        let v1::OpenRequest { from, to, speed, .. } = request.get_ref();
+        let after = after.or_else(|| from.as_ref().map(|from| from.seconds.unsigned_abs() - 1));
         let positions = place(&|log| after.unwrap_or(u64::MAX).min(log.head()));
-        Ok(Response::new(v1::OpenResponse { positions, live: place(&Log::head), gap: None, replayed: 0 }))
+        let live = place(&Log::head);
+        let ends = to.iter().flat_map(|to| live.iter().map(move |live| live.position.min(to.seconds.unsigned_abs())));
+        let replay = from.as_ref().map(|_| v1::StreamReplay {
+            start: after.map(|after| from_millis(time_of(after))),
+            opened_at: live.first().map(|live| from_millis(time_of(live.position))),
+            ends: ends.collect(),
+            is_complete: false,
+            speed: *speed,
+        });
+        Ok(Response::new(v1::OpenResponse { positions, live, replay, ..v1::OpenResponse::default() }))
     }
 
     type EndingsStream = Stream<v1::EndingsResponse>;
@@ -239,15 +258,19 @@ pub(super) fn filter(tokens: &[&str]) -> (CompiledFilter, v1::EventFilters) {
 impl Client {
     pub(super) async fn open(hub: &Hub, after: Option<u64>, tokens: &[&str]) -> Self {
         let cursor = after.map(|after| after.to_string());
-        let request = v1::OpenRequest { cursor, ..v1::OpenRequest::default() };
+        Self::request(hub, v1::OpenRequest { cursor, ..v1::OpenRequest::default() }, tokens).await
+    }
+
+    /// A client that opens a stream by this request.
+    pub(super) async fn request(hub: &Hub, request: v1::OpenRequest, tokens: &[&str]) -> Self {
         let (opened, stream) = hub.open("sse", Request::new(request)).await.unwrap();
-        Self::follow(hub, stream, &opened.begin, tokens)
+        Self::follow(hub, stream, &opened, tokens)
     }
 
     /// A client whose stream is open already, and begins here.
-    pub(super) fn follow(hub: &Hub, stream: OpenStream, begin: &v1::OpenResponse, tokens: &[&str]) -> Self {
+    pub(super) fn follow(hub: &Hub, stream: OpenStream, opened: &OpenedStream, tokens: &[&str]) -> Self {
         let (_, filters) = filter(tokens);
-        let subscription = hub.follow(&stream, begin, &[], Some(&filters)).unwrap();
+        let subscription = hub.follow(&stream, opened, &[], Some(&filters)).unwrap();
         Self { stream, subscription, got: Vec::new() }
     }
 

@@ -5,6 +5,7 @@
 
 mod listener;
 mod nchan;
+mod replays;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -19,6 +20,7 @@ pub(crate) use self::listener::{Listen, listen};
 use self::{
     listener::{Heard, Listener, Protocol},
     nchan::{NCHAN, Nchan},
+    replays::replays,
 };
 use crate::{
     Failure, Options, StoreKind,
@@ -109,6 +111,7 @@ pub(crate) async fn run(options: &Options, task: &Streams) -> Result<(), Failure
     drop(nchan);
     near(&service, task).await?;
     resumes(&service).await?;
+    replays(&service).await?;
     service.stop().await?;
     Ok(())
 }

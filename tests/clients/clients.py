@@ -16,6 +16,7 @@ import websockets
 
 import mail as mails
 import receipts
+import standard as standards
 from service import AUTHORIZATION, KEY, Service, endpoint
 
 # Longest wait for one thing to happen.
@@ -168,6 +169,11 @@ async def script(seconds, name, *arguments):
 async def stripe_node(service):
     """Stripe's library for Node does the same."""
     await script(SOON, "stripe.cjs", service.http, KEY)
+
+
+async def standard(service):
+    """The libraries of Standard Webhooks verify a thousand deliveries."""
+    await standards.standard(service.program, f"{service.folder}/standard")
 
 
 async def mail(service):

@@ -255,8 +255,23 @@ async function events(someone, project, key) {
   const ids = await page.locator("#events tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.id));
   assert.ok(ids.every((event) => event?.startsWith("evt_")), ids.join());
   assert.equal(new Set(ids).size, ids.length, ids.join());
-  const lines = (await page.locator("#events tbody a").allTextContents()).slice(0, texts.length).reverse();
-  assert.deepEqual(lines, texts.map((text) => `@walker on $WALK: ${text}`));
+  const lines = async () => (await page.locator("#events tbody a").allTextContents()).slice(0, texts.length).reverse();
+  const expected = texts.map((text) => `@walker on $WALK: ${text}`);
+  assert.deepEqual(await lines(), expected);
+  // A replay of a moment without events ends; one of the last hour shows them again.
+  const [from, to] = ["Replay from", "to"].map((label) => page.getByLabel(label, { exact: true }));
+  const hourAgo = new Date(Date.now() - 3_600_000).toISOString().slice(0, 19);
+  await from.fill(hourAgo);
+  await to.fill(hourAgo);
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await said(page, "The replay is complete");
+  assert.equal(await page.locator("#events tbody tr").count(), 0);
+  await to.fill("");
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await cell(texts[3]).waitFor();
+  await said(page, "Replaying");
+  assert.deepEqual(await lines(), expected);
+  await page.getByRole("button", { name: "Stop" }).click();
   await page.getByRole("link", { name: texts[1] }).click();
   await page.waitForURL("**/events/evt_*");
   await look(someone, "event", texts[1]);

@@ -76,10 +76,14 @@ class Delivery(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Endpoint(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def endpoint():
     """A webhook's endpoint: its URL, and the deliveries that arrive."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Delivery) as server:
+    with Endpoint(("127.0.0.1", 0), Delivery) as server:
         server.deliveries = queue.Queue()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

@@ -12,6 +12,7 @@ on_both_stores![
     events_are_forwarded_signed,
     a_secret_may_be_given,
     an_endpoint_that_fails_is_told_and_the_next_event_goes_on,
+    past_events_are_forwarded_up_to_a_time,
     a_refusal_ends_it,
 ];
 
@@ -127,6 +128,26 @@ async fn an_endpoint_that_fails_is_told_and_the_next_event_goes_on(service: &Ser
     listening.told(&event, "connection failed").await;
 }
 
+/// The time of an event.
+fn at(event: &Value) -> &str {
+    text(event, "created_at")
+}
+
+async fn past_events_are_forwarded_up_to_a_time(service: &Service) {
+    let (key, receiver) = (key(service).await, Receiver::start().await);
+    let mut events = Vec::new();
+    for number in 0..4 {
+        events.push(key.client.thesis("writer", "PAST", &number.to_string()).await.1);
+    }
+    let (from, to) = (at(&events[1]), at(&events[2]));
+    let arguments = ["--events", "thesis.created", "--token", "PAST", "--from", from, "--to", to, "--speed", "1000"];
+    let mut listening = Listening::start(service, &key, &receiver.url, &arguments).await;
+    for event in events.iter().filter(|event| (from..=to).contains(&at(event))) {
+        listening.told(event, "200").await;
+    }
+    assert_eq!(listening.process.exit(SOON).await.code(), Some(0));
+}
+
 async fn a_refusal_ends_it(service: &Service) {
     let key = key(service).await;
     let to = "http://127.0.0.1:19999/hook";
@@ -134,6 +155,7 @@ async fn a_refusal_ends_it(service: &Service) {
     for (key, arguments, code) in [
         (wrong, &["--events", "thesis.created"], "INVALID_API_KEY"),
         (key.raw.as_str(), &["--events", "thesis.eaten"], "VALIDATION_FAILED"),
+        (key.raw.as_str(), &["--from", "2001-01-01"], "HISTORY_LIMIT"),
     ] {
         let (exit, stdout, stderr) = setup(service, key, to, arguments).run();
         assert_eq!((exit, stdout.lines().count()), (Some(1), 1), "{stdout} {stderr}");

@@ -61,6 +61,8 @@ async fn a_change_replaces_what_it_gives(service: &Service) {
         ("description", Value::Null),
         ("status", json!("disabled")),
         ("status", json!("enabled")),
+        ("payload", json!("thin")),
+        ("payload", json!("full")),
     ] {
         let changed = client.patch(&path(&made, ""), &json!({ field: value })).await.ok(200);
         assert!(time(&changed, "updated_at") >= time(&expected, "updated_at"));

@@ -17,8 +17,21 @@ on_both_stores![
 ];
 
 const URL: &str = "http://127.0.0.1:19999/hook";
-const FIELDS: [&str; 10] =
-    ["object", "id", "url", "description", "events", "filters", "status", "secret_prefix", "livemode", "created_at"];
+const FIELDS: [&str; 13] = [
+    "object",
+    "id",
+    "url",
+    "description",
+    "events",
+    "filters",
+    "status",
+    "secret_prefix",
+    "livemode",
+    "created_at",
+    "headers",
+    "payload",
+    "public_key",
+];
 
 async fn the_secret_is_told_once(service: &Service) {
     let client = service.test_client().await;
@@ -30,6 +43,8 @@ async fn the_secret_is_told_once(service: &Service) {
     assert!(prefix.starts_with("whsec_") && secret.starts_with(prefix) && prefix.len() < 16);
     assert_eq!((text(&made, "object"), text(&made, "status")), ("webhook", "enabled"));
     assert_eq!((&made["description"], &made["filters"]), (&Value::Null, &json!({})));
+    assert_eq!((&made["headers"], &made["payload"]), (&json!([]), &json!("full")));
+    assert!(text(&made, "public_key").starts_with("whpk_"));
     assert!((now_ms() - time(&made, "created_at")).abs() < 60_000);
     made.as_object_mut().unwrap().remove("secret");
     let read = client.get(&format!("/v1/webhooks/{}", text(&made, "id"))).await;
@@ -46,9 +61,10 @@ async fn everything_given_is_kept(service: &Service) {
         "events": ["token.activity", "thesis.created", "token.activity"],
         "filters": {"token": ["$RUN", "tk_1"], "handle": ["@sbx_runner"], "chain": ["sandbox"]},
         "description": "für Menschen 🚀",
+        "payload": "thin",
     });
     let made = client.post("/v1/webhooks", &body).await.ok(201);
-    for field in ["url", "filters", "description"] {
+    for field in ["url", "filters", "description", "payload"] {
         assert_eq!(made[field], body[field]);
     }
     // A type that is repeated is kept once.

@@ -35,7 +35,11 @@ use self::{
     session::Session,
 };
 use super::gate::Gate;
-use crate::{control::Control, domain::operation::Operation, replicas::members::Members};
+use crate::{
+    control::Control,
+    domain::operation::Operation,
+    replicas::{members::Members, stream_slots::StreamSlot},
+};
 
 /// Interval between two checks of new streams.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -177,6 +181,15 @@ impl OpenStreams {
         Ok(())
     }
 
+    /// Adds the place of a replay. Returns it as the error if its session has ended or the replay was closed in the
+    /// meantime.
+    pub fn add_replay(&self, session: &str, replay: u64, slot: StreamSlot) -> Result<(), StreamSlot> {
+        match self.sessions.lock().get_mut(session) {
+            Some(session) => session.add_replay(replay, slot),
+            None => Err(slot),
+        }
+    }
+
     /// The ticket that opened a stream.
     pub fn ticket_of(&self, session: &str, stream: u64) -> Option<String> {
         self.sessions.lock().get(session)?.get(stream)?.ticket.clone()
@@ -186,17 +199,21 @@ impl OpenStreams {
         Some(Arc::clone(&self.sessions.lock().get(session)?.get(stream)?.key_id))
     }
 
-    /// Removes streams that their clients have closed.
+    /// Removes streams that their clients have closed, and replays that are over.
     pub fn close(&self, session: &str, streams: &[u64]) {
         for streams in streams.chunks(MAX_TOGETHER) {
-            let mut closed = Vec::new();
+            let (mut closed, mut replays) = (Vec::new(), Vec::new());
             let mut sessions = self.sessions.lock();
             let Some(session) = sessions.get_mut(session) else { return };
             let name = session.name();
             for stream in streams {
-                closed.extend(session.remove_or_note(*stream).map(|held| (*stream, held)));
+                match session.remove_replay(*stream) {
+                    Some(slot) => replays.push(slot),
+                    None => closed.extend(session.remove_or_note(*stream).map(|held| (*stream, held))),
+                }
             }
             drop(sessions);
+            drop(replays);
             for (stream, held) in closed {
                 self.forget((Arc::clone(&name), stream), held);
             }

@@ -23,6 +23,8 @@ struct WebhookFilter {
 struct DatasetWebhooks {
     by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
+    /// Number of those that wait for words.
+    waiting_for_words: usize,
 }
 
 /// The enabled webhooks, by dataset and interest.
@@ -50,6 +52,7 @@ impl Matching {
         for dataset in datasets(webhook) {
             let webhooks = self.by_dataset.entry(dataset).or_default();
             webhooks.count += 1;
+            webhooks.waiting_for_words += usize::from(entry.filter.waits_for_words());
             for interest in entry.filter.interests() {
                 webhooks.by_interest.entry(interest).or_default().push(Arc::clone(&entry));
             }
@@ -62,6 +65,7 @@ impl Matching {
         for dataset in datasets(&entry.webhook) {
             let Some(webhooks) = self.by_dataset.get_mut(&dataset) else { continue };
             webhooks.count -= 1;
+            webhooks.waiting_for_words -= usize::from(entry.filter.waits_for_words());
             for interest in entry.filter.interests() {
                 if let Some(of) = webhooks.by_interest.get_mut(&interest) {
                     of.retain(|other| !Arc::ptr_eq(other, &entry));
@@ -84,7 +88,8 @@ impl Matching {
     pub(super) fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
         let Some(webhooks) = self.by_dataset.get(dataset) else { return Vec::new() };
         let mut seen = HashSet::new();
-        let near = keys.interests().filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
+        let interests = keys.interests(webhooks.waiting_for_words > 0);
+        let near = interests.filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
         let found = near.filter(|entry| entry.filter.matches_keys(keys) && seen.insert(Arc::as_ptr(entry)));
         found.map(|entry| Arc::clone(&entry.webhook)).collect()
     }
@@ -93,7 +98,10 @@ impl Matching {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use thesis_proto::v1::{EventType, TokenRef};
+    use thesis_proto::{
+        filter::EventText,
+        v1::{EventType, TokenRef},
+    };
 
     use super::*;
 
@@ -103,8 +111,10 @@ mod tests {
         };
         let events = prop::collection::vec(1..=4_i32, 1..3);
         let of = (any::<bool>(), prop::sample::select(vec!["a", "b"]), 0..4_u8, 1..=2_i32);
-        (of, events, texts(&["$RUN", "tk_2", "base:0xab"]), texts(&["ann", "@BOB"]), texts(&["base", "sol"])).prop_map(
-            |((live, project, id, status), events, tokens, handles, chains)| Webhook {
+        let words = texts(&["moon", "sun -moon", "mo*", "\"to the\" OR sun"]);
+        let others = (texts(&["$RUN", "tk_2", "base:0xab"]), texts(&["ann", "@BOB"]), texts(&["base", "sol"]), words);
+        (of, events, others).prop_map(|((live, project, id, status), events, (tokens, handles, chains, texts))| {
+            Webhook {
                 id: format!("wh_{id}"),
                 project_id: project.to_owned(),
                 live,
@@ -112,16 +122,18 @@ mod tests {
                 tokens,
                 handles,
                 chains,
+                texts,
                 status,
                 ..Webhook::default()
-            },
-        )
+            }
+        })
     }
 
     fn events() -> impl Strategy<Value = EventKeys> {
         let token = prop::sample::select(vec![("tk_1", "$RUN", "base", "0xAB"), ("tk_2", "$TWO", "sol", "So1")]);
         let handle = prop::option::of(prop::sample::select(vec!["@Ann", "@bob"]).prop_map(str::to_owned));
-        (1..=4_i32, prop::option::of(token), handle).prop_map(|(kind, token, handle)| EventKeys {
+        let text = prop::option::of(prop::sample::select(vec!["", "To the MOON!", "sun", "moon and sun"]));
+        (1..=4_i32, prop::option::of(token), handle, text).prop_map(|(kind, token, handle, text)| EventKeys {
             event_type: EventType::try_from(kind).unwrap(),
             token: token.map(|(id, symbol, chain, address)| TokenRef {
                 id: id.to_owned(),
@@ -131,6 +143,7 @@ mod tests {
                 ..TokenRef::default()
             }),
             handle,
+            text: text.map(|text| EventText::new(text.to_owned())),
         })
     }
 

@@ -78,14 +78,21 @@ pub fn key_info(key: &ApiKey, of: &Project, by: &Organization) -> v1::KeyInfo {
 }
 
 pub fn filters(row: &Webhook) -> v1::EventFilters {
-    v1::EventFilters { token: row.tokens.clone(), handle: row.handles.clone(), chain: row.chains.clone() }
+    v1::EventFilters {
+        token: row.tokens.clone(),
+        handle: row.handles.clone(),
+        chain: row.chains.clone(),
+        text: row.texts.clone(),
+    }
 }
 
 pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {
     row.events.iter().filter_map(|number| v1::EventType::try_from(*number).ok()).collect()
 }
 
-pub fn webhook(row: &Webhook) -> v1::Webhook {
+/// A webhook with its public key, as its customer sees it.
+pub fn webhook(row: &Webhook, public_key: String) -> v1::Webhook {
+    let payload = if row.is_thin() { v1::WebhookPayload::Thin } else { v1::WebhookPayload::Full };
     v1::Webhook {
         id: row.id.clone(),
         url: row.url.clone(),
@@ -97,5 +104,8 @@ pub fn webhook(row: &Webhook) -> v1::Webhook {
         livemode: row.live,
         created_at: Some(from_millis(row.created_at)),
         updated_at: Some(from_millis(row.updated_at)),
+        headers: row.headers.iter().map(|header| header.name.clone()).collect(),
+        payload: payload.into(),
+        public_key,
     }
 }

@@ -11,6 +11,7 @@ mod health;
 mod queue_metrics;
 mod read;
 mod report;
+mod secrets;
 mod settled;
 mod shards;
 mod state;
@@ -41,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::report::EndedAttempt;
 use self::{
     read::MarkProgress,
+    secrets::AttemptSecrets,
     shards::Shards,
     state::{State, Worker, due_at},
     streaks::Streaks,
@@ -74,9 +76,9 @@ pub struct ClaimedAttempt {
     /// The delivery as it is before the attempt.
     pub delivery: Arc<Delivery>,
     pub webhook: Arc<Webhook>,
+    /// The whole event.
     pub body: Bytes,
-    /// The secrets that sign it, the newest first.
-    pub secrets: Vec<String>,
+    pub secrets: AttemptSecrets,
 }
 
 pub struct Dispatcher {
@@ -330,7 +332,7 @@ impl Dispatcher {
     }
 
     /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.
-    fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
+    fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: AttemptSecrets, now_ms: i64) -> bool {
         let mut state = self.state.lock();
         let PendingDelivery { delivery, body, erasure, epoch } = pending;
         let delivery = Arc::new(delivery);

@@ -160,6 +160,26 @@ pub struct Webhook {
     /// End of that time span.
     #[prost(int64, tag = "20")]
     pub last_disabled_until: i64,
+    /// The customer's own headers, each name once.
+    #[prost(message, repeated, tag = "21")]
+    pub headers: Vec<WebhookHeader>,
+    /// Number of the payload's kind; 0 means full.
+    #[prost(int32, tag = "22")]
+    pub payload: i32,
+    /// Filter by text.
+    #[prost(string, repeated, tag = "23")]
+    pub texts: Vec<String>,
+}
+
+/// A header that a customer gave to a webhook.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct WebhookHeader {
+    /// The name in the customer's spelling.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The value, encrypted.
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: Vec<u8>,
 }
 
 impl Webhook {
@@ -170,10 +190,19 @@ impl Webhook {
     /// The status that sends, as a number of `thesis.v1.WebhookStatus`.
     pub const ENABLED: i32 = 1;
 
+    /// The kind of payload without the event's data, as a number of `thesis.v1.WebhookPayload`.
+    pub const THIN: i32 = 2;
+
     /// True if it gets events.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.status == Self::ENABLED
+    }
+
+    /// True if its deliveries leave out the event's data.
+    #[must_use]
+    pub const fn is_thin(&self) -> bool {
+        self.payload == Self::THIN
     }
 
     /// Returns the `updated_at` of a change: always later than the one before, so that each change has its own.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use thesis_net::trace::Trace;
 use thesis_proto::{
@@ -16,6 +17,7 @@ use super::{
     answer::{internal, reached, service_only},
 };
 use crate::{
+    convert::delivery::payload,
     delivery::dispatch::{ClaimedAttempt, EndedAttempt},
     domain::delivery::Attempt,
 };
@@ -34,12 +36,14 @@ fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
         url: claimed.webhook.url.clone(),
         event_id: delivery.event_id.clone(),
         event_type: delivery.event_type,
-        body: claimed.body.clone(),
-        secrets: claimed.secrets.clone(),
+        body: payload(&claimed.webhook, &claimed.body),
+        secrets: claimed.secrets.signing.clone(),
         livemode: claimed.webhook.live,
         is_test: delivery.is_test,
         replay_of: delivery.replay_of.clone(),
         traceparent: Trace::from_stored(&delivery.trace).map(|trace| trace.header()).unwrap_or_default(),
+        signing_key: Bytes::copy_from_slice(&claimed.secrets.signing_key),
+        headers: claimed.secrets.headers.clone(),
     }
 }
 

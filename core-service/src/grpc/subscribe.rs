@@ -30,15 +30,16 @@ pub(super) async fn subscribe(
 ) -> Result<Response<BoxStream<'static, Result<v1::SubscribeResponse, Status>>>, Status> {
     let (meta, trusted) = (meta(core, &request), trusted(core, &request));
     let (metadata, _, message) = request.into_parts();
-    let v1::SubscribeRequest { types, filters, cursor } = message;
+    let v1::SubscribeRequest { types, filters, cursor, from, to, speed } = message;
     let mut extensions = Extensions::new();
     let request_id = meta.request_id.parse().ok();
     // People need a ticket to follow events.
     extensions.insert(thesis_net::services::Trusted { request_id, member: None, ..trusted });
+    let (named, asked) = (types.clone(), filters.clone());
     let opening =
-        v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
+        v1::OpenRequest { types: named, filters: asked, cursor, from, to, speed, ..v1::OpenRequest::default() };
     let (opened, stream) = hub.open("grpc", Request::from_parts(metadata, extensions, opening)).await?;
-    let subscription = hub.follow(&stream, &opened.begin, &types, filters.as_ref());
+    let subscription = hub.follow(&stream, &opened, &types, filters.as_ref());
     // Core has accepted the same filter.
     let subscription = subscription.map_err(|_| error_status(&ApiError::internal(), &meta.request_id))?;
     let mut heartbeats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
@@ -48,7 +49,15 @@ pub(super) async fn subscribe(
     let waiting = VecDeque::from_iter(
         [Message::Heartbeat(v1::StreamHeartbeat { cursor })].into_iter().chain(gap.map(Message::Gap)),
     );
-    let call = SubscribeCall { core: Arc::clone(core), meta, stream: Some(stream), subscription, waiting, heartbeats };
+    let call = SubscribeCall {
+        core: Arc::clone(core),
+        meta,
+        stream: Some(stream),
+        subscription,
+        waiting,
+        heartbeats,
+        is_last: false,
+    };
     let messages = unfold(call, |mut call| async move {
         let message = call.next().await?;
         Some((message.map(|message| v1::SubscribeResponse { message: Some(message) }), call))
@@ -68,6 +77,8 @@ struct SubscribeCall {
     /// Messages that the caller has not received yet.
     waiting: VecDeque<Message>,
     heartbeats: Interval,
+    /// True once `waiting` has all that is left of a replay.
+    is_last: bool,
 }
 
 impl SubscribeCall {
@@ -82,6 +93,11 @@ impl SubscribeCall {
             if let Some(message) = self.waiting.pop_front() {
                 return Some(Ok(message));
             }
+            if self.is_last {
+                stream.ends_for("complete");
+                self.stream = None;
+                return None;
+            }
             let Self { subscription, waiting, heartbeats, .. } = self;
             let mut bytes = 0;
             subscription.read(|cursor, entry| {
@@ -91,6 +107,10 @@ impl SubscribeCall {
                 waiting.push_back(Message::Event(v1::StreamEvent { cursor: cursor.to_owned(), event }));
                 bytes < PIECE
             });
+            if subscription.is_complete() {
+                waiting.push_back(Message::Heartbeat(v1::StreamHeartbeat { cursor: subscription.cursor() }));
+                self.is_last = true;
+            }
             if !waiting.is_empty() {
                 continue;
             }

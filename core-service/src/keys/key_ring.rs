@@ -1,14 +1,17 @@
 //! Keys derived from the one secret: the pepper of key hashes, the encryption of values that are read again, and
 //! the signatures of list cursors and of one-time links.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chacha20poly1305::{
     ChaCha20Poly1305, Key, KeyInit as _, Nonce,
     aead::{Aead as _, Payload},
 };
 use hmac::{Hmac, Mac as _};
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use thesis_net::clock::SharedIdSource;
+use thesis_proto::webhook::{PUBLIC_KEY_PREFIX, SECRET_PREFIX};
 
 use crate::domain::list_cursor::CursorSigner;
 
@@ -37,6 +40,13 @@ const SHORT: usize = 16;
 pub enum SealPurpose<'a> {
     /// The signing secret of the webhook with this id: the present one or the old one.
     WebhookSecret(&'a str),
+    /// The value of a webhook's header.
+    WebhookHeader {
+        /// The webhook's id.
+        webhook: &'a str,
+        /// The header's name, as it is stored.
+        name: &'a str,
+    },
     /// The answer that is kept for an idempotency key.
     IdempotentAnswer {
         /// The project and environment of the key.
@@ -47,10 +57,12 @@ pub enum SealPurpose<'a> {
 }
 
 impl SealPurpose<'_> {
-    /// The text that the cipher authenticates beside the value. No id or scope has a NUL, so no two purposes share one.
+    /// The text that the cipher authenticates beside the value. No id, name or scope has a NUL, so no two purposes
+    /// share one.
     fn associated_data(self) -> Vec<u8> {
         match self {
             Self::WebhookSecret(id) => ["webhook secret", id].join("\0"),
+            Self::WebhookHeader { webhook, name } => ["webhook header", webhook, name].join("\0"),
             Self::IdempotentAnswer { scope, key } => ["idempotent answer", scope, key].join("\0"),
         }
         .into_bytes()
@@ -67,6 +79,7 @@ pub struct KeyRing {
     links: [u8; 32],
     known: [u8; 32],
     emails: [u8; 32],
+    webhooks: [u8; 32],
     store_check: [u8; SHORT],
     ids: SharedIdSource,
 }
@@ -91,6 +104,7 @@ impl KeyRing {
             links: hmac(secret, b"trade-thesis one-time links v1"),
             known: hmac(secret, b"trade-thesis known networks and devices v1"),
             emails: hmac(secret, b"trade-thesis e-mails v1"),
+            webhooks: hmac(secret, b"trade-thesis webhook signing keys v1"),
             store_check,
             ids,
         }
@@ -149,7 +163,22 @@ impl KeyRing {
     /// The webhook signing secret that is named after a seed.
     #[must_use]
     pub fn signing_secret(&self, seed: &str) -> String {
-        self.seeded_base62("whsec_", "signing secret", seed)
+        self.seeded_base62(SECRET_PREFIX, "signing secret", seed)
+    }
+
+    /// The seed of the Ed25519 key that signs a webhook's deliveries. It stays when the signing secret is rotated: the
+    /// customer has only the public key, which cannot leak.
+    #[must_use]
+    pub fn webhook_signing_key(&self, webhook_id: &str) -> [u8; 32] {
+        hmac(&self.webhooks, webhook_id.as_bytes())
+    }
+
+    /// The public key of [`KeyRing::webhook_signing_key`], in the form of Standard Webhooks.
+    #[must_use]
+    pub fn webhook_public_key(&self, webhook_id: &str) -> String {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&self.webhook_signing_key(webhook_id));
+        let pair = pair.expect("a seed of 32 bytes is a key");
+        format!("{PUBLIC_KEY_PREFIX}{}", BASE64_STANDARD.encode(pair.public_key()))
     }
 
     /// A prefix with 40 letters and digits that are named after a seed, for one purpose.
@@ -289,6 +318,9 @@ mod tests {
         let purposes = [
             SealPurpose::WebhookSecret("wh_1"),
             SealPurpose::WebhookSecret("wh_2"),
+            SealPurpose::WebhookHeader { webhook: "wh_1", name: "a" },
+            SealPurpose::WebhookHeader { webhook: "wh_1", name: "b" },
+            SealPurpose::WebhookHeader { webhook: "wh_2", name: "a" },
             SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_1" },
             SealPurpose::IdempotentAnswer { scope: "prj_1/live", key: "wh_1" },
             SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_2" },
@@ -299,6 +331,25 @@ mod tests {
                 assert_eq!(ring.open(*purpose, &sealed).is_some(), sealed_for == opened_for, "{purpose:?}");
             }
         }
+    }
+
+    #[test]
+    fn each_webhook_has_a_key_of_its_own_that_stays() {
+        let ids = Arc::new(SystemIdSource);
+        let ring = KeyRing::new(&[1; 32], ids.clone());
+        let public_key = ring.webhook_public_key("wh_1");
+        assert_eq!(BASE64_STANDARD.decode(public_key.strip_prefix("whpk_").unwrap()).unwrap().len(), 32);
+        assert_eq!(public_key, KeyRing::new(&[1; 32], ids.clone()).webhook_public_key("wh_1"));
+        assert_ne!(public_key, ring.webhook_public_key("wh_2"));
+        assert_ne!(public_key, KeyRing::new(&[2; 32], ids).webhook_public_key("wh_1"));
+    }
+
+    #[test]
+    fn a_signing_secret_is_a_key_of_standard_webhooks() {
+        let secret = KeyRing::new(&[1; 32], Arc::new(SystemIdSource)).signing_secret("seed");
+        let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+        // The standard asks for 24 to 64 bytes.
+        assert_eq!(key.len(), 30);
     }
 
     #[test]

@@ -8,10 +8,9 @@ use thesis_proto::{
     names, v1,
 };
 
-use super::fields::Fields;
+use super::{fields::Fields, get_webhook::shown, webhook_headers};
 use crate::{
     access::gate::Call,
-    convert,
     domain::{
         control::{ControlChange, Webhook},
         id,
@@ -58,9 +57,13 @@ pub async fn create_webhook(
     check_events(&mut fields, &message.events);
     fields.filter(&[], message.filters.as_ref(), "filters.");
     fields.optional_length("description", message.description.as_deref(), 0..=500);
+    webhook_headers::check(&mut fields, &message.headers, false);
+    fields.choice::<v1::WebhookPayload>("payload", message.payload);
     fields.finish()?;
+    let headers = webhook_headers::hashed(&core.shared.keys, &message.headers);
+    let repeatable = v1::CreateWebhookRequest { headers, ..message.clone() };
     call.charge().await?;
-    core.idempotency.once(call, &message, async |seed: &str| create(core, call, &message, seed).await).await
+    core.idempotency.once(call, &repeatable, async |seed: &str| create(core, call, &message, seed).await).await
 }
 
 /// Creates a webhook with an id derived from the seed.
@@ -87,13 +90,16 @@ async fn create(
         tokens: filters.token,
         handles: filters.handle,
         chains: filters.chain,
+        texts: filters.text,
         status: v1::WebhookStatus::Enabled.into(),
         secret: sealed,
         secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
         created_at: call.now_ms,
         updated_at: call.now_ms,
+        payload: message.payload,
         ..Webhook::default()
     };
+    let new = Webhook { headers: webhook_headers::merged(&core.shared.keys, &new, &message.headers)?, ..new };
     let limit = caller.plan.webhook_endpoints;
     let webhook = core
         .shared
@@ -117,7 +123,7 @@ async fn create(
         })
         .await?;
     let secret = signing_secret(core, &webhook)?;
-    Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
+    Ok(v1::CreateWebhookResponse { webhook: Some(shown(core, &webhook)), secret })
 }
 
 /// Decrypts the signing secret of a webhook. Fails if it was encrypted with another secret key.

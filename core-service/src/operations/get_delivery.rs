@@ -25,7 +25,9 @@ pub async fn get_delivery(
 ) -> Result<v1::GetDeliveryResponse> {
     call.charge().await?;
     let row = own_delivery(core, call, &message.id).await?;
-    let payload = core.dispatcher.body_of(&row).await?;
+    let event = core.dispatcher.body_of(&row).await?;
+    let webhook = core.shared.control.state().webhook(&row.webhook_id).cloned();
+    let payload = webhook.map_or_else(|| event.clone(), |webhook| convert::delivery::payload(&webhook, &event));
     let delivery = Some(convert::delivery::delivery(&row));
     Ok(v1::GetDeliveryResponse { delivery, payload, replay_of: row.replay_of })
 }

@@ -26,8 +26,13 @@ pub(super) async fn read_webhook(core: &Core, caller: &Caller, id: &str) -> Resu
     own_webhook(&core.shared.control.state(), caller, id).cloned()
 }
 
+/// A webhook in a response.
+pub fn shown(core: &Core, webhook: &Webhook) -> v1::Webhook {
+    convert::control::webhook(webhook, core.shared.keys.webhook_public_key(&webhook.id))
+}
+
 pub async fn get_webhook(core: &Core, call: &Call, message: v1::GetWebhookRequest) -> Result<v1::GetWebhookResponse> {
     call.charge().await?;
     let webhook = read_webhook(core, &call.caller, &message.id).await?;
-    Ok(v1::GetWebhookResponse { webhook: Some(convert::control::webhook(&webhook)) })
+    Ok(v1::GetWebhookResponse { webhook: Some(shown(core, &webhook)) })
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::fields::Fields;
+use super::{fields::Fields, get_webhook::shown};
 use crate::{
     access::gate::Call,
-    convert,
     domain::{
         control::Webhook,
         list_cursor::{TimePosition, list_name},
@@ -51,6 +50,6 @@ pub async fn list_webhooks(
         signer
             .sign(&name, &TimePosition { created_at: last.created_at, id: last.id.clone(), ..TimePosition::default() })
     });
-    let data = rows.iter().map(|row| convert::control::webhook(row)).collect();
+    let data = rows.iter().map(|row| shown(core, row)).collect();
     Ok(v1::ListWebhooksResponse { data, next_cursor, has_more })
 }

@@ -13,7 +13,10 @@ use thesis_proto::{
 };
 use url::form_urlencoded;
 
-use self::missed::MissedEvents;
+use self::{
+    missed::MissedEvents,
+    replay::{Replay, begin_replay},
+};
 use super::{
     fields::{CURSOR, Fields},
     stream_tickets::{FoundTicket, use_ticket},
@@ -26,6 +29,7 @@ use crate::{
 };
 
 mod missed;
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -45,11 +49,16 @@ pub async fn open_stream(
     let (prefix, cursor) = if added { ("filters.", "cursor") } else { ("", "from_cursor") };
     let filter = fields.filter(&message.types, message.filters.as_ref(), prefix);
     fields.optional_length(cursor, message.cursor.as_deref(), CURSOR);
+    let replay = Replay::read(&mut fields, &message, call.now_ms);
     fields.finish()?;
     call.charge().await?;
     let names = core.shared.generation.log_names(&call.caller.view);
     let read = |text| StreamCursor::decode(text, &names).ok_or_else(invalid_cursor);
     let after = message.cursor.as_deref().map(read).transpose()?.map(|cursor| cursor.positions);
+    if let Some(replay) = &replay {
+        // Before a place is taken.
+        replay.floor(call, after.is_some())?;
+    }
     let held = match message.kind() {
         OpenKind::Subscription | OpenKind::Check => None,
         OpenKind::Unspecified | OpenKind::Place => Some(HeldStream {
@@ -59,9 +68,17 @@ pub async fn open_stream(
             ticket: ticket.as_ref().map(|ticket| ticket.hash.clone()),
         }),
     };
-    let begun = match message.kind() {
-        OpenKind::Place | OpenKind::Check => v1::OpenResponse::default(),
-        OpenKind::Unspecified | OpenKind::Subscription => begin(core, call, &message, &filter, after, &names).await?,
+    let begun = match (message.kind(), &replay) {
+        (OpenKind::Place | OpenKind::Check, _) => v1::OpenResponse::default(),
+        (_, None) => begin(core, call, &message, &filter, after, &names).await?,
+        (_, Some(replay)) => {
+            let (project, streams) = (&call.caller.project.id, call.caller.plan.concurrent_streams);
+            let slot = core.slots.take_replay_slot(project, streams).await?;
+            let begun = begin_replay(core, call, &message, (replay, &filter), after, &names).await?;
+            let added = core.open_streams.add_replay(&message.session, message.replay, slot);
+            added.map_err(|_| Error::from(ApiError::unavailable()))?;
+            begun
+        }
     };
     if let Some(held) = held {
         let is_ticketed = ticket.is_some();
@@ -129,6 +146,9 @@ fn history_path(message: &v1::OpenRequest) -> String {
             query.append_pair(name, &values);
         }
     }
+    for text in &filters.text {
+        query.append_pair("text", text);
+    }
     let query = query.finish();
     if query.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{query}") }
 }
@@ -151,16 +171,8 @@ async fn begin(
             None => core.datasets.refresh(dataset).await?,
         });
     }
-    for (index, after) in after.iter().flatten().enumerate() {
-        if *after > live[index] {
-            // Another replica may be ahead, but no cursor points beyond the end of the log.
-            let dataset = call.caller.view.datasets()[index].to_string();
-            let head = core.shared.log.head(&dataset, *after, Consistency::Serial).await?;
-            if *after > head {
-                return Err(invalid_cursor());
-            }
-            live[index] = *after;
-        }
+    if let Some(after) = &after {
+        refuse_beyond(core, call, after, &mut live).await?;
     }
     let (mut positions, mut gap, mut replayed) = (live.clone(), None, 0);
     if let Some(after) = after {
@@ -177,12 +189,30 @@ async fn begin(
             positions = found.begin;
         }
         if message.kind() == OpenKind::Subscription {
-            replayed = missed.replayed(&positions).await?;
+            (replayed, _) = missed.count(&positions).await?;
         }
     }
-    let named = |positions: &[u64]| {
-        let named = names.iter().zip(positions);
-        named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()
-    };
-    Ok(v1::OpenResponse { positions: named(&positions), live: named(&live), gap, replayed })
+    let (positions, live) = (named(names, &positions), named(names, &live));
+    Ok(v1::OpenResponse { positions, live, gap, replayed, replay: None })
+}
+
+/// Refuses a cursor beyond the end of a log. Other replicas may be ahead of the `live` positions; then these move up to
+/// the cursor.
+async fn refuse_beyond(core: &Core, call: &Call, after: &[u64], live: &mut [u64]) -> Result<()> {
+    for ((dataset, after), live) in call.caller.view.datasets().iter().zip(after).zip(live) {
+        if *after > *live {
+            let head = core.shared.log.head(dataset.name(), *after, Consistency::Serial).await?;
+            if *after > head {
+                return Err(invalid_cursor());
+            }
+            *live = *after;
+        }
+    }
+    Ok(())
+}
+
+/// Positions with the names of their logs.
+fn named(names: &[String], positions: &[u64]) -> Vec<v1::DatasetPosition> {
+    let named = names.iter().zip(positions);
+    named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()
 }

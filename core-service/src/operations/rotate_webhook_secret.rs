@@ -8,12 +8,11 @@ use thesis_proto::v1;
 
 use super::{
     create_webhook::{SECRET_PREFIX, signing_secret},
-    get_webhook::own_webhook,
+    get_webhook::{own_webhook, shown},
 };
 use crate::{
     access::gate::Call,
     control::ControlState,
-    convert,
     domain::control::{ControlChange, Webhook},
     error::Result,
     keys::key_ring::SealPurpose,
@@ -49,7 +48,7 @@ pub async fn rotate_webhook_secret(
         };
         let webhook = core.shared.control.change(call.actor().does("webhook.secret_rotated"), rotate).await?;
         let secret = signing_secret(core, &webhook)?;
-        Ok(v1::RotateWebhookSecretResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
+        Ok(v1::RotateWebhookSecretResponse { webhook: Some(shown(core, &webhook)), secret })
     };
     core.idempotency.once(call, &message, perform).await
 }

@@ -12,16 +12,19 @@ use thesis_proto::{
 use super::{
     create_webhook::{check_events, distinct},
     fields::Fields,
-    get_webhook::{own_webhook, read_webhook},
+    get_webhook::{own_webhook, read_webhook, shown},
+    webhook_headers,
 };
 use crate::{
     access::gate::Call,
     control::ControlState,
-    convert,
-    domain::control::{ControlChange, Webhook},
+    domain::control::{ControlChange, Webhook, WebhookHeader},
     error::{Error, Result},
     service::Core,
 };
+
+/// The fields that a mask may name.
+const MASK: [&str; 7] = ["url", "events", "filters", "description", "status", "headers", "payload"];
 
 /// The fields that a request changes: those of its mask, or without a mask those that it has.
 fn changed_fields(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
@@ -34,6 +37,8 @@ fn changed_fields(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
         ("filters", message.filters.is_some()),
         ("description", message.description.is_some()),
         ("status", message.status != 0),
+        ("headers", !message.headers.is_empty()),
+        ("payload", message.payload != 0),
     ];
     given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
 }
@@ -55,10 +60,15 @@ fn check(message: &v1::UpdateWebhookRequest) -> Result<()> {
                     fields.reject("status", "must be enabled or disabled");
                 }
             }
+            "headers" => webhook_headers::check(&mut fields, &message.headers, true),
+            "payload" => {
+                if !matches!(message.payload(), v1::WebhookPayload::Full | v1::WebhookPayload::Thin) {
+                    fields.reject("payload", "must be full or thin");
+                }
+            }
             other => {
-                let rule = "must be of: url, events, filters, description, status";
-                let known = ["url", "events", "filters", "description", "status"];
-                fields.reject("update_mask", near::with_nearest(rule, other, known));
+                let rule = format!("must be of: {}", MASK.join(", "));
+                fields.reject("update_mask", near::with_nearest(&rule, other, MASK));
             }
         }
     }
@@ -68,9 +78,9 @@ fn check(message: &v1::UpdateWebhookRequest) -> Result<()> {
     fields.finish()
 }
 
-/// The webhook with the changed fields of a checked request. An absent one is cleared.
-fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, now_ms: i64) -> Webhook {
-    let mut changed = webhook.clone();
+/// The webhook with these headers, and with the other changed fields of a checked request. An absent one is cleared.
+fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, headers: Vec<WebhookHeader>, now_ms: i64) -> Webhook {
+    let mut changed = Webhook { headers, ..webhook.clone() };
     for name in changed_fields(message) {
         match name {
             "url" => changed.url = message.url.clone().unwrap_or_default(),
@@ -78,9 +88,12 @@ fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, now_ms: i64) -> 
             "filters" => {
                 let filters = message.filters.clone().unwrap_or_default();
                 (changed.tokens, changed.handles, changed.chains) = (filters.token, filters.handle, filters.chain);
+                changed.texts = filters.text;
             }
             "description" => changed.description.clone_from(&message.description),
-            _ => changed.set_status(message.status, now_ms),
+            "payload" => changed.payload = message.payload,
+            "status" => changed.set_status(message.status, now_ms),
+            _ => {}
         }
     }
     if changed != *webhook {
@@ -96,7 +109,9 @@ pub async fn update_webhook(
 ) -> Result<v1::UpdateWebhookResponse> {
     check(&message)?;
     call.charge().await?;
-    core.idempotency.once(call, &message, async |_: &str| update(core, call, &message).await).await
+    let headers = webhook_headers::hashed(&core.shared.keys, &message.headers);
+    let repeatable = v1::UpdateWebhookRequest { headers, ..message.clone() };
+    core.idempotency.once(call, &repeatable, async |_: &str| update(core, call, &message).await).await
 }
 
 async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) -> Result<v1::UpdateWebhookResponse> {
@@ -114,7 +129,9 @@ async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) ->
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
         call.demand_right(state)?;
-        let changed = apply(message, webhook, call.now_ms);
+        let given = if fields.contains(&"headers") { message.headers.as_slice() } else { &[] };
+        let headers = webhook_headers::merged(&core.shared.keys, webhook, given)?;
+        let changed = apply(message, webhook, headers, call.now_ms);
         // An earlier attempt of this request may have written the change.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
@@ -126,7 +143,7 @@ async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) ->
     };
     let changed = core.shared.control.change(call.actor().does("webhook.updated"), change).await?;
     core.shared.hints.wake();
-    Ok(v1::UpdateWebhookResponse { webhook: Some(convert::control::webhook(&changed)) })
+    Ok(v1::UpdateWebhookResponse { webhook: Some(shown(core, &changed)) })
 }
 
 #[cfg(test)]
@@ -147,17 +164,23 @@ mod tests {
             ..Webhook::default()
         };
         let nothing = v1::UpdateWebhookRequest::default();
-        assert_eq!(apply(&nothing, &webhook, 9), webhook, "an empty change changes nothing");
+        assert_eq!(apply(&nothing, &webhook, Vec::new(), 9), webhook, "an empty change changes nothing");
+        let headers = vec![WebhookHeader { name: "X-A".to_owned(), value: vec![1] }];
+        let expected = Webhook { headers: headers.clone(), updated_at: 9, ..webhook.clone() };
+        assert_eq!(apply(&nothing, &webhook, headers, 9), expected);
+        let thin = v1::UpdateWebhookRequest { payload: Webhook::THIN, ..nothing.clone() };
+        assert!(apply(&thin, &webhook, Vec::new(), 9).is_thin());
         let mask = FieldMask { paths: vec!["filters".to_owned(), "description".to_owned()] };
         let cleared = v1::UpdateWebhookRequest { update_mask: Some(mask), ..nothing };
         let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
-        assert_eq!(apply(&cleared, &webhook, 9), expected);
+        assert_eq!(apply(&cleared, &webhook, Vec::new(), 9), expected);
     }
 
     #[test]
     fn enabling_after_a_day_cancels_what_waited() {
         let set = |status: v1::WebhookStatus, webhook: &Webhook, now_ms| {
-            apply(&v1::UpdateWebhookRequest { status: status.into(), ..Default::default() }, webhook, now_ms)
+            let message = v1::UpdateWebhookRequest { status: status.into(), ..Default::default() };
+            apply(&message, webhook, Vec::new(), now_ms)
         };
         let on = |webhook: &Webhook, now_ms| set(v1::WebhookStatus::Enabled, webhook, now_ms);
         let off = |webhook: &Webhook, now_ms| set(v1::WebhookStatus::Disabled, webhook, now_ms);

@@ -21,6 +21,8 @@
 //! core sooner than that.
 //!
 //! On the embedded store there is one replica, and its memory suffices.
+//!
+//! The streams of a project that replay have places of their own, in a row of their own.
 
 mod lease;
 #[cfg(test)]
@@ -55,6 +57,10 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_TRIES: usize = 20;
 /// Maximum number of rows that are changed at the same time.
 const MAX_PARALLEL: usize = 32;
+/// A project has this many times as many places for streams as for replays.
+const STREAMS_PER_REPLAY: u32 = 4;
+/// Ends the name of a project whose places are those of replays.
+const REPLAYS: &str = "/replays";
 
 /// The outcome of an intended change of a project's row.
 enum RowChange {
@@ -119,6 +125,11 @@ impl StreamSlots {
         tokio::spawn(taking).await.map_err(Error::internal)?
     }
 
+    /// Takes a place for a replay of a project that may have this many streams.
+    pub async fn take_replay_slot(self: &Arc<Self>, project: &str, streams: u32) -> Result<StreamSlot> {
+        self.take_slot(&format!("{project}{REPLAYS}"), replay_limit(streams)).await
+    }
+
     /// Takes a place where there is no other replica.
     fn take_alone(self: &Arc<Self>, project: Arc<str>, limit: u32) -> Result<StreamSlot> {
         let mut state = self.state.lock();
@@ -126,7 +137,7 @@ impl StreamSlots {
         if held.open >= limit {
             let open = held.open;
             state.remove_unused(&project);
-            return Err(limit_reached(limit, open));
+            return Err(limit_reached(&project, limit, open));
         }
         held.open += 1;
         Ok(StreamSlot { slots: Arc::clone(self), project, term: self.members.term() })
@@ -188,7 +199,7 @@ impl StreamSlots {
                 }
                 Ok(StreamSlot { slots: Arc::clone(self), project: Arc::clone(project), term })
             }
-            Ok(RowChange::Full { open }) => Err(limit_reached(limit, open)),
+            Ok(RowChange::Full { open }) => Err(limit_reached(project, limit, open)),
             Err(error) => {
                 // The row may have changed even so.
                 state.unsettled.insert(Arc::clone(project));
@@ -325,7 +336,11 @@ impl StreamSlots {
         let projects: Vec<Arc<str>> = self.state.lock().projects.keys().cloned().collect();
         let replicas = self.replicas(0);
         for project in projects {
-            if let Some(limit) = limit_of(&project) {
+            let limit = match project.strip_suffix(REPLAYS) {
+                Some(project) => limit_of(project).map(replay_limit),
+                None => limit_of(&project),
+            };
+            if let Some(limit) = limit {
                 self.state.lock().reduce_share(&project, share_of(limit, replicas));
             }
         }
@@ -371,9 +386,15 @@ fn counted(cores: &[CoreStreams], share: u32) -> u32 {
     places.fold(0, u32::saturating_add)
 }
 
-fn limit_reached(limit: u32, open: u32) -> Error {
+/// The number of places for replays of a project that may have this many streams: a quarter, and at least one.
+fn replay_limit(streams: u32) -> u32 {
+    (streams / STREAMS_PER_REPLAY).max(1)
+}
+
+fn limit_reached(project: &str, limit: u32, open: u32) -> Error {
     crate::metrics::LIMITS.at("streams").increment(1);
-    let message = format!("the plan allows {limit} concurrent streams per project; close one, or ask for another plan");
+    let what = if project.ends_with(REPLAYS) { "replays" } else { "streams" };
+    let message = format!("the plan allows {limit} concurrent {what} per project; close one, or ask for another plan");
     let details = serde_json::json!({ "limit": limit, "open": open });
     ApiError::new(ErrorCode::StreamLimitReached, message).with_details(details).with_retry_after(5).into()
 }

@@ -10,13 +10,12 @@ use tantivy::{
     },
     schema::{Field, IndexRecordOption},
 };
+use thesis_proto::search::{Item, words::Word};
 
 use super::{
-    SearchError,
+    ParsedSearch, SearchError,
     cancel::{Cancellable, Cancellation},
     schema::{Kind, Terms},
-    syntax::{Item, ParsedSearch},
-    words::Word,
 };
 
 /// Added score of a handle, symbol or address that equals the word. It ranks before every other match.

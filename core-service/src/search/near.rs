@@ -1,7 +1,7 @@
 //! Finds rows whose handle or symbol is similar to a given one.
 
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
-use thesis_proto::near::MIN_PREFIX;
+use thesis_proto::{near::MIN_PREFIX, search::words::exact};
 use tokio::time::Instant;
 
 use super::{
@@ -10,7 +10,6 @@ use super::{
     compile::{begins, has},
     id,
     schema::{Kind, Terms},
-    words::exact,
 };
 use crate::domain::dataset::{Dataset, View};
 

@@ -9,14 +9,13 @@ use tantivy::{
 };
 
 use super::{
-    SearchError, SearchFilter, SearchIndex,
+    ParsedSearch, SearchError, SearchFilter, SearchIndex,
     best::{Best, Rank},
     cancel::{Cancellable, Cancellation},
     compile::{self, Frequencies, MAX_EXPANSIONS, TermsAndShards, count_expansions, has, has_one},
     schema::{Kind, Terms},
     segments::{self, Source},
     statistics::Statistics,
-    syntax::ParsedSearch,
 };
 use crate::domain::dataset::{Dataset, View};
 

@@ -7,11 +7,9 @@ use tantivy::{
     TantivyDocument, Term,
     schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
 };
+use thesis_proto::search::words::exact;
 
-use super::{
-    id,
-    words::{NAME_END, exact},
-};
+use super::{id, words::NAME_END};
 use crate::domain::{
     dataset::Dataset,
     row::{Profile, Thesis, Token},

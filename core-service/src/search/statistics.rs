@@ -12,10 +12,9 @@ use tantivy::{
 use thesis_proto::v1;
 
 use super::{
-    Cancellation, SearchError, SearchIndex,
+    Cancellation, ParsedSearch, SearchError, SearchIndex,
     compile::{self, Frequencies, MAX_EXPANSIONS, count_words, prefixes, spend_expansions, tokens_of},
     schema::{Kind, Terms},
-    syntax::ParsedSearch,
 };
 use crate::domain::dataset::Dataset;
 

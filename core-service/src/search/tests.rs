@@ -1,6 +1,7 @@
 mod bounds;
 mod copies;
 mod files;
+mod filters;
 mod months;
 mod near;
 mod placement;

@@ -11,8 +11,8 @@ use thesis_net::{
     services::{Stream as Messages, Trusted},
 };
 use thesis_proto::v1::{
-    AttemptReport, ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, attempt_report::Outcome,
-    delivery_service_server::DeliveryService,
+    AttemptReport, ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, WebhookHeader,
+    attempt_report::Outcome, delivery_service_server::DeliveryService,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
@@ -94,6 +94,8 @@ pub(crate) fn claim(url: impl Into<String>) -> ClaimResponse {
         is_test: false,
         replay_of: None,
         traceparent: String::new(),
+        signing_key: vec![7; 32].into(),
+        headers: vec![WebhookHeader { name: "X-Api-Key".into(), value: Some("of the customer".into()) }],
     }
 }
 

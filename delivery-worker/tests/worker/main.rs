@@ -50,6 +50,8 @@ async fn delivers_signed_and_reports() {
     assert_eq!(body, claim("").body);
     let sent = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
     assert_eq!(sent("service-event-id"), Some("evt_1"));
+    assert_eq!(sent("webhook-id"), Some("evt_1"));
+    assert_eq!(sent("x-api-key"), Some("of the customer"));
     assert_eq!(sent("service-event-type"), Some("thesis.created"));
     assert_eq!(sent("service-delivery-id"), Some("del_1"));
     assert_eq!(sent("service-delivery-attempt"), Some("1"));
@@ -66,6 +68,9 @@ async fn delivers_signed_and_reports() {
     let started = report.started_at.unwrap().seconds;
     let parts: Vec<_> = sent("service-signature").unwrap().split(',').collect();
     assert_eq!(parts[0], format!("t={started}"));
+    assert_eq!(sent("webhook-timestamp"), Some(started.to_string().as_str()));
+    // No secret of this claim is a key of Standard Webhooks, as it is not base64.
+    assert!(sent("webhook-signature").unwrap().starts_with("v1a,"));
     assert_eq!(parts[1..].iter().filter(|part| part.len() == "v1=".len() + 64).count(), 2);
 }
 

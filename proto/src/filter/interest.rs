@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{CompiledFilter, EventKeys};
 use crate::{
     reference::{address_form, handle_form, symbol_form},
+    search::ParsedSearch,
     v1::EventType,
 };
 
@@ -27,12 +28,20 @@ pub enum Interest {
     Address(String),
     /// Events about tokens with a symbol, by its form.
     Symbol(String),
+    /// Events whose text has a word, by any form of it.
+    Word(String),
+    /// Events with a text.
+    Text,
 }
 
 impl CompiledFilter {
     /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
+        // Of all properties, an event has a certain word most rarely.
+        if let Some(words) = self.needed_words() {
+            return words.into_iter().map(|word| Interest::Word(word.to_owned())).collect();
+        }
         if !self.handles.is_empty() {
             return self.handles.iter().cloned().map(Interest::Handle).collect();
         }
@@ -48,16 +57,31 @@ impl CompiledFilter {
         if !self.chains.is_empty() {
             return self.chains.iter().cloned().map(Interest::Chain).collect();
         }
+        if !self.texts.is_empty() {
+            return HashSet::from([Interest::Text]);
+        }
         if !self.types.is_empty() {
             return self.types.iter().copied().map(Interest::Type).collect();
         }
         HashSet::from([Interest::All])
     }
+
+    /// True if the filter waits for words: then [`EventKeys::interests`] must name those of an event.
+    #[must_use]
+    pub fn waits_for_words(&self) -> bool {
+        self.needed_words().is_some()
+    }
+
+    /// Words of which an event that passes has one; none if the filter lets others pass.
+    fn needed_words(&self) -> Option<Vec<&str>> {
+        let words: Option<Vec<Vec<&str>>> = self.texts.iter().map(ParsedSearch::needed_words).collect();
+        words.map(|words| words.concat()).filter(|words| !words.is_empty())
+    }
 }
 
 impl EventKeys {
-    /// The properties of the event.
-    pub fn interests(&self) -> impl Iterator<Item = Interest> {
+    /// The properties of the event; its words only where a filter waits for words, as reading them takes time.
+    pub fn interests(&self, with_words: bool) -> impl Iterator<Item = Interest> {
         let token = self.token.as_ref().map(|token| {
             let address = address_form(&token.address);
             [
@@ -69,6 +93,10 @@ impl EventKeys {
             ]
         });
         let handle = self.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
-        [Interest::All, Interest::Type(self.event_type)].into_iter().chain(handle).chain(token.into_iter().flatten())
+        let words = self.text.as_ref().filter(|_| with_words).into_iter().flat_map(|text| text.index().forms());
+        let words = words.map(|form| Interest::Word(form.to_owned()));
+        let text = self.text.as_ref().map(|_| Interest::Text);
+        let all = [Interest::All, Interest::Type(self.event_type)].into_iter().chain(text);
+        all.chain(handle).chain(token.into_iter().flatten()).chain(words)
     }
 }

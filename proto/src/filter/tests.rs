@@ -36,11 +36,33 @@ fn event(event_type: EventType, handle: &str, token: Option<v1::TokenRef>) -> Ev
 
 fn filters(token: &[&str], handle: &[&str], chain: &[&str]) -> EventFilters {
     let own = |values: &[&str]| values.iter().map(ToString::to_string).collect();
-    EventFilters { token: own(token), handle: own(handle), chain: own(chain) }
+    EventFilters { token: own(token), handle: own(handle), chain: own(chain), text: Vec::new() }
 }
 
 fn matches(types: &[EventType], filters: &EventFilters, event: &Event) -> bool {
     CompiledFilter::new(types, Some(filters)).unwrap().matches(event)
+}
+
+#[test]
+fn any_text_matches_and_only_in_theses() {
+    let filter = |text: &[&str]| {
+        let text = text.iter().map(ToString::to_string).collect();
+        CompiledFilter::new(&[], Some(&EventFilters { text, ..EventFilters::default() }))
+    };
+    let said = |text: &str| {
+        let data = v1::ThesisCreatedData { text: text.to_owned(), ..Default::default() };
+        Event { r#type: EventType::ThesisCreated.into(), data: Some(Data::ThesisCreated(data)), ..Default::default() }
+    };
+    let either = filter(&["moon -sun", "\"to the\""]).unwrap();
+    for (text, expected) in [("The MOON!", true), ("moon and sun", false), ("to the sun", true), ("the to", false)] {
+        assert_eq!(either.matches(&said(text)), expected, "{text}");
+        assert_eq!(either.matches_keys(&EventKeys::from(&said(text))), expected, "{text}");
+    }
+    assert!(!either.matches(&event(EventType::TokenActivity, "", None)));
+    let errors = filter(&["OR", "\"open"]).unwrap_err();
+    let told: Vec<_> = errors.iter().map(|error| (error.param.as_str(), error.message.as_str())).collect();
+    let expected = [("text", "has an OR without both its sides"), ("text", "has a quotation mark without its pair")];
+    assert_eq!(told, expected);
 }
 
 #[test]
@@ -172,14 +194,14 @@ proptest! {
         chains in some(&["base", "sandbox", "sol"]),
     ) {
         let event = event(event_type, handle, token(id, symbol, chain, address));
-        let filters = EventFilters { token: tokens, handle: handles, chain: chains };
+        let filters = EventFilters { token: tokens, handle: handles, chain: chains, text: Vec::new() };
         let filter = CompiledFilter::new(&types, Some(&filters)).unwrap();
         prop_assert_eq!(filter.matches(&event), naive(&types, &filters, &event));
     }
 
     #[test]
-    fn never_panics(token in ".{0,20}", handle in ".{0,20}", chain in ".{0,20}") {
-        let filters = EventFilters { token: vec![token], handle: vec![handle], chain: vec![chain] };
+    fn never_panics(token in ".{0,20}", handle in ".{0,20}", chain in ".{0,20}", text in ".{0,20}") {
+        let filters = EventFilters { token: vec![token], handle: vec![handle], chain: vec![chain], text: vec![text] };
         if let Ok(filter) = CompiledFilter::new(&[], Some(&filters)) {
             let _ = filter.matches(&event(EventType::ThesisCreated, "@a", None));
         }

@@ -57,6 +57,9 @@ enums! {
     EventSource of Source: names::source_name, all(names::SOURCES);
     /// State of a webhook.
     WebhookStatus of WebhookStatus: names::webhook_status_name, all(names::WEBHOOK_STATUSES);
+    /// Content of a webhook's deliveries: `full` is the whole event, `thin` only `object`, `id`, `type`, `created_at`
+    /// and `livemode`.
+    WebhookPayload of WebhookPayload: names::webhook_payload_name, all(names::WEBHOOK_PAYLOADS);
     /// State of a delivery.
     DeliveryStatus of DeliveryStatus: names::delivery_status_name, all(names::DELIVERY_STATUSES);
     /// Why a verification came out as it did.

@@ -266,6 +266,14 @@ fn an_event_has_one_form() {
 }
 
 #[test]
+fn a_thin_event_has_five_fields() {
+    let thin = thin_event(&event_json(&thesis_created())).unwrap();
+    let expected = r#"{"object":"event","id":"evt_1","type":"thesis.created","created_at":"2026-01-01T00:00:00.007Z","#;
+    assert_eq!(String::from_utf8(thin).unwrap(), format!("{expected}\"livemode\":{}}}", thesis_created().livemode));
+    assert_eq!(thin_event(b"{}"), None);
+}
+
+#[test]
 fn rendered_rows_give_the_list_of_their_messages() {
     fn bytes(list: &impl serde::Serialize) -> String {
         serde_json::to_string(list).unwrap()

@@ -1,6 +1,6 @@
 //! The responses about webhooks that are no resources.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{
     ToSchema,
     openapi::{Object, ObjectBuilder, Type},
@@ -50,4 +50,21 @@ impl<'a> From<&'a v1::DeleteWebhookResponse> for DeletedWebhook<'a> {
 fn always_true() -> Object {
     let object = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
     object.description(Some("Always true.")).build()
+}
+
+/// The parts of an event that a thin payload has.
+#[derive(Deserialize, Serialize)]
+struct ThinEvent<'a> {
+    object: &'a str,
+    id: &'a str,
+    r#type: &'a str,
+    created_at: &'a str,
+    livemode: bool,
+}
+
+/// The thin payload of an event, from its canonical JSON. None for any other text.
+#[must_use]
+pub fn thin_event(event: &[u8]) -> Option<Vec<u8>> {
+    let thin: ThinEvent<'_> = serde_json::from_slice(event).ok()?;
+    serde_json::to_vec(&thin).ok()
 }

@@ -1,4 +1,4 @@
-// New events above the history: by a stream, which a ticket of this session opens.
+// New or replayed events above the history: by a stream, which a ticket of this session opens.
 "use strict";
 {
   // Most rows of the table, and most events that wait while it is paused.
@@ -73,6 +73,8 @@
     const [button, pause] = box.querySelectorAll("button");
     const status = box.querySelector("[role=status]");
     const ids = new Set();
+    // The parameters of the replay by their names; null without one. The page's history is then not shown.
+    let replay = null;
     let stream = null;
     // The run that a late answer belongs to: pressing the button begins another.
     let run = 0;
@@ -99,7 +101,7 @@
 
     const tell = () => {
       if (isPaused) return say(count > MOST ? `Paused. Only the newest ${MOST} are kept: the history has all` : "Paused");
-      if (isJoined && stream?.readyState === EventSource.OPEN) return say("Live");
+      if (isJoined && stream?.readyState === EventSource.OPEN) return say(replay ? "Replaying" : "Live");
       say((isJoined ? "Reconnecting" : "Connecting") + (reason && `: ${reason}`));
     };
 
@@ -156,9 +158,26 @@
       pause.hidden = true;
       cursor = "";
       ids.clear();
-      isJoined = false;
+      isJoined = Boolean(replay);
       joining = null;
       held = [];
+    };
+
+    // Where the fields name a time to replay from, an empty table is filled by the replay.
+    const prepare = () => {
+      const fields = box.querySelectorAll("[data-replay]");
+      const given = Object.fromEntries(Array.from(fields, (field) => [field.dataset.replay, field.value]));
+      const wasReplay = Boolean(replay);
+      replay = null;
+      if (!given.from) {
+        // The table has events of the past, so the history is fetched anew.
+        if (wasReplay) forget();
+        return;
+      }
+      const utc = (time) => time && `${time}Z`;
+      replay = { from: utc(given.from), to: utc(given.to), speed: given.speed };
+      forget();
+      document.querySelector("#events tbody").replaceChildren();
     };
 
     const end = (text) => {
@@ -183,6 +202,9 @@
         if (cursor) address.searchParams.set("from_cursor", cursor);
         const { status: code, message } = await refusal(address);
         if (own !== run || due !== mine) return;
+        if (code === 204) return end("The replay is complete");
+        // Other times or rights are needed.
+        if (replay && (code === 403 || code === 422)) return end(`Ended: ${message}`);
         reason = message;
         // The cursor is of no use any more.
         if (code === 400) forget();
@@ -246,6 +268,7 @@
         tries = 0;
         tell();
       });
+      on("stream.end", () => end("The replay is complete"));
       on("stream.gap", (data) => {
         gap = `. ${missed(JSON.parse(data).skipped)}: the history has them`;
         tell();
@@ -264,6 +287,9 @@
       const address = new URL(box.dataset.stream, location.href);
       address.searchParams.set("ticket", JSON.parse(answer.text).ticket);
       if (cursor) address.searchParams.set("from_cursor", cursor);
+      for (const [name, value] of Object.entries(replay ?? {})) {
+        if (value) address.searchParams.set(name, value);
+      }
       listen(own, new EventSource(address), address);
     };
 
@@ -274,6 +300,7 @@
       gap = "";
       reason = "";
       button.textContent = "Stop";
+      prepare();
       pause.hidden = !isJoined;
       say("Connecting");
       open(run);

@@ -19,7 +19,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{FieldErrors, NOT_A_TIME, Param, some_filters, some_of};
+use super::{FieldErrors, NOT_A_SPEED, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 pub(crate) struct JsonBody {
@@ -128,6 +128,12 @@ impl JsonBody {
         }
     }
 
+    /// Reads the speed of a replay; none for the highest.
+    pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
+        let speed = self.given(name).filter(|speed| speed != "max")?;
+        speed.as_f64().or_else(|| self.wrong(name, NOT_A_SPEED))
+    }
+
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
         match self.given(name)? {
             Value::Bool(flag) => Some(flag),
@@ -165,8 +171,9 @@ impl JsonBody {
                 "token" => &mut filters.token,
                 "handle" => &mut filters.handle,
                 "chain" => &mut filters.chain,
+                "text" => &mut filters.text,
                 _ => {
-                    let known = ["token", "handle", "chain"].map(|known| format!("{name}.{known}"));
+                    let known = ["token", "handle", "chain", "text"].map(|known| format!("{name}.{known}"));
                     let known = known.iter().map(String::as_str);
                     self.errors.add_unknown(&format!("{name}.{dimension}"), known);
                     continue;
@@ -175,6 +182,30 @@ impl JsonBody {
             *field = self.texts(&format!("{name}.{dimension}"), value);
         }
         some_filters(filters)
+    }
+
+    /// Reads headers by name. Null, where it may be, is a header without a value.
+    pub(crate) fn headers(&mut self, name: &'static str, may_be_null: bool) -> Vec<v1::WebhookHeader> {
+        let fields = match self.given(name) {
+            Some(Value::Object(fields)) => fields,
+            Some(_) => {
+                self.errors.add(name, "must be an object");
+                return Vec::new();
+            }
+            None => return Vec::new(),
+        };
+        let mut headers = Vec::new();
+        for (header, value) in fields {
+            match value {
+                Value::String(text) => headers.push(v1::WebhookHeader { name: header, value: Some(text) }),
+                Value::Null if may_be_null => headers.push(v1::WebhookHeader { name: header, value: None }),
+                _ => {
+                    let rule = if may_be_null { "must be a string or null" } else { "must be a string" };
+                    self.errors.add(format!("{name}.{header}"), rule);
+                }
+            }
+        }
+        headers
     }
 
     fn texts(&mut self, name: &str, value: Value) -> Vec<String> {

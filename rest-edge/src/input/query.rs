@@ -11,7 +11,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{FieldErrors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
+use super::{FieldErrors, Kind, NOT_A_SPEED, NOT_A_TIME, Param, no_value, some_filters, some_of};
 use crate::answer::Failure;
 
 /// True if the query contains an API key. The edge refuses it before any other check.
@@ -65,7 +65,8 @@ impl<'a> QueryString<'a> {
                 query.unknown.push(name);
                 continue;
             };
-            if query.values.iter().any(|(seen, _)| *seen == param.name) {
+            let is_repeated = query.values.iter().any(|(seen, _)| *seen == param.name);
+            if is_repeated && !matches!(param.kind, Kind::Searches) {
                 let how = if param.kind.is_list() { ", with commas between its values" } else { "" };
                 query.errors.add(param.name, format!("must be given once{how}"));
             } else {
@@ -106,6 +107,16 @@ impl<'a> QueryString<'a> {
         Some(text.parse().unwrap_or(furthest))
     }
 
+    /// Reads the speed of a replay; none for the highest.
+    pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
+        let text = self.take(name).filter(|text| text != "max")?;
+        let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite());
+        if speed.is_none() {
+            self.errors.add(name, NOT_A_SPEED);
+        }
+        speed
+    }
+
     /// Reads one of the declared values.
     pub(crate) fn one_of<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.take(name)?;
@@ -135,11 +146,14 @@ impl<'a> QueryString<'a> {
         self.some_of(name, names::parse_event_type)
     }
 
-    /// Reads the filters `token`, `handle` and `chain`, each comma-separated.
+    /// Reads the filters `token`, `handle` and `chain`, each comma-separated, and `text`, which may be repeated.
     pub(crate) fn filters(&mut self) -> Option<v1::EventFilters> {
+        let text = self.values.extract_if(.., |(name, _)| *name == Param::SEARCHES.name);
+        let text = text.map(|(_, text)| text.into_owned()).collect();
         let mut texts =
             |name| self.take(name).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default();
-        some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
+        let (token, handle, chain) = (texts("token"), texts("handle"), texts("chain"));
+        some_filters(v1::EventFilters { token, handle, chain, text })
     }
 
     /// Returns the bad parameters, unknown ones included.
@@ -185,6 +199,18 @@ mod tests {
     }
 
     #[test]
+    fn each_search_is_a_parameter_of_its_own() {
+        const FILTERS: &[Param] = &[Param::TOKENS, Param::HANDLES, Param::CHAINS, Param::SEARCHES];
+        let mut query = QueryString::read(FILTERS, "text=a,b&token=RUN,SEEK&text=c+d").unwrap();
+        let filters = query.filters().unwrap();
+        assert_eq!(
+            (filters.text, filters.token),
+            (vec!["a,b".to_owned(), "c d".to_owned()], vec!["RUN".to_owned(), "SEEK".to_owned()])
+        );
+        assert!(query.unread().is_empty());
+    }
+
+    #[test]
     fn values_are_decoded() {
         let mut query = QueryString::read(PARAMS, "q=%24RUN+%F0%9F%9A%80&x=1&x=2").unwrap();
         assert_eq!(query.text("q").unwrap(), "$RUN 🚀");
@@ -204,6 +230,22 @@ mod tests {
         assert_eq!(integer("limit=0012"), Some(12));
         assert_eq!(integer("limit=99999999999999999999"), Some(i32::MAX));
         assert_eq!(integer("limit=-99999999999999999999"), Some(i32::MIN));
+    }
+
+    #[test]
+    fn a_speed_is_a_number_or_the_highest() {
+        const SPEED: &[Param] = &[Param::new("speed", Kind::Speed, "")];
+        let read = |raw| {
+            let mut query = QueryString::read(SPEED, raw).unwrap();
+            (query.speed("speed"), query.unread().len())
+        };
+        // Core has the range.
+        for (raw, expected) in [("", None), ("speed=max", None), ("speed=0.5", Some(0.5)), ("speed=-1", Some(-1.0))] {
+            assert_eq!(read(raw), (expected, 0), "{raw}");
+        }
+        for raw in ["speed=", "speed=fast", "speed=Max", "speed=inf", "speed=NaN", "speed=1x"] {
+            assert_eq!(read(raw), (None, 1), "{raw}");
+        }
     }
 
     #[test]

@@ -56,7 +56,11 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
         operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
     }
     match route.answers {
-        SuccessResponse::Events => operation["x-event-stream"] = streams::frames(),
+        SuccessResponse::Events => {
+            let about = "The cursor is at the end of the replay or behind it; there is no body.";
+            operation["responses"]["204"] = json!({"description": about, "headers": header_refs(&headers)});
+            operation["x-event-stream"] = streams::frames();
+        }
         SuccessResponse::Upgrade => operation["x-websocket-messages"] = streams::messages(),
         SuccessResponse::Resource(..) | SuccessResponse::Object | SuccessResponse::Bytes { .. } => {}
     }

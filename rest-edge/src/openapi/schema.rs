@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use thesis_proto::{
     filter,
-    json::{DeliveryStatus, EventType, SearchSort, ThesisSort, WebhookFilters, WebhookStatus},
+    json::{DeliveryStatus, EventType, SearchSort, ThesisSort, WebhookFilters, WebhookPayload, WebhookStatus},
 };
 use utoipa::ToSchema;
 
@@ -42,10 +42,11 @@ fn named<T: ToSchema>() -> (String, Value) {
 }
 
 /// The enums of requests.
-fn enums() -> [(String, Value); 5] {
+fn enums() -> [(String, Value); 6] {
     [
         named::<EventType>(),
         named::<WebhookStatus>(),
+        named::<WebhookPayload>(),
         named::<DeliveryStatus>(),
         named::<ThesisSort>(),
         named::<SearchSort>(),
@@ -90,11 +91,13 @@ pub(super) fn schema(kind: &Kind) -> Value {
         Kind::Integer(min, max, default) => {
             json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
         }
+        Kind::Speed => json!({"type": "string", "pattern": r"^(max|[0-9]+(\.[0-9]+)?)$", "default": "max"}),
         Kind::OneOf(values) => one_of(&values()),
         Kind::Texts => {
             let value = format!("[^,]{{1,{}}}", filter::MAX_VALUE_CHARS);
             separated(&value, &format!("{{0,{}}}", filter::MAX_VALUES - 1))
         }
+        Kind::Searches => json!({"type": "array", "items": filter_value(), "maxItems": filter::MAX_VALUES}),
         Kind::SomeOf(values) => {
             let values = values();
             let mut schema = separated(&format!("({})", values.join("|").replace('.', r"\.")), "*");
@@ -105,7 +108,14 @@ pub(super) fn schema(kind: &Kind) -> Value {
             json!({"type": "array", "items": reference(&EventType::name()), "minItems": min, "maxItems": max})
         }
         Kind::Filters => reference(&WebhookFilters::name()),
+        Kind::Headers => headers(json!("string")),
+        Kind::HeaderChanges => headers(json!(["string", "null"])),
     }
+}
+
+/// The schema of a webhook's own headers: values of a type, by name.
+fn headers(value_type: Value) -> Value {
+    json!({"type": "object", "additionalProperties": {"type": value_type, "minLength": 1, "maxLength": 4096}})
 }
 
 /// Turns each enum with a single value into a constant, which client generators support better.

@@ -20,6 +20,7 @@ pub(super) fn frames() -> Value {
     let types = names::EVENT_TYPES.iter().map(|(_, name)| ((*name).to_owned(), reference(&events::name(name))));
     let mut frames: Map<String, Value> = types.collect();
     frames.insert("stream.cursor".to_owned(), reference(&StreamCursor::name()));
+    frames.insert("stream.end".to_owned(), reference(&StreamCursor::name()));
     frames.insert("stream.gap".to_owned(), reference(&StreamGap::name()));
     frames.into()
 }

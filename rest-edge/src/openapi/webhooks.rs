@@ -40,10 +40,11 @@ fn about(event_type: v1::EventType) -> &'static str {
 }
 
 fn post(name: &str, event_type: &str, about: &str, public_url: &str, now_ms: i64) -> Value {
-    let rules = "Sent as `POST` to each webhook whose `events` and `filters` match. Check `Service-Signature` over the \
-                 exact bytes of the body, then answer any 2xx within 5 seconds. Anything else, a redirect too, counts as \
-                 failed and is tried again after 1 minute, 5 minutes, 30 minutes, 2 hours and 12 hours. An event may \
-                 arrive more than once, with the same id, and out of order.";
+    let rules = "Sent as `POST` to each webhook whose `events` and `filters` match, with the webhook's own `headers` \
+                 besides. Check `Service-Signature`, or `webhook-signature` by a library of Standard Webhooks, over \
+                 the exact bytes of the body, then answer any 2xx within 5 seconds. Anything else, a redirect too, \
+                 counts as failed and is tried again after 1 minute, 5 minutes, 30 minutes, 2 hours and 12 hours. An \
+                 event may arrive more than once, with the same id, and out of order.";
     let mut content = json!({"schema": reference(&events::name(event_type))});
     if let Some(example) = example(&format!("event_{name}"), public_url, now_ms) {
         content["example"] = example.response;
@@ -56,7 +57,8 @@ fn post(name: &str, event_type: &str, about: &str, public_url: &str, now_ms: i64
         "security": [],
         "parameters": parameters(),
         "requestBody": {
-            "description": "The event, as `GET /v1/events` lists it.",
+            "description": "The event, as `GET /v1/events` lists it. A webhook with the payload `thin` gets only \
+                            `object`, `id`, `type`, `created_at` and `livemode`.",
             "required": true,
             "content": {"application/json": content},
         },
@@ -77,6 +79,20 @@ fn parameters() -> Vec<Value> {
             true,
             "`t=<unix seconds>,v1=<hex>`: `v1` is the HMAC-SHA256 of `<t>.<raw body>`, keyed with the signing secret. \
              After a rotation there are two `v1`, and one must match. Refuse a `t` more than 300 seconds away.",
+            text(),
+        ),
+        (
+            webhook::STANDARD_SIGNATURE,
+            true,
+            "The signatures of Standard Webhooks over `<webhook-id>.<webhook-timestamp>.<raw body>`, with spaces \
+             between them: `v1,<base64>` for each valid signing secret, and `v1a,<base64>` by the webhook's `public_key`.",
+            text(),
+        ),
+        (webhook::STANDARD_ID, true, "The event's id, as Standard Webhooks names it.", text()),
+        (
+            webhook::STANDARD_TIMESTAMP,
+            true,
+            "Time of the attempt in Unix seconds. Refuse one more than 300 seconds away.",
             text(),
         ),
         (webhook::EVENT_ID, true, "The event's id, the same in every attempt and replay; it tells repeats.", text()),

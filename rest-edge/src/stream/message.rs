@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use thesis_proto::{
     error::{ApiError, FieldError},
-    json, near,
+    json, near, v1,
 };
 
 use crate::input::{JsonBody, Kind, Param};
@@ -21,6 +21,9 @@ const SUBSCRIBE: &[Param] = &[
     Param::new("types", Kind::EventTypeList(0, 4), "Event types; all unless given"),
     Param::new("filters", Kind::Filters, "Filters of the events"),
     Param::new("cursor", Kind::Text(0, 512), "Resumes after this cursor"),
+    super::FROM,
+    super::TO,
+    super::SPEED,
 ];
 const UNSUBSCRIBE: &[Param] = &[OP, RID, SUB];
 const PING: &[Param] = &[OP, RID];
@@ -32,7 +35,7 @@ const OPERATIONS: [(&str, &[Param]); 4] =
 /// An operation that a client requests. It may contain a key, so it has no `Debug`.
 pub(super) enum Operation {
     Auth { key: String },
-    Subscribe { sub: String, types: Vec<i32>, filters: Option<thesis_proto::v1::EventFilters>, cursor: Option<String> },
+    Subscribe { sub: String, opening: Box<v1::OpenRequest> },
     Unsubscribe { sub: String },
     Ping,
 }
@@ -65,9 +68,15 @@ impl ClientRequest {
             Some("auth") => Operation::Auth { key: required("key", read.text("key")) },
             Some("subscribe") => Operation::Subscribe {
                 sub: required("sub", read.text("sub")),
-                types: read.event_types("types"),
-                filters: read.filters("filters"),
-                cursor: read.text("cursor"),
+                opening: Box::new(v1::OpenRequest {
+                    types: read.event_types("types"),
+                    filters: read.filters("filters"),
+                    cursor: read.text("cursor"),
+                    from: read.time("from"),
+                    to: read.time("to"),
+                    speed: read.speed("speed"),
+                    ..v1::OpenRequest::default()
+                }),
             },
             Some("unsubscribe") => Operation::Unsubscribe { sub: required("sub", read.text("sub")) },
             Some("ping") => Operation::Ping,
@@ -114,6 +123,10 @@ pub(super) enum ServerMessage<'a> {
         sub: &'a str,
         #[serde(flatten)]
         gap: json::StreamGap<'a>,
+    },
+    Ended {
+        sub: &'a str,
+        cursor: &'a str,
     },
     Unsubscribed {
         #[serde(skip_serializing_if = "Option::is_none")]

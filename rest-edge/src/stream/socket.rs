@@ -268,6 +268,13 @@ impl Socket {
                 bytes < PIECE
             });
         }
+        subscriptions.retain(|NamedSubscription { name, subscription }| {
+            let is_complete = subscription.is_complete();
+            if is_complete {
+                frames.queue_text(&ServerMessage::Ended { sub: name, cursor: &subscription.cursor() }.text());
+            }
+            !is_complete
+        });
         Ok(())
     }
 

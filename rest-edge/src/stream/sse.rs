@@ -8,7 +8,7 @@ use std::{
 
 use futures::stream::{pending, poll_fn};
 use http::{
-    HeaderValue, Method, Response, Version,
+    HeaderValue, Method, Response, StatusCode, Version,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt as _, Either, StreamBody};
@@ -37,8 +37,12 @@ const QUERY: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    Param::SEARCHES,
     super::TICKET,
     Param::new("from_cursor", Kind::Text(0, 512), "Resumes after this cursor, the `id` of an event's frame"),
+    super::FROM,
+    super::TO,
+    super::SPEED,
 ];
 
 const HEADERS: &[Param] =
@@ -59,6 +63,11 @@ pub(crate) fn routes() -> Vec<Route> {
                  first, up to 1,000 and within the plan's history window. When some are left out, `stream.gap` \
                  says so first; its `path` lists them. A cursor that was never issued, or is older than a restore of \
                  the service, is 400 `INVALID_CURSOR`.\n\n\
+                 With `from` the stream replays past events: the same frames as live, however many, as fast as you \
+                 read or paced by `speed`. Without `to` it goes on live. With `to` it ends with a frame `stream.end`, \
+                 which holds the last cursor. A cursor wins over `from`, so a client that reconnects to the same \
+                 address goes on where it was. Behind the end it gets 204, which tells `EventSource` to stop. A \
+                 quarter of the plan's streams, and at least one, may replay at once.\n\n\
                  The stream ends without a frame when its key is revoked or expires, loses its rights, or when \
                  its ticket opens another connection. It ends after `retry` when the server shuts down, and cut off \
                  when the client is both over 1,000 events behind and not progressing for 60 seconds, or takes \
@@ -68,7 +77,7 @@ pub(crate) fn routes() -> Vec<Route> {
                  off.",
             )
             .needs(Some("streams:read"), "standard")
-            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::StreamLimitReached])
+            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::HistoryLimit, ErrorCode::StreamLimitReached])
             .query(QUERY)
             .headers(HEADERS)
             .answers_events(),
@@ -86,6 +95,9 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         filters: query.filters(),
         cursor: last_event_id.or(from_cursor),
         ticket: query.text("ticket"),
+        from: query.time("from"),
+        to: query.time("to"),
+        speed: query.speed("speed"),
         ..v1::OpenRequest::default()
     };
     call.add_unread(query.unread());
@@ -97,7 +109,11 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     }
     let (types, filters) = (request.types.clone(), request.filters.clone());
     let (opened, stream) = edge.hub.open("sse", call.request(request)).await.map_err(failure)?;
-    let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
+    if opened.begin.replay.as_ref().is_some_and(|replay| replay.is_complete) {
+        stream.ends_for("complete");
+        return Ok(nothing_left(&opened.metadata));
+    }
+    let subscription = edge.hub.follow(&stream, &opened, &types, filters.as_ref());
     // Core has validated the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;
     let mut events = EventPieces::new(stream, subscription, &opened.begin, reconnect_ms(edge));
@@ -125,6 +141,15 @@ fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     copy_headers(metadata, headers);
+    response
+}
+
+/// The response to a client that resumes a replay behind its end. An `EventSource` does not reconnect after it.
+fn nothing_left(metadata: &MetadataMap) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Default::default()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    copy_headers(metadata, response.headers_mut());
     response
 }
 

@@ -56,9 +56,15 @@ impl EventPieces {
                 write_event(piece, cursor, event_type_name(entry.keys.event_type), &entry.body);
                 piece.len() < PIECE
             });
+            if self.subscription.is_complete() {
+                write_cursor(piece, "stream.end", &self.subscription.cursor());
+                stream.ends_for("complete");
+                self.stream = None;
+                return Poll::Ready(true);
+            }
             if step == StreamStep::Heartbeat {
                 piece.extend_from_slice(b": ping\n");
-                write_cursor(piece, &self.subscription.cursor());
+                write_cursor(piece, "stream.cursor", &self.subscription.cursor());
             }
             if piece.len() > before {
                 return Poll::Ready(true);
@@ -104,7 +110,7 @@ fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
         None => (&cursor, &cursor),
     };
     let mut piece = Vec::new();
-    write_cursor(&mut piece, first);
+    write_cursor(&mut piece, "stream.cursor", first);
     piece.truncate(piece.len() - 1);
     piece.extend_from_slice(format!("retry: {reconnect_ms}\n\n").as_bytes());
     if let Some(gap) = &begin.gap {
@@ -116,9 +122,9 @@ fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
 
 /// Writes the stream's cursor as an event of a separate type. It has data, because clients do not store the id of an
 /// event without data. Listeners for messages do not receive this type.
-fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
+fn write_cursor(piece: &mut Vec<u8>, kind: &str, cursor: &str) {
     let data = serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise");
-    write_event(piece, cursor, "stream.cursor", &data);
+    write_event(piece, cursor, kind, &data);
 }
 
 fn write_event(piece: &mut Vec<u8>, cursor: &str, kind: &str, data: &[u8]) {

@@ -71,6 +71,20 @@ pub(super) fn core(log: &Arc<Log>, from: u64, live: u64, gap: Option<v1::StreamG
     })
 }
 
+/// A core whose streams replay the first two entries of the dataset `sandbox`.
+pub(super) fn replaying(log: &Arc<Log>, is_complete: bool) -> Arc<FakeCore> {
+    let log = Arc::clone(log);
+    FakeCore::new(move |operation, request| match operation {
+        "StreamService/Tail" => log.tail(request),
+        "StreamService/Read" => log.read(request),
+        _ => {
+            let replay = v1::StreamReplay { ends: vec![2], is_complete, ..v1::StreamReplay::default() };
+            let begin = begin(&[("sandbox", 0)], &[("sandbox", 3)], None);
+            reply(v1::OpenResponse { replay: Some(replay), ..begin })
+        }
+    })
+}
+
 /// The cursor of a position in the dataset `sandbox`.
 pub(super) fn cursor(position: u64) -> String {
     StreamCursor { positions: vec![position] }.encode(&["sandbox".to_owned()])

@@ -52,6 +52,8 @@ pub(crate) fn routes() -> Vec<Route> {
                  `event` messages follow, and `heartbeat` tells a cursor every 15 seconds. Resume with the last \
                  cursor in `subscribe`; a `gap` message tells what could not be replayed. A wrong request is \
                  answered with `error`, and the connection lives.\n\n\
+                 With `from`, `to` and `speed` a subscription replays past events, as over SSE. `ended` tells that it \
+                 has ended at `to`. A cursor beside `from` resumes a replay.\n\n\
                  This side closes with a code. Reconnect after 4001 (shutting down), 4008 (too slow), 4012 \
                  (no message from you for 45 seconds) and 1013 (try later). Do not after 4500 (key bad, revoked or \
                  expired), 4501 (not a JSON object, or not `auth` first), 4502 (no `auth` in time), 4503 (missing \

@@ -215,7 +215,7 @@ pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::
             .map(|(dataset, position)| v1::DatasetPosition { dataset: (*dataset).to_owned(), position: *position })
             .collect()
     };
-    v1::OpenResponse { positions: named(from), live: named(live), gap, replayed: 0 }
+    v1::OpenResponse { positions: named(from), live: named(live), gap, ..v1::OpenResponse::default() }
 }
 
 /// An event with its number in it.

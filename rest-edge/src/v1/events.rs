@@ -18,6 +18,7 @@ const LIST: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    Param::SEARCHES,
     Param::new("created_after", Kind::Time, "Inclusive lower bound of the event's `created_at`"),
     Param::new("created_before", Kind::Time, "Inclusive upper bound of the event's `created_at`"),
     Param::LIMIT,

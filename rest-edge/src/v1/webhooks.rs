@@ -21,7 +21,17 @@ const CREATE: &[Param] = &[
     Param::required("events", Kind::EventTypeList(1, 10), "Types to deliver"),
     Param::new("filters", Kind::Filters, "What an event must match besides; nothing when absent"),
     Param::new("description", Kind::NullableText(500), "For people"),
+    Param::new(
+        "headers",
+        Kind::Headers,
+        "Headers to send with each attempt, at most 10 with 4 KiB together; their values are never shown again",
+    ),
+    Param::new("payload", Kind::OneOf(payloads), "What deliveries contain; `full` unless given"),
 ];
+
+fn payloads() -> Vec<&'static str> {
+    enum_texts(names::WEBHOOK_PAYLOADS)
+}
 
 /// The statuses that a client can set.
 fn given_statuses() -> Vec<&'static str> {
@@ -34,6 +44,12 @@ const UPDATE: &[Param] = &[
     Param::new("filters", Kind::Filters, "All filters anew; `{}` clears them"),
     Param::new("description", Kind::NullableText(500), "For people; null clears it"),
     Param::new("status", Kind::OneOf(given_statuses), "Whether it gets events"),
+    Param::new(
+        "headers",
+        Kind::HeaderChanges,
+        "Headers to set or, with null, to remove; others stay as they are. At most 10, with 4 KiB together",
+    ),
+    Param::new("payload", Kind::OneOf(payloads), "What deliveries contain"),
 ];
 
 const LIST: &[Param] = &[
@@ -63,7 +79,7 @@ pub(super) fn list_routes() -> Vec<Route> {
                  addresses that are not public are refused with 422 `WEBHOOK_URL_FORBIDDEN` and `details.reason`. A \
                  live webhook must be `https`. When the plan's number of webhooks is reached the answer is 403 \
                  `WEBHOOK_LIMIT_REACHED`. 404 `FEATURE_DISABLED` is for services without webhooks; this version always \
-                 has them.",
+                 has them. `headers` may not have names that HTTP, signatures or this service use.",
             )
             .needs(Some("webhooks:write"), "standard")
             .fails(&[ErrorCode::WebhookLimitReached, ErrorCode::FeatureDisabled, ErrorCode::WebhookUrlForbidden])
@@ -95,8 +111,8 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "Only the fields given change; `{}` changes nothing. `filters` replaces all filters. `status` may \
                  be set to `enabled` or `disabled`; enabling a webhook that is `disabled_failing` begins its \
-                 count of failures anew. Null clears `description` and is 422 for all else. Attempts use the URL \
-                 as it is then.",
+                 count of failures anew. Null clears `description` and is 422 for all else, except for one of the \
+                 `headers`, which it removes. Attempts use URL, `headers` and `payload` as they are then.",
             )
             .needs(Some("webhooks:write"), "standard")
             .fails(&[ErrorCode::WebhookNotFound, ErrorCode::WebhookUrlForbidden])
@@ -148,6 +164,8 @@ async fn create(edge: &Context, call: &Call) -> Answer {
         events: fields.event_types("events"),
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
+        headers: fields.headers("headers", false),
+        payload: fields.one_of("payload", names::parse_webhook_payload, payloads).unwrap_or_default(),
     };
     call.add_unread(fields.unread());
     let (metadata, answer, _) = edge.core.webhooks.create_webhook(call.request(request)).await?.into_parts();
@@ -166,7 +184,7 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let mut fields = call.fields()?;
     let paths = fields.names();
-    ["url", "events", "filters", "status"].into_iter().for_each(|name| fields.refuse_null(name));
+    ["url", "events", "filters", "status", "headers", "payload"].into_iter().for_each(|name| fields.refuse_null(name));
     let request = v1::UpdateWebhookRequest {
         id,
         update_mask: Some(prost_types::FieldMask { paths }),
@@ -175,6 +193,8 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
         status: fields.one_of("status", names::parse_webhook_status, given_statuses).unwrap_or_default(),
+        headers: fields.headers("headers", true),
+        payload: fields.one_of("payload", names::parse_webhook_payload, payloads).unwrap_or_default(),
         ..v1::UpdateWebhookRequest::default()
     };
     call.add_unread(fields.unread());

@@ -8,18 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tonic::Request;
 
 use super::{Client, FakeCore};
-use crate::{Hub, OpenStream};
+use crate::{Hub, OpenStream, OpenedStream};
 
 /// Opens a stream that begins at the present of one dataset, and follows nothing yet.
-async fn open(hub: &Hub, dataset: &str) -> (v1::OpenResponse, OpenStream) {
-    let (opened, stream) = hub.open("sse", Request::new(v1::OpenRequest::default())).await.unwrap();
+async fn open(hub: &Hub, dataset: &str) -> (OpenedStream, OpenStream) {
+    let (mut opened, stream) = hub.open("sse", Request::new(v1::OpenRequest::default())).await.unwrap();
     let of = |places: &[v1::DatasetPosition]| places.iter().filter(|place| place.dataset == dataset).cloned().collect();
-    let begin = v1::OpenResponse {
-        positions: of(&opened.begin.positions),
-        live: of(&opened.begin.live),
-        ..v1::OpenResponse::default()
-    };
-    (begin, stream)
+    opened.begin.positions = of(&opened.begin.positions);
+    opened.begin.live = of(&opened.begin.live);
+    (opened, stream)
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,14 @@
 //! Judges a server.
 //!
-//! `rules` has the table of rules. The checks are in `every_transport`, `replay`, `limits`, `sse_only`, `tickets` and
-//! `websocket_only`. They speak to the server through `target`, its REST API, and `stream`, an open stream over any
-//! transport. The suite makes its events itself, with test theses about tokens that nobody else has named.
+//! `rules` has the table of rules. The checks are in `every_transport`, `replay`, `past`, `limits`, `sse_only`,
+//! `tickets` and `websocket_only`. They speak to the server through `target`, its REST API, and `stream`, an open stream
+//! over any transport. The suite makes its events itself, with test theses about tokens that nobody else has named.
 
 mod every_transport;
 mod grpc;
 mod item;
 mod limits;
+mod past;
 mod replay;
 mod rules;
 mod socket;

@@ -18,6 +18,7 @@ on_both_stores![
     a_secret_is_shown_once,
     what_is_wrong_stands_beside_its_field,
     the_plan_limits_their_number,
+    headers_and_payload_are_set_and_no_value_is_shown,
     the_later_editor_is_told,
     a_new_secret_signs_beside_the_old_one,
     filters_that_no_form_can_hold_stay,
@@ -93,6 +94,34 @@ async fn a_secret_is_shown_once(service: &Service) {
     // Live data needs its approval.
     browser.open(&list.replace("/test/", "/live/")).await.is(403);
     browser.open(&list.replace("/test/", "/other/")).await.is(404);
+}
+
+async fn headers_and_payload_are_set_and_no_value_is_shown(service: &Service) {
+    let customer = Customer::new(service).await;
+    let (browser, list) = (service.browser_of(&customer.owner), list_of(&customer));
+    let (client, receiver) = (client_of(service, &customer).await, Receiver::start().await);
+    let form = browser.open(&format!("{list}/new")).await.is(200).form(&list);
+    let form = form.fill("url", &receiver.url).tick("events", &["thesis.created"]).tick("payload", &["thin"]);
+    let wrong = browser.submit(&form.fill("headers", "X-Key: typed-4711\nHost: x")).await.is(422);
+    let form = wrong.form(&list);
+    let field = form.field("headers");
+    assert!(field.is_wrong && field.value.is_empty() && !wrong.html.contains("4711"), "{wrong}");
+    let form = form.fill("headers", "X-Key: typed-4711\n\nX-Other : 2");
+    let made = browser.submit(&form).await.is(200);
+    let kept = rows(&client).await.remove(0);
+    assert_eq!((&kept["headers"], &kept["payload"]), (&json!(["X-Key", "X-Other"]), &json!("thin")));
+    let path = format!("{list}/{}", text(&kept, "id"));
+    let page = browser.open(&path).await.is(200).says("X-Key, X-Other").says("thin").says(text(&kept, "public_key"));
+    assert!(!page.html.contains("4711") && !made.html.contains("4711"));
+    browser.submit(&page.form(&path).fill("headers", "X-Other:\nX-New: 3").tick("payload", &[])).await.is(200);
+    let kept = rows(&client).await.remove(0);
+    assert_eq!((&kept["headers"], &kept["payload"]), (&json!(["X-Key", "X-New"]), &json!("full")));
+    let sent = client.post(&format!("/v1/webhooks/{}/test", text(&kept, "id")), &json!({})).await.ok(202);
+    let received = eventually("the test arrives", SOON, async || receiver.received().pop()).await;
+    assert_eq!((received.header("x-key"), received.header("x-new")), ("typed-4711", "3"));
+    let page =
+        browser.open(&format!("{path}/deliveries/{}", text(&sent, "id"))).await.is(200).says("webhook-signature");
+    assert!(!page.html.contains("4711"));
 }
 
 async fn what_is_wrong_stands_beside_its_field(service: &Service) {

@@ -25,7 +25,8 @@ impl Subscribed {
     async fn open(service: &Service, key: &str, cursor: Option<&str>) -> Result<Self, Status> {
         let mut events = EventServiceClient::new(service.first_core());
         let types = vec![v1::EventType::ThesisCreated.into()];
-        let request = v1::SubscribeRequest { types, filters: None, cursor: cursor.map(str::to_owned) };
+        let cursor = cursor.map(str::to_owned);
+        let request = v1::SubscribeRequest { types, cursor, ..v1::SubscribeRequest::default() };
         let response = events.subscribe(with_key(key, request)).await?;
         assert!(response.metadata().contains_key("x-ratelimit-limit"));
         Ok(Self(response.into_inner()))

@@ -13,7 +13,9 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, header::LOCATION},
     response::IntoResponse,
 };
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::Value;
 use sha2::Sha256;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -43,6 +45,7 @@ impl Received {
     /// Checks the headers of an event's first attempt that is no replay and no test.
     pub(crate) fn is_first_attempt_of(&self, event: &Value) {
         for (name, value) in [
+            ("webhook-id", text(event, "id")),
             ("service-event-id", text(event, "id")),
             ("service-event-type", text(event, "type")),
             ("service-delivery-attempt", "1"),
@@ -74,6 +77,36 @@ impl Received {
         mac.update(format!("{signed_at}.").as_bytes());
         mac.update(&self.body);
         assert!(signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok()));
+        self.verify_standard(secret, signed_at);
+    }
+
+    /// What Standard Webhooks signs.
+    fn standard_text(&self) -> Vec<u8> {
+        let prefix = format!("{}.{}.", self.header("webhook-id"), self.header("webhook-timestamp"));
+        [prefix.as_bytes(), &self.body].concat()
+    }
+
+    /// Its signatures of a version.
+    fn standard_signatures(&self, version: &str) -> Vec<Vec<u8>> {
+        let parts = self.header("webhook-signature").split(' ').map(|part| part.split_once(',').unwrap());
+        parts.filter(|(found, _)| *found == version).map(|(_, text)| BASE64_STANDARD.decode(text).unwrap()).collect()
+    }
+
+    /// Checks the `v1` of Standard Webhooks, if the secret is a key of it.
+    fn verify_standard(&self, secret: &str, signed_at: i64) {
+        assert_eq!(self.header("webhook-timestamp"), signed_at.to_string());
+        let Ok(key) = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()) else { return };
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
+        mac.update(&self.standard_text());
+        let signatures = self.standard_signatures("v1");
+        assert!(signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok()));
+    }
+
+    /// Checks the `v1a` of Standard Webhooks by a webhook's public key.
+    pub(crate) fn verify_key(&self, public_key: &str) {
+        let key = BASE64_STANDARD.decode(public_key.strip_prefix("whpk_").unwrap()).unwrap();
+        let [signature] = &self.standard_signatures("v1a")[..] else { panic!("{self:?}") };
+        UnparsedPublicKey::new(&ED25519, key).verify(&self.standard_text(), signature).unwrap();
     }
 }
 

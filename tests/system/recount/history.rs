@@ -63,6 +63,7 @@ pub(super) fn filter(random: &mut Random, references: &References<'_>) -> (Vec<i
         token: some(random, &|random| references.any_token(random)),
         handle: some(random, &|random| references.handle(random)),
         chain: some(random, &|random| references.chain(random)),
+        text: Vec::new(),
     };
     (types, filters)
 }

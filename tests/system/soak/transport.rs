@@ -72,6 +72,7 @@ impl Transport {
                     types: filter.types().into_iter().map(Into::into).collect(),
                     filters: Some(filters),
                     cursor: cursor.map(str::to_owned),
+                    ..v1::SubscribeRequest::default()
                 });
                 request.metadata_mut().insert("authorization", format!("Bearer {}", client.key()).parse().unwrap());
                 let opened = EventServiceClient::new(channel).subscribe(request).await.ok()?;

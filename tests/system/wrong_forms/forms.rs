@@ -1,8 +1,6 @@
 //! The wrong forms of each kind of parameter, and some right ones at the border.
 
-use serde_json::{Value, json};
-
-use super::table::{EVENT_TYPES, Form, Reference};
+use super::table::{Form, Reference};
 use crate::harness::{iso, now_ms};
 
 /// The answer to a wrong form.
@@ -25,13 +23,13 @@ pub(super) struct Wrong {
     pub(super) told: Told,
 }
 
-const CONTROL: &str = "must not contain control characters";
-const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
+pub(super) const CONTROL: &str = "must not contain control characters";
+pub(super) const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
-const NO_TOKEN: &str = "is not a valid reference; give $SYMBOL, an address, chain:address or a tk_ id";
-const NO_HANDLE: &str = "is not a valid reference; give a handle such as @name";
+pub(super) const NO_TOKEN: &str = "is not a valid reference; give $SYMBOL, an address, chain:address or a tk_ id";
+pub(super) const NO_HANDLE: &str = "is not a valid reference; give a handle such as @name";
 
-const NOT_TIMES: &[&str] = &[
+pub(super) const NOT_TIMES: &[&str] = &[
     "",
     "noon",
     "2026",
@@ -93,7 +91,7 @@ fn texts(min: usize, max: usize) -> (Vec<Wrong>, Vec<String>) {
     (wrong, vec!["x".to_owned(), wide(max)])
 }
 
-fn length(min: usize, max: usize) -> String {
+pub(super) fn length(min: usize, max: usize) -> String {
     format!("must have {min} to {max} characters")
 }
 
@@ -161,6 +159,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             ];
             (fields(wrong, "must be a span such as 90s, 30m, 1h or 7d"), vec!["90s".to_owned(), "7d".to_owned()])
         }
+        Form::Speed => {
+            let wrong = ["", "fast", "Max", "max%00", "1x", "1,5", "--1", "inf", "NaN", "%D9%A3", "%201"];
+            (fields(wrong, "must be max, or a number from 0.1 to 3600"), vec!["max".to_owned(), "0.5".to_owned()])
+        }
         Form::Words => {
             let (mut wrong, right) = texts(1, 512);
             wrong.extend(fields(["%22open"], "has a quotation mark without its pair"));
@@ -168,6 +170,15 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             wrong.extend(fields(["%20", "%22%22", "..."], "must hold a word to look for"));
             wrong.extend(fields(["-run"], "must hold a word to look for beside those it excludes"));
             (wrong, right)
+        }
+        Form::Searches => {
+            let each = "each value must have 1 to 200 characters";
+            let mut wrong = fields(["", &wide(201)], each);
+            wrong.extend(fields(["a%00", "%C2%85"], CONTROL));
+            wrong.extend(fields(["%22open"], "has a quotation mark without its pair"));
+            wrong.extend(fields(["OR", "a%20OR"], "has an OR without both its sides"));
+            wrong.extend(fields(["%20", "..."], "must hold a word to look for"));
+            (wrong, vec!["moon".to_owned(), "%22to%20the%22+-sun".to_owned(), wide(200)])
         }
         Form::Cursor => {
             let (mut wrong, _) = texts(1, 512);
@@ -235,163 +246,4 @@ pub(super) fn in_path(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         }
         _ => panic!("no form of a path"),
     }
-}
-
-/// A wrong value of a field, the rest of the field's name in the answer, and the answer.
-type WrongField = (Value, &'static str, Told);
-
-fn of_type(values: &[Value], message: &str) -> Vec<WrongField> {
-    values.iter().map(|value| (value.clone(), "", Told::Field(message.to_owned()))).collect()
-}
-
-fn body_texts(min: usize, max: usize) -> (Vec<WrongField>, Vec<Value>) {
-    let mut wrong = of_type(
-        &[json!(true), json!(1), json!(1.5), json!(u64::MAX), json!(1e300), json!([]), json!(["a"]), json!({"a": "b"})],
-        "must be a string",
-    );
-    wrong.extend(of_type(&[json!("a\u{0}"), json!("\u{1b}a"), json!("\u{85}")], CONTROL));
-    let long = [json!("é".repeat(max + 1)), json!("x".repeat(10 * max))];
-    wrong.extend(of_type(&long, &length(min, max)));
-    if min > 0 {
-        wrong.extend(of_type(&[json!("")], &length(min, max)));
-    }
-    (wrong, vec![json!("x"), json!("é".repeat(max))])
-}
-
-/// Wrong and right forms in a body.
-pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
-    match form {
-        Form::Text(min, max) => {
-            let (wrong, mut right) = body_texts(*min, *max);
-            // One of the two author fields must be there.
-            if *max != 64 {
-                right.push(Value::Null);
-            }
-            (wrong, right)
-        }
-        Form::OrNull(max) => {
-            let (mut wrong, mut right) = body_texts(0, *max);
-            for (value, _, told) in &mut wrong {
-                if !value.is_string() {
-                    *told = Told::Field("must be a string or null".to_owned());
-                }
-            }
-            right.push(Value::Null);
-            (wrong, right)
-        }
-        Form::Needed(max) => {
-            let (mut wrong, right) = body_texts(1, *max);
-            wrong.extend(of_type(&[Value::Null], "is required"));
-            (wrong, right)
-        }
-        Form::NewHandle | Form::NewSymbol => {
-            let (max, sign) = if matches!(form, Form::NewHandle) { (41, "@") } else { (140, "$") };
-            let (mut wrong, _) = in_body(&Form::Needed(max));
-            let others =
-                [json!(sign), json!("a b"), json!("a/b"), json!(format!("a{sign}")), json!("🚀"), json!("a\n")];
-            let rule = format!("must be letters, digits, `_`, `.`, `-` after an optional `{sign}`");
-            wrong.extend(of_type(&others, &rule));
-            (wrong, vec![json!(format!("{sign}A_.-")), json!("x".repeat(max))])
-        }
-        Form::Flag => {
-            let wrong = [json!("true"), json!(1), json!(""), json!([true]), json!({})];
-            (of_type(&wrong, "must be true or false"), vec![json!(false), Value::Null])
-        }
-        Form::Time | Form::NeededTime => {
-            let texts = NOT_TIMES.iter().filter(|text| !text.contains('%') && !text.contains('+'));
-            let mut values: Vec<Value> = texts.map(|text| json!(text)).collect();
-            values.extend([
-                json!(0),
-                json!(1_767_225_600),
-                json!(true),
-                json!([]),
-                json!({}),
-                json!("2026-01-31\u{0}"),
-            ]);
-            let mut wrong = of_type(&values, NOT_A_TIME);
-            if matches!(form, Form::Time) {
-                return (wrong, vec![json!("9999-12-31"), Value::Null]);
-            }
-            wrong.extend(of_type(&[Value::Null], "is required"));
-            let ahead = "must not be later than now, where the window ends unless told";
-            wrong.extend(of_type(&[json!("9999-12-31")], ahead));
-            (wrong, Vec::new())
-        }
-        Form::Events => {
-            let mut wrong = of_type(
-                &[json!(true), json!(1), json!("thesis.created"), json!({}), json!([1]), json!([null]), json!([[]])],
-                "must be an array of strings",
-            );
-            let unknown = [json!([""]), json!(["thesis.created", "x"]), json!(["a\u{0}"])];
-            let rule = format!("must be of: {}", EVENT_TYPES.join(", "));
-            wrong.extend(of_type(&unknown, &rule));
-            let near = [json!(["Thesis.Created"]), json!(["thesis.craeted", "x"])];
-            wrong.extend(of_type(&near, &format!("{rule}; did you mean `thesis.created`?")));
-            let number = [json!([]), json!(vec![EVENT_TYPES[0]; 11]), Value::Null];
-            wrong.extend(of_type(&number, "must have 1 to 10 items"));
-            (wrong, vec![json!(EVENT_TYPES), json!(vec![EVENT_TYPES[0]; 10])])
-        }
-        Form::Filters => {
-            (filters(), vec![json!({}), json!({"token": ["$RUN"], "handle": [], "chain": ["x"]}), Value::Null])
-        }
-        Form::Status => {
-            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
-            wrong.extend(of_type(&[json!(""), json!("disabled_failing")], "must be of: enabled, disabled"));
-            let near = "must be of: enabled, disabled; did you mean `enabled`?";
-            wrong.extend(of_type(&[json!("Enabled"), json!("enabled ")], near));
-            (wrong, vec![json!("disabled"), json!("enabled"), Value::Null])
-        }
-        Form::Url => {
-            let (mut wrong, _) = in_body(&Form::Needed(2048));
-            for (refused, reason) in [
-                ("x", "scheme"),
-                ("https://", "hostname"),
-                ("ftp://example.com/", "scheme"),
-                ("http://localhost/", "loopback"),
-                ("http://10.0.0.1/", "private"),
-                ("http://0x7f.1:22/", "port"),
-                ("https://a:b@example.com/", "credentials"),
-            ] {
-                wrong.push((json!(refused), "", Told::Refused(reason)));
-            }
-            (wrong, vec![json!("http://127.0.0.1:19997/")])
-        }
-        Form::Disabled => {
-            let values =
-                [Value::Null, json!(true), json!(7), json!(""), json!([]), json!("a\u{0}"), json!("x".repeat(501))];
-            let off = |value| (value, "", Told::Whole(404, "FEATURE_DISABLED"));
-            (values.map(off).into(), vec![json!(1)])
-        }
-        _ => panic!("no form of a body"),
-    }
-}
-
-fn filters() -> Vec<WrongField> {
-    let mut wrong = of_type(&[json!(true), json!("RUN"), json!(7), json!([]), json!([{}])], "must be an object");
-    let mut within = |name: &'static str, value: Value, message: &str| {
-        let filters = json!({ name[1..]: value });
-        wrong.push((filters, name, Told::Field(message.to_owned())));
-    };
-    for name in [".token", ".handle", ".chain"] {
-        for value in [json!("RUN"), json!([1]), json!([null]), json!({}), Value::Null] {
-            within(name, value, "must be an array of strings");
-        }
-        for value in [json!([""]), json!(["é".repeat(201)])] {
-            within(name, value, "each value must have 1 to 200 characters");
-        }
-        let many: Vec<String> = (0..51).map(|number| format!("x{number}")).collect();
-        within(name, json!(many), "has more than 50 values; send 50 at most");
-        within(name, json!(["a\u{0}"]), CONTROL);
-    }
-    within(".token", json!(["$"]), NO_TOKEN);
-    within(".handle", json!(["@"]), NO_HANDLE);
-    within(".chains", json!([]), "unknown; did you mean `filters.chain`?");
-    within(".colour", json!([]), "unknown; leave it out");
-    wrong
-}
-
-/// A body in which a field stands twice.
-pub(super) fn name_twice(body: &Value, name: &str) -> String {
-    let text = body.to_string();
-    format!("{{\"{name}\":{},{}", body[name], &text[1..])
 }

@@ -31,8 +31,12 @@ pub(super) enum Form {
     References(Reference),
     /// Such as `90s`.
     Span,
+    /// `max` or a number.
+    Speed,
     /// The words of a search.
     Words,
+    /// Searches in the text of an event, each a parameter of its own.
+    Searches,
     /// A cursor of a list or a stream.
     Cursor,
     /// An id in a path; a wrong one names nothing.
@@ -47,6 +51,10 @@ pub(super) enum Form {
     Url,
     /// The status that a webhook is given.
     Status,
+    /// A webhook's own headers, with true if null removes one.
+    Headers(bool),
+    /// The content of a webhook's deliveries.
+    Payload,
     /// A ticket, which no request has beside its key.
     Ticket,
     /// `Idempotency-Key`
@@ -105,6 +113,7 @@ const TYPES: Row = query("types", Form::SomeOf(EVENT_TYPES));
 const TOKENS: Row = query("token", Form::References(Reference::Token));
 const HANDLES: Row = query("handle", Form::References(Reference::Handle));
 const CHAINS: Row = query("chain", Form::References(Reference::Chain));
+const SEARCHES: Row = query("text", Form::Searches);
 const PROFILE: Row = path("ref", Form::Ref(80, "PROFILE_NOT_FOUND"));
 const TOKEN: Row = path("ref", Form::Ref(200, "TOKEN_NOT_FOUND"));
 const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
@@ -181,7 +190,7 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         "POST /v1/test/theses",
         &[body("handle", Form::NewHandle), body("token", Form::NewSymbol), body("text", Form::Needed(2000)), KEY],
     ),
-    ("GET /v1/events", &[TYPES, TOKENS, HANDLES, CHAINS, AFTER, BEFORE, LIMIT, CURSOR]),
+    ("GET /v1/events", &[TYPES, TOKENS, HANDLES, CHAINS, SEARCHES, AFTER, BEFORE, LIMIT, CURSOR]),
     ("GET /v1/events/{id}", &[path("id", Form::Id("EVENT_NOT_FOUND")), TAGS]),
     (
         "GET /v1/events/stream",
@@ -190,8 +199,12 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             TOKENS,
             HANDLES,
             CHAINS,
+            SEARCHES,
             query("ticket", Form::Ticket),
             query("from_cursor", Form::Cursor),
+            query("from", Form::Time),
+            query("to", Form::Time),
+            query("speed", Form::Speed),
             header("Last-Event-ID", Form::LastEventId),
         ],
     ),
@@ -205,6 +218,8 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             body("events", Form::Events),
             body("filters", Form::Filters),
             body("description", Form::OrNull(500)),
+            body("headers", Form::Headers(false)),
+            body("payload", Form::Payload),
             KEY,
         ],
     ),
@@ -218,6 +233,8 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             body("filters", Form::Filters),
             body("description", Form::OrNull(500)),
             body("status", Form::Status),
+            body("headers", Form::Headers(true)),
+            body("payload", Form::Payload),
             KEY,
         ],
     ),

@@ -28,6 +28,8 @@ pub(super) struct Session {
     name: Arc<str>,
     ends: mpsc::UnboundedSender<StreamEnd>,
     streams: HashMap<u64, HeldStream>,
+    /// The places of replays, by ids of their own among those of the streams.
+    replays: HashMap<u64, StreamSlot>,
     /// Number of streams that tickets opened.
     tickets: usize,
     /// Streams that were closed before they were open.
@@ -36,7 +38,8 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(name: Arc<str>, ends: mpsc::UnboundedSender<StreamEnd>) -> Self {
-        Self { name, ends, streams: HashMap::new(), tickets: 0, closed_early: VecDeque::new() }
+        let (streams, replays) = (HashMap::new(), HashMap::new());
+        Self { name, ends, streams, replays, tickets: 0, closed_early: VecDeque::new() }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
@@ -59,6 +62,19 @@ impl Session {
         self.tickets += usize::from(held.ticket.is_some());
         self.streams.insert(stream, held);
         Ok(())
+    }
+
+    /// Adds the place of a replay. Returns it as the error if the replay was closed in the meantime.
+    pub(super) fn add_replay(&mut self, replay: u64, slot: StreamSlot) -> Result<(), StreamSlot> {
+        if self.closed_early.contains(&replay) {
+            return Err(slot);
+        }
+        self.replays.insert(replay, slot);
+        Ok(())
+    }
+
+    pub(super) fn remove_replay(&mut self, replay: u64) -> Option<StreamSlot> {
+        self.replays.remove(&replay)
     }
 
     pub(super) fn remove(&mut self, stream: u64) -> Option<HeldStream> {

@@ -10,13 +10,10 @@ use super::Dispatcher;
 use crate::{
     convert,
     domain::{
-        control::Webhook,
         dataset::Dataset,
         delivery::{Attempt, Delivery},
     },
     error::{Error, Result},
-    keys::key_ring::SealPurpose,
-    queue_hints::PendingDelivery,
     store::StoreError,
     tables::log::{ROWS, decode},
 };
@@ -53,6 +50,9 @@ pub(super) enum Unsendable {
     /// The secret is readable again once the service has its old secret key back.
     #[error("the signing secret cannot be read")]
     Secret(String),
+    /// The same for the value of one of the webhook's own headers.
+    #[error("the value of a header cannot be read; set or remove the webhook's headers")]
+    Header(String),
 }
 
 impl Dispatcher {
@@ -113,25 +113,6 @@ impl Dispatcher {
         Ok(Ok(body))
     }
 
-    /// Prepares a delivery that was in memory, and reads the secrets that sign it. If its event is older than an
-    /// erasure that was not known when the body was read, the event may have lost its text since. So it is read again.
-    pub(super) async fn prepare(
-        &self,
-        pending: &mut PendingDelivery,
-        webhook: &Webhook,
-        now_ms: i64,
-    ) -> Result<std::result::Result<Vec<String>, Unsendable>> {
-        let delivery = &pending.delivery;
-        let erasure = self.recent_erasure(delivery).await?;
-        if delivery.seq < erasure && pending.erasure < erasure {
-            match self.body(delivery, erasure).await? {
-                Ok(body) => (pending.body, pending.erasure) = (body, erasure),
-                Err(why) => return Ok(Err(why)),
-            }
-        }
-        Ok(self.secrets(webhook, now_ms))
-    }
-
     /// Frees the memory of all bodies of events, since a text was erased. Also without this, no body that is older than
     /// a known erasure is sent.
     pub fn forget_bodies(&self) {
@@ -143,24 +124,12 @@ impl Dispatcher {
         let erasure = self.present_erasure(delivery).await?;
         self.body(delivery, erasure).await?.map_err(Error::internal)
     }
-
-    /// Reads the secrets that a webhook's deliveries are signed with, the newest first.
-    fn secrets(&self, webhook: &Webhook, now_ms: i64) -> std::result::Result<Vec<String>, Unsendable> {
-        let purpose = SealPurpose::WebhookSecret(&webhook.id);
-        let open =
-            |sealed: &Vec<u8>| self.shared.keys.open(purpose, sealed).and_then(|plain| String::from_utf8(plain).ok());
-        let old = webhook.old_secret.as_ref().filter(|_| now_ms < webhook.old_secret_until);
-        let secrets: Option<Vec<String>> = [Some(&webhook.secret), old].into_iter().flatten().map(open).collect();
-        secrets.ok_or_else(|| {
-            Unsendable::Secret("it was encrypted with another secret key, or for another webhook".to_owned())
-        })
-    }
 }
 
 /// A delivery after an attempt that failed unsent. It has failed for good if its event is unreadable; otherwise it is
 /// retried by the table of delays.
 pub(super) fn failed(delivery: &Delivery, unsendable: &Unsendable, now_ms: i64) -> Delivery {
-    let (Unsendable::Event(why) | Unsendable::Secret(why)) = unsendable;
+    let (Unsendable::Event(why) | Unsendable::Secret(why) | Unsendable::Header(why)) = unsendable;
     let (id, webhook) = (&delivery.id, &delivery.webhook_id);
     tracing::error!(delivery = id, webhook, why, "a webhook attempt fails: {unsendable}");
     let attempt = Attempt {

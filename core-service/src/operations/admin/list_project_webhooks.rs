@@ -4,9 +4,9 @@ use thesis_proto::v1;
 
 use crate::{
     access::rights,
-    convert,
     domain::account::{Actor, Role},
     error::Result,
+    operations::get_webhook::shown,
     service::Core,
 };
 
@@ -20,5 +20,5 @@ pub async fn list_project_webhooks(
     let id = &rights::project(&state, actor, &message.project_id, Role::Viewer)?.id;
     let mut rows: Vec<_> = state.webhooks(id, false).chain(state.webhooks(id, true)).collect();
     rows.sort_unstable_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-    Ok(v1::ListProjectWebhooksResponse { data: rows.into_iter().map(|row| convert::control::webhook(row)).collect() })
+    Ok(v1::ListProjectWebhooksResponse { data: rows.into_iter().map(|row| shown(core, row)).collect() })
 }

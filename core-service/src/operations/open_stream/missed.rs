@@ -23,7 +23,7 @@ const PAGE: usize = 500;
 pub(super) const MAX_REPLAYED: usize = if cfg!(test) { 20 } else { 1_000 };
 
 /// Skipped events that are counted.
-const MAX_COUNTED: i64 = 10_000;
+pub(super) const MAX_COUNTED: i64 = 10_000;
 
 /// Entries that are scanned to find where a stream starts.
 const MAX_LOOKED_AT: usize = 200_000;
@@ -101,7 +101,7 @@ impl MissedEvents<'_> {
         }
         let mut reader = self.backward(selection, &self.after);
         let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
-        let (mut replayed, mut skipped, mut newest, mut oldest) = (0, 0, None, None);
+        let (mut replayed, mut skipped, mut newest, mut oldest, mut scanned_to) = (0, 0, None, None, None);
         for _ in 0..MAX_LOOKED_AT {
             if skipped > MAX_COUNTED {
                 break;
@@ -109,6 +109,7 @@ impl MissedEvents<'_> {
             tokio::task::coop::consume_budget().await;
             let Some((index, taken)) = reader.next().await? else { break };
             let (seq, at) = (taken.seq, taken.created_at);
+            scanned_to = Some(at);
             if reader.event(index, taken, self.filter)?.is_none() {
                 continue;
             }
@@ -122,10 +123,12 @@ impl MissedEvents<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        // The scan may have stopped early. Replaying too much is better than reporting a false gap.
-        if skipped == 0 {
+        // The scan may have stopped early. Replaying too much is better than reporting a false gap, but events with a
+        // rare word may lie so far apart that a replay would read the whole log.
+        if skipped == 0 && (all || !self.filter.has_texts()) {
             return Ok(None);
         }
+        let newest = newest.or(scanned_to);
         // Events that were not scanned are not replayed either.
         let unseen = reader.positions().into_iter().map(|position| if all { 0 } else { position - 1 });
         let begin = begin.into_iter().zip(unseen).zip(&self.after);
@@ -139,18 +142,18 @@ impl MissedEvents<'_> {
         }))
     }
 
-    /// Counts the matching events after these positions.
-    pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
+    /// Counts the matching events after these positions. Returns beside the number whether all entries were scanned.
+    pub(super) async fn count(&self, after: &[u64]) -> Result<(i64, bool)> {
         let reader = self.core.shared.theses.direct_reader();
         let selection = select(&reader, &self.call.caller.view, self.filter).await?;
-        let mut reader = self.backward(selection, begin);
-        let mut replayed = 0;
+        let mut reader = self.backward(selection, after);
+        let mut count = 0;
         for _ in 0..MAX_LOOKED_AT {
             let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
-            replayed += i64::from(reader.event(index, taken, self.filter)?.is_some());
+            count += i64::from(reader.event(index, taken, self.filter)?.is_some());
         }
-        Ok(replayed)
+        Ok((count, !reader.has_more()))
     }
 
     /// Reads backwards from the present to these positions.

@@ -1,5 +1,6 @@
-//! The requests to the store when many streams come back.
+//! The requests to the store when many streams come back, and where replays lie.
 
+use thesis_proto::time::from_millis;
 use tokio::time::{Duration, timeout};
 
 use super::*;
@@ -7,7 +8,8 @@ use crate::{
     access::gate::RequestMeta,
     domain::{account::Actor, dataset::Dataset, operation::Operation},
     operations::admin::{create_key::create_key, create_project::create_project},
-    tests::harness::{ManualClock, SharedMemory, ids, new_thesis, settings},
+    tables::log::outline,
+    tests::harness::{ManualClock, NOON, SharedMemory, TEST_KEY, ids, memory, new_thesis, settings},
 };
 
 const PROJECTS: usize = 10;
@@ -85,4 +87,67 @@ async fn ten_thousand_streams_with_cursors_come_back_with_few_requests() {
     println!("{requests} requests to the store for {STREAMS} openings with cursors");
     assert!(requests <= STREAMS / 20, "{requests}");
     drop(sessions);
+}
+
+#[tokio::test]
+async fn a_replay_lies_between_two_times_and_has_a_place_of_its_own() {
+    let clock = ManualClock::new();
+    let core = crate::tests::harness::core(memory(&clock), &clock, 1).await;
+    let view = admit(&core, TEST_KEY).caller.view.clone();
+    let dataset = view.datasets().iter().find(|dataset| **dataset != Dataset::Sandbox).unwrap();
+    for number in 1..=3 {
+        core.datasets.create_here(dataset, new_thesis(dataset, number)).await.unwrap();
+        clock.advance(10_000);
+    }
+    let (_session, _ends) = core.open_streams.begin("s");
+    let (from, to) = (NOON + 5_000, NOON + 15_000);
+    let open = async |stream: u64, replay: u64| {
+        let (session, bound) = ("s".to_owned(), |ms| Some(from_millis(ms)));
+        let message =
+            v1::OpenRequest { session, stream, replay, from: bound(from), to: bound(to), ..v1::OpenRequest::default() };
+        open_stream(&core, &admit(&core, TEST_KEY), message, None).await
+    };
+    let opened = open(1, 2).await.unwrap();
+    let ends = opened.replay.unwrap().ends;
+    let time = async |dataset: &Dataset, seq: u64| {
+        let body = core.shared.log.get(dataset.name(), seq).await.unwrap();
+        body.map(|body| outline(&body).unwrap().created_at)
+    };
+    for ((dataset, begin), end) in view.datasets().iter().zip(&opened.positions).zip(&ends) {
+        let begin = begin.position;
+        assert!(time(dataset, begin).await.is_none_or(|before| before < from), "{dataset}");
+        assert!(time(dataset, begin + 1).await.is_none_or(|first| first >= from), "{dataset}");
+        assert!(time(dataset, *end).await.is_none_or(|last| last <= to), "{dataset}");
+        assert!(time(dataset, *end + 1).await.is_none_or(|after| after > to), "{dataset}");
+    }
+    let own = view.datasets().iter().position(|other| other == dataset).unwrap();
+    assert!(opened.positions[own].position < ends[own], "the second thesis lies between the times");
+    // The plan allows two streams, and one replay.
+    let refused = open(3, 4).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::StreamLimitReached);
+    assert!(refused.api.message.contains("1 concurrent replays"), "{refused}");
+    core.open_streams.close("s", &[2]);
+    open(3, 4).await.unwrap();
+}
+
+#[tokio::test]
+async fn replays_up_to_the_present_end_at_the_same_position() {
+    let clock = ManualClock::new();
+    let core = crate::tests::harness::core(memory(&clock), &clock, 1).await;
+    let view = admit(&core, TEST_KEY).caller.view.clone();
+    let dataset = view.datasets().iter().find(|dataset| **dataset != Dataset::Sandbox).unwrap();
+    let (_session, _ends) = core.open_streams.begin("s");
+    let ends = async |stream: u64, replay: u64| {
+        let (session, now) = ("s".to_owned(), || Some(from_millis(NOON)));
+        let message = v1::OpenRequest { session, stream, replay, from: now(), to: now(), ..v1::OpenRequest::default() };
+        let opened = open_stream(&core, &admit(&core, TEST_KEY), message, None).await.unwrap();
+        core.open_streams.close("s", &[stream, replay]);
+        opened.replay.unwrap().ends
+    };
+    core.datasets.create_here(dataset, new_thesis(dataset, 1)).await.unwrap();
+    let first = ends(1, 2).await;
+    assert!(first.iter().any(|end| *end > 0));
+    // The clock stands still, but the time is closed.
+    core.datasets.create_here(dataset, new_thesis(dataset, 2)).await.unwrap();
+    assert_eq!(ends(3, 4).await, first);
 }

@@ -167,6 +167,8 @@ fn check_streams(requests: &Requests, records: &[Record], events: &[Vec<String>]
         let mut messages = Vec::new();
         for (place, record) in records.iter().enumerate().filter(|(_, record)| record.actor == name) {
             messages.extend(match &record.fact {
+                // A replay begins before everything that is requested.
+                Fact::Opened if follower == Follower::Replaying => Some(Message::Opened(0)),
                 Fact::Opened => Some(Message::Opened(place)),
                 Fact::Event(id) => Some(Message::Event(id.clone())),
                 Fact::Gap(skipped) => Some(Message::Gap(skipped.ok_or_else(|| format!("{name}: a long gap"))?)),

@@ -6,7 +6,10 @@ use std::{mem::replace, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use thesis_net::channel::CoreChannel;
-use thesis_proto::v1::{self, event_service_client::EventServiceClient, subscribe_response::Message};
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, event_service_client::EventServiceClient, subscribe_response::Message},
+};
 use tokio::time::sleep;
 use tonic::Code;
 
@@ -16,7 +19,13 @@ use super::{
     history::Fact,
     network::channel,
 };
-use crate::tests::{faults::Dice, harness::TEST_KEY};
+use crate::{
+    domain::window::HOUR_MS,
+    tests::{
+        faults::Dice,
+        harness::{NOON, TEST_KEY},
+    },
+};
 
 /// Pause until a client opens a stream again, or looks for its key.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -41,10 +50,12 @@ pub(super) enum Follower {
     WebSocket,
     /// Follows Server-Sent Events, and disconnects again and again. Its key is that of `Revoked`.
     RevokedEventSource,
+    /// Replays the past before it follows, and disconnects again and again.
+    Replaying,
 }
 
 impl Follower {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Steady,
         Self::Slow,
         Self::Unsteady,
@@ -52,6 +63,7 @@ impl Follower {
         Self::EventSource,
         Self::WebSocket,
         Self::RevokedEventSource,
+        Self::Replaying,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -63,6 +75,7 @@ impl Follower {
             Self::EventSource => "event-source",
             Self::WebSocket => "web-socket",
             Self::RevokedEventSource => "revoked-event-source",
+            Self::Replaying => "replaying",
         }
     }
 
@@ -109,7 +122,8 @@ impl Progress<'_> {
 
     /// Decides after a message whether the client disconnects.
     fn disconnects(&mut self) -> bool {
-        let is_unsteady = matches!(self.follower, Follower::Unsteady | Follower::RevokedEventSource);
+        let is_unsteady =
+            matches!(self.follower, Follower::Unsteady | Follower::RevokedEventSource | Follower::Replaying);
         is_unsteady && self.dice.roll(DISCONNECTS) == 0
     }
 
@@ -151,7 +165,9 @@ async fn follow_on(cluster: &Cluster, follower: Follower) {
 
 /// Follows over gRPC until the stream ends; returns the reason.
 async fn read_grpc(progress: &mut Progress<'_>, key: &str, channel: CoreChannel) -> String {
-    let request = v1::SubscribeRequest { cursor: progress.cursor.clone(), ..v1::SubscribeRequest::default() };
+    let cursor = progress.cursor.clone();
+    let from = (progress.follower == Follower::Replaying).then(|| from_millis(NOON - HOUR_MS));
+    let request = v1::SubscribeRequest { cursor, from, ..v1::SubscribeRequest::default() };
     let mut stream = match EventServiceClient::new(channel).subscribe(with_key(request, key)).await {
         Ok(stream) => stream.into_inner(),
         Err(status) => return status.code().to_string(),

@@ -149,17 +149,28 @@ pub(super) fn webhook() -> v1::Webhook {
             token: vec!["$RUN".into()],
             handle: vec!["@ana".into()],
             chain: vec!["base".into()],
+            text: Vec::new(),
         }),
         status: v1::WebhookStatus::DisabledFailing.into(),
         secret_prefix: "whsec_abcd".into(),
         livemode: true,
         created_at: at(0),
         updated_at: at(1),
+        headers: vec!["Authorization".into()],
+        payload: v1::WebhookPayload::Thin.into(),
+        public_key: "whpk_abcd".into(),
     }
 }
 
 pub(super) fn sparse_webhook() -> v1::Webhook {
-    v1::Webhook { description: None, filters: None, status: v1::WebhookStatus::Enabled.into(), ..webhook() }
+    v1::Webhook {
+        description: None,
+        filters: None,
+        status: v1::WebhookStatus::Enabled.into(),
+        headers: Vec::new(),
+        payload: v1::WebhookPayload::Full.into(),
+        ..webhook()
+    }
 }
 
 pub(super) fn delivery() -> v1::WebhookDelivery {

@@ -55,8 +55,12 @@ impl FilterFields {
 
     /// The filters; none if all fields are empty.
     pub(super) fn filters(&self) -> Option<v1::EventFilters> {
-        let filters =
-            v1::EventFilters { token: values(&self.token), handle: values(&self.handle), chain: values(&self.chain) };
+        let filters = v1::EventFilters {
+            token: values(&self.token),
+            handle: values(&self.handle),
+            chain: values(&self.chain),
+            text: Vec::new(),
+        };
         (filters != v1::EventFilters::default()).then_some(filters)
     }
 
@@ -77,7 +81,7 @@ mod tests {
         let filters = v1::EventFilters {
             token: vec!["$RUN".to_owned(), "tk_1".to_owned()],
             handle: vec!["@ada".to_owned()],
-            chain: Vec::new(),
+            ..v1::EventFilters::default()
         };
         let fields = FilterFields::of(&types, Some(&filters));
         assert_eq!((&*fields.token, &*fields.handle, &*fields.chain), ("$RUN, tk_1", "@ada", ""));

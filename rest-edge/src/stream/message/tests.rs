@@ -56,13 +56,22 @@ fn what_is_no_object_is_no_message() {
 #[test]
 fn messages_are_read() {
     let request = read(
-        r#"{"op":"subscribe","rid":"7","sub":"a","types":["thesis.created"],"filters":{"token":["$RUN"]},"cursor":"c"}"#,
+        r#"{"op":"subscribe","rid":"7","sub":"a","types":["thesis.created"],"filters":{"token":["$RUN"]},"cursor":"c",
+        "from":"1970-01-01T00:00:05Z","to":"1970-01-01T00:00:06Z","speed":2.5}"#,
     );
     let request = request.unwrap();
     assert_eq!(request.rid.as_deref(), Some("7"));
-    let Ok(Operation::Subscribe { sub, types, filters, cursor }) = request.operation else { panic!("subscribe") };
+    let Ok(Operation::Subscribe { sub, opening }) = request.operation else { panic!("subscribe") };
+    let v1::OpenRequest { types, filters, cursor, from, to, speed, .. } = *opening;
     assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
     assert_eq!(filters.unwrap().token, ["$RUN"]);
+    assert_eq!((from.unwrap().seconds, to.unwrap().seconds, speed), (5, 6, Some(2.5)));
+    let Ok(Operation::Subscribe { opening, .. }) =
+        read(r#"{"op":"subscribe","sub":"a","from":"1970-01-01T00:00:05Z","speed":"max"}"#).unwrap().operation
+    else {
+        panic!("subscribe")
+    };
+    assert!(opening.from.is_some() && opening.speed.is_none());
     assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().operation, Ok(Operation::Ping)));
     let Ok(Operation::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().operation else { panic!("auth") };
     assert_eq!(key, "k");
@@ -79,6 +88,7 @@ fn wrong_requests_name_every_bad_field() {
     assert_eq!(bad(r#"{"op":"subscribe","sub":1,"types":"x","filters":[]}"#), ["sub", "types", "filters"]);
     assert_eq!(bad(r#"{"op":"subscribe","sub":"a","types":["x"],"tokens":1}"#), ["types", "tokens"]);
     assert_eq!(bad(r#"{"op":"subscribe","sub":"a","filters":{"user":["x"]}}"#), ["filters.user"]);
+    assert_eq!(bad(r#"{"op":"subscribe","sub":"a","from":5,"to":"x","speed":"1"}"#), ["from", "to", "speed"]);
     assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
     assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
     assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
@@ -130,6 +140,7 @@ fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
         ServerMessage::Welcome { connection_id: "x", heartbeat_s: 15 },
         ServerMessage::Subscribed { rid, sub, cursor, resumed: true, replayed: 1, gap: true },
         ServerMessage::Gap { sub, gap: json::StreamGap::from(&gap) },
+        ServerMessage::Ended { sub, cursor },
         ServerMessage::Unsubscribed { rid, sub },
         ServerMessage::Heartbeat { cursor: rid },
         ServerMessage::Pong { rid },
@@ -140,6 +151,7 @@ fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
         ServerMessage::Welcome { .. }
         | ServerMessage::Subscribed { .. }
         | ServerMessage::Gap { .. }
+        | ServerMessage::Ended { .. }
         | ServerMessage::Unsubscribed { .. }
         | ServerMessage::Heartbeat { .. }
         | ServerMessage::Pong { .. }

@@ -116,7 +116,7 @@ impl Socket {
                 self.frames.queue_text(&ServerMessage::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
                 Ok(())
             }
-            Operation::Subscribe { sub, types, filters, cursor } => {
+            Operation::Subscribe { sub, opening } => {
                 if self.subscriptions.iter().any(|named| named.name == sub) {
                     return Err(wrong("sub", "is in use on this connection; choose another name"));
                 }
@@ -126,11 +126,9 @@ impl Socket {
                         "a connection has 16 subscriptions at most; end one, or open another connection",
                     ));
                 }
-                let resumed = cursor.is_some();
-                let message =
-                    v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..Default::default() };
-                let (request, id) = self.client.request(message);
-                let pending = PendingSubscription { sub, types, filters, resumed };
+                let (types, filters) = (opening.types.clone(), opening.filters.clone());
+                let pending = PendingSubscription { sub, types, filters, resumed: opening.cursor.is_some() };
+                let (request, id) = self.client.request(*opening);
                 let hub = Arc::clone(&self.client.hub);
                 let work = async move {
                     let opened = timeout(CORE_CALL_TIMEOUT, hub.subscribe(&stream, request)).await;
@@ -178,7 +176,7 @@ impl Socket {
     ) -> Result<(), ApiError> {
         let PendingSubscription { sub, types, filters, resumed } = pending;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;
-        let subscription = self.client.hub.follow(stream, &opened.begin, &types, filters.as_ref());
+        let subscription = self.client.hub.follow(stream, opened, &types, filters.as_ref());
         // Core has validated the same filter.
         let subscription = subscription.map_err(|_| ApiError::internal())?;
         let gap = opened.begin.gap.as_ref();

@@ -13,7 +13,7 @@ use thesis_proto::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Log, core, cursor};
+use super::{Log, core, cursor, replaying};
 use crate::{
     answer::Body,
     tests::fake::{FakeCore, edge, event, simply},
@@ -80,6 +80,37 @@ async fn gap_replay_live_and_pings() {
     assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", cursor_line(&cursor(3))));
     log.append(&[false, true, true]);
     assert_eq!(piece(&mut body).await, frame(&cursor(5), 5) + &frame(&cursor(6), 6));
+}
+
+/// A replay of 1970, up to the second entry.
+const REPLAY: &str = "?from=1970-01-01T00:00:00Z&to=1970-01-02T00:00:00Z";
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_has_the_frames_of_live_events_and_ends_with_its_cursor() {
+    let log = Log::new();
+    log.append(&[true, true, true]);
+    let (_, mut body) = open(&replaying(&log, false), REPLAY, CancellationToken::new()).await;
+    first_piece(&mut body, &cursor(0)).await;
+    let end = cursor_line(&cursor(2)).replace("event: stream.cursor", "event: stream.end");
+    assert_eq!(piece(&mut body).await, frame(&cursor(1), 1) + &frame(&cursor(2), 2) + &end + "\n");
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_behind_the_end_is_told_to_stop() {
+    let core = replaying(&Log::new(), true);
+    let request = Request::get(format!("/v1/events/stream{REPLAY}")).header("last-event-id", cursor(2));
+    let request = request.body(Full::<Bytes>::default()).unwrap();
+    let response = edge(&core, CancellationToken::new()).respond([192, 0, 2, 1].into(), request).await;
+    assert_eq!(response.status(), 204);
+    assert_eq!(response.headers()["x-ratelimit-limit"], "300");
+    assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_core_that_cannot_replay_is_as_if_it_were_not_there() {
+    let (status, _, body) = simply(&core(&Log::new(), 0, 0, None), "GET", &format!("/v1/events/stream{REPLAY}")).await;
+    assert_eq!((status.as_u16(), body["error"]["code"].as_str()), (503, Some("SERVICE_UNAVAILABLE")));
 }
 
 #[tokio::test(start_paused = true)]

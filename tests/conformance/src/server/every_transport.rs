@@ -88,7 +88,7 @@ pub(super) async fn invalid_cursor(target: &Target, transport: Transport) -> Ver
 
 pub(super) async fn filters(target: &Target, transport: Transport) -> Verdict {
     let tokens = vec![target.new_token(), target.new_token()];
-    let query = Query { tokens: tokens.clone(), handle: Some("@conformance_a".to_owned()), cursor: None };
+    let query = Query { tokens: tokens.clone(), handle: Some("@conformance_a".to_owned()), ..Query::default() };
     let mut stream = Stream::open(target, transport, &query).await?;
     let mut matching = Vec::new();
     for (handle, token, matches) in [

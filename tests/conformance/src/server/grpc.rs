@@ -2,6 +2,7 @@
 
 use thesis_proto::{
     json::event_json,
+    time::parse_iso8601,
     v1::{
         EventFilters, EventType, SubscribeRequest, SubscribeResponse, event_service_client::EventServiceClient,
         subscribe_response::Message,
@@ -20,7 +21,11 @@ use super::{
 };
 use crate::Miss;
 
-pub(super) struct Call(Streaming<SubscribeResponse>);
+pub(super) struct Call {
+    messages: Streaming<SubscribeResponse>,
+    /// The newest cursor.
+    cursor: String,
+}
 
 impl Call {
     /// Opens a subscription, or returns its error.
@@ -32,23 +37,30 @@ impl Call {
             filters: Some(EventFilters {
                 token: query.tokens.clone(),
                 handle: query.handle.iter().cloned().collect(),
-                chain: Vec::new(),
+                ..EventFilters::default()
             }),
             cursor: query.cursor.clone(),
+            from: query.from.as_deref().and_then(parse_iso8601),
+            to: query.to.as_deref().and_then(parse_iso8601),
+            speed: None,
         });
         let credential = AsciiMetadataValue::try_from(format!("Bearer {key}"));
         request.metadata_mut().insert("authorization", credential.map_err(|_| "the key is no ASCII text")?);
         match soon("the head of a subscription", events.subscribe(request)).await? {
-            Ok(response) => Ok(Ok(Self(response.into_inner()))),
+            Ok(response) => Ok(Ok(Self { messages: response.into_inner(), cursor: String::new() })),
             Err(status) => refusal(&status).map(Err),
         }
     }
 
     /// The next item.
     pub(super) async fn next(&mut self) -> Result<Item, Miss> {
-        let response = self.0.message().await.map_err(|status| format!("the stream ended: {status}"))?;
-        match response.ok_or("the stream ended")?.message {
-            Some(Message::Heartbeat(heartbeat)) => Ok(Item::Cursor(heartbeat.cursor)),
+        let response = self.messages.message().await.map_err(|status| format!("the stream ended: {status}"))?;
+        let Some(response) = response else { return Ok(Item::End(self.cursor.clone())) };
+        match response.message {
+            Some(Message::Heartbeat(heartbeat)) => {
+                self.cursor.clone_from(&heartbeat.cursor);
+                Ok(Item::Cursor(heartbeat.cursor))
+            }
             Some(Message::Gap(gap)) => Ok(Item::Gap(Gap {
                 first_cursor: gap.first_cursor,
                 last_cursor: gap.last_cursor,
@@ -58,6 +70,7 @@ impl Call {
             Some(Message::Event(sent)) => {
                 let event = sent.event.ok_or("an event message without its event")?;
                 let event = serde_json::from_slice(&event_json(&event)).map_err(|error| error.to_string())?;
+                self.cursor.clone_from(&sent.cursor);
                 Ok(Item::Event { cursor: sent.cursor, event })
             }
             None => Err("an empty message".into()),

@@ -5,12 +5,16 @@ use serde_json::Value;
 
 use crate::{Miss, verdict::ensure};
 
-/// The stream to open: events `thesis.created` of some tokens or all, by one author or all, after a cursor or from now.
+/// The stream to open: events `thesis.created` of some tokens or all, by one author or all, after a cursor, of some
+/// time, or from now.
 #[derive(Clone, Default)]
 pub(super) struct Query {
     pub(super) tokens: Vec<String>,
     pub(super) handle: Option<String>,
     pub(super) cursor: Option<String>,
+    /// The bounds of a replay.
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
 }
 
 impl Query {
@@ -34,7 +38,8 @@ impl Query {
         if !self.tokens.is_empty() {
             pairs.append_pair("token", &self.tokens.join(","));
         }
-        for (name, value) in [("handle", &self.handle), ("from_cursor", &self.cursor)] {
+        let Self { handle, cursor, from, to, .. } = self;
+        for (name, value) in [("handle", handle), ("from_cursor", cursor), ("from", from), ("to", to)] {
             if let Some(value) = value {
                 pairs.append_pair(name, value);
             }
@@ -81,4 +86,6 @@ pub(super) enum Item {
         cursor: String,
         event: Value,
     },
+    /// The end of a replay, with its cursor.
+    End(String),
 }

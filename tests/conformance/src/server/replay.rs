@@ -103,7 +103,7 @@ pub(super) async fn replay_limit(target: &Target, transport: Transport) -> Verdi
         match stream.next().await? {
             Item::Cursor(_) => {}
             Item::Gap(gap) => break gap.last_cursor,
-            Item::Event { event, .. } => return Err(format!("{} instead of a gap", event["id"]).into()),
+            other => return Err(format!("{other:?} instead of a gap").into()),
         }
     };
     drop(stream);

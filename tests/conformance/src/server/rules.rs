@@ -5,7 +5,7 @@
 use futures::future::LocalBoxFuture;
 
 use super::{
-    every_transport as every, limits, replay, sse_only as sse,
+    every_transport as every, limits, past, replay, sse_only as sse,
     stream::Transport::{self, Sse, WebSocket},
     target::Target,
     tickets, websocket_only as websocket,
@@ -76,6 +76,16 @@ pub const RULES: &[Rule] = rules! {
         "If exactly 1,000 were missed, say after the gap's last cursor, all of them are replayed, without a gap.";
     "gap-of-matches" Transport::ALL, replay::gap_of_matches,
         "Events that do not match the filters never cause a gap.";
+    "replay" Transport::ALL, past::replay,
+        "With `from` a stream sends all matching events since that time, with the same contents, and then new ones. A \
+         cursor beside it wins.";
+    "replay-end" Transport::ALL, past::replay_end,
+        "With `to` a replay ends after the last event up to that time, with a cursor: SSE by `stream.end`, WebSocket \
+         by `ended`, gRPC by the end of the call. A stream opened behind the end with this cursor sends no event, and is \
+         204 over SSE.";
+    "replay-refused" Transport::ALL, past::replay_refused,
+        "A replay from before the history window is 403 `HISTORY_LIMIT`. One from the future, or that ends before it \
+         begins, is 422 `VALIDATION_FAILED`.";
     "bad-key" Transport::ALL, every::bad_key,
         "An unknown key is 401 `INVALID_API_KEY`, over gRPC `UNAUTHENTICATED` with this reason.";
     "missing-scope" Transport::ALL, every::missing_scope,

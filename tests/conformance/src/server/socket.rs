@@ -170,6 +170,7 @@ impl Socket {
         match (message["op"].as_str(), cursor) {
             (Some("event"), Some(cursor)) => Ok(Item::Event { cursor, event }),
             (Some("heartbeat"), Some(cursor)) => Ok(Item::Cursor(cursor)),
+            (Some("ended"), Some(cursor)) => Ok(Item::End(cursor)),
             (Some("gap"), _) => Gap::read(&message).map(Item::Gap),
             _ => Err(format!("{message} instead of an event, a gap or a heartbeat with a cursor").into()),
         }
@@ -196,6 +197,11 @@ pub(super) fn subscribe(sub: &str, query: &Query) -> Value {
     });
     if let Some(cursor) = &query.cursor {
         request["cursor"] = json!(cursor);
+    }
+    for (name, time) in [("from", &query.from), ("to", &query.to)] {
+        if let Some(time) = time {
+            request[name] = json!(time);
+        }
     }
     request
 }

@@ -80,6 +80,7 @@ fn read_item(event: Event) -> Result<Option<Item>, Miss> {
     let cursor = id.ok_or_else(|| format!("{kind} comes before any id"))?.to_string();
     Ok(match kind.as_str() {
         "stream.cursor" => Some(Item::Cursor(cursor)),
+        "stream.end" => Some(Item::End(cursor)),
         "stream.gap" => {
             let gap = Gap::read(&data)?;
             ensure!(gap.last_cursor == cursor, "the id {cursor} of stream.gap is not its last_cursor");

@@ -114,7 +114,7 @@ impl Stream {
             match self.next().await? {
                 Item::Cursor(_) => {}
                 Item::Event { cursor, event } => return Ok((cursor, event)),
-                Item::Gap(gap) => return Err(format!("{gap:?} instead of an event").into()),
+                other => return Err(format!("{other:?} instead of an event").into()),
             }
         }
     }

@@ -6,7 +6,7 @@ use thesis_proto::{
     names::event_type_name,
     time::to_millis,
     v1,
-    webhook::{self, SIGNATURE},
+    webhook::{self, SIGNATURE, STANDARD_SIGNATURE, STANDARD_TIMESTAMP},
 };
 
 use super::{Workspace, delivery_path};
@@ -38,6 +38,8 @@ fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> V
     let mut headers: Vec<_> = sent.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
     let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
     headers.push((SIGNATURE, format!("t={seconds},v1=…")));
+    headers.push((STANDARD_TIMESTAMP, seconds.to_string()));
+    headers.push((STANDARD_SIGNATURE, "v1,… v1a,…".to_owned()));
     headers
 }
 
@@ -142,5 +144,6 @@ mod tests {
         assert_eq!(headers[webhook::DELIVERY_ATTEMPT], "3");
         assert_eq!(headers[webhook::REPLAY_OF], "del_1");
         assert_eq!(headers[SIGNATURE], "t=1767225600,v1=…");
+        assert_eq!(headers[STANDARD_TIMESTAMP], "1767225600");
     }
 }

@@ -88,7 +88,12 @@ const MAX_CHARACTERS: usize = 1_000;
 /// The webhook's types and filters as names and values.
 fn filter_facts(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
     let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
-    let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
+    let given = [
+        ("Tokens", &filters.token),
+        ("Profiles", &filters.handle),
+        ("Chains", &filters.chain),
+        ("Texts", &filters.text),
+    ];
     let given = given.into_iter().filter(|(_, values)| !values.is_empty());
     let events = [("Events", types.join(", "))];
     let given = given.map(|(name, values)| (name, cut(&values.join(", "), MAX_CHARACTERS)));

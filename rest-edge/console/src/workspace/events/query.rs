@@ -32,7 +32,7 @@ pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status
 
 /// The path of the stream with the same filters.
 pub(super) fn stream_path(fields: &FilterFields) -> String {
-    let v1::EventFilters { token, handle, chain } = fields.filters().unwrap_or_default();
+    let v1::EventFilters { token, handle, chain, text: _ } = fields.filters().unwrap_or_default();
     let [types, token, handle, chain] = [&fields.types, &token, &handle, &chain].map(|values| values.join(","));
     let query = [("types", &*types), ("token", &*token), ("handle", &*handle), ("chain", &*chain)];
     link("/v1/events/stream", &query)

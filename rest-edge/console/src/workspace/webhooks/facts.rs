@@ -33,10 +33,15 @@ pub(super) fn events_text(webhook: &v1::Webhook) -> String {
     webhook.events().map(event_type_name).collect::<Vec<_>>().join(", ")
 }
 
+pub(super) fn headers_text(webhook: &v1::Webhook) -> String {
+    webhook.headers.join(", ")
+}
+
 /// Formats filters as one line, such as `token: $RUN; chain: sandbox`.
 pub(super) fn filters_text(filters: Option<&v1::EventFilters>) -> String {
     let Some(filters) = filters else { return String::new() };
-    let dimensions = [("token", &filters.token), ("handle", &filters.handle), ("chain", &filters.chain)];
+    let dimensions =
+        [("token", &filters.token), ("handle", &filters.handle), ("chain", &filters.chain), ("text", &filters.text)];
     let given = dimensions.into_iter().filter(|(_, values)| !values.is_empty());
     given.map(|(name, values)| format!("{name}: {}", values.join(", "))).collect::<Vec<_>>().join("; ")
 }
@@ -53,7 +58,8 @@ mod tests {
             token: vec!["$RUN".to_owned(), "tk_1".to_owned()],
             handle: Vec::new(),
             chain: vec!["sandbox".to_owned()],
+            text: vec!["moon OR sun".to_owned()],
         };
-        assert_eq!(filters_text(Some(&filters)), "token: $RUN, tk_1; chain: sandbox");
+        assert_eq!(filters_text(Some(&filters)), "token: $RUN, tk_1; chain: sandbox; text: moon OR sun");
     }
 }

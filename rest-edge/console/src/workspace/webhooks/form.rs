@@ -4,6 +4,7 @@ use prost_types::FieldMask;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
+    names::parse_webhook_payload,
     time::{from_millis, to_millis},
     v1,
 };
@@ -15,13 +16,14 @@ use crate::{
     workspace::filters::{FilterFields, TypeBox},
 };
 
-const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
+const CHANGED: [&str; 6] = ["url", "description", "events", FILTERS, HEADERS, "payload"];
 const FILTERS: &str = "filters";
+const HEADERS: &str = "headers";
 /// The form shows filters up to this size in bytes.
 const MAX_FILTERS: usize = 4_096;
 
 /// The typed fields of a webhook's form.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TypedWebhook {
     url: String,
@@ -32,6 +34,10 @@ pub(super) struct TypedWebhook {
     token: Option<String>,
     handle: String,
     chain: String,
+    /// A line `Name: value` for each header to set; one without a value removes the header. No page shows it again.
+    headers: String,
+    /// `thin` if its box is ticked.
+    payload: String,
     /// The idempotency token of the form.
     pub(super) once: String,
     /// `updated_at` of the webhook that the form showed, in Unix milliseconds; 0 for a new one.
@@ -58,6 +64,20 @@ impl TypedWebhook {
         Some(self.description.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
+    fn headers(&self) -> Vec<v1::WebhookHeader> {
+        let lines = self.headers.lines().map(str::trim).filter(|line| !line.is_empty());
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = Some(value.trim()).filter(|value| !value.is_empty()).map(str::to_owned);
+            v1::WebhookHeader { name: name.trim().to_owned(), value }
+        };
+        lines.map(header).collect()
+    }
+
+    fn payload(&self) -> v1::WebhookPayload {
+        parse_webhook_payload(&self.payload).unwrap_or(v1::WebhookPayload::Full)
+    }
+
     /// The request that creates the webhook.
     pub(super) fn new_webhook(&self) -> v1::CreateWebhookRequest {
         let filter = self.filter_fields();
@@ -66,13 +86,20 @@ impl TypedWebhook {
             events: filter.event_types(),
             filters: filter.filters(),
             description: self.description(),
+            headers: self.headers(),
+            payload: self.payload().into(),
         }
     }
 
     /// The request that changes the webhook. Core refuses it if the webhook has changed since the form was rendered.
     pub(super) fn changes(&self, id: &str) -> v1::UpdateWebhookRequest {
         let filter = self.filter_fields();
-        let changed = CHANGED.into_iter().filter(|field| *field != FILTERS || self.token.is_some());
+        let headers = self.headers();
+        let changed = CHANGED.into_iter().filter(|field| match *field {
+            FILTERS => self.token.is_some(),
+            HEADERS => !headers.is_empty(),
+            _ => true,
+        });
         v1::UpdateWebhookRequest {
             id: id.to_owned(),
             update_mask: Some(FieldMask { paths: changed.map(str::to_owned).collect() }),
@@ -80,6 +107,8 @@ impl TypedWebhook {
             events: filter.event_types(),
             filters: filter.filters(),
             description: self.description(),
+            headers,
+            payload: self.payload().into(),
             unchanged_since: Some(from_millis(self.unchanged_since)),
             ..v1::UpdateWebhookRequest::default()
         }
@@ -105,6 +134,8 @@ pub(super) struct WebhookForm {
     pub(super) description: String,
     pub(super) filter: FilterFields,
     pub(super) boxes: Vec<TypeBox>,
+    /// True if deliveries have the thin payload.
+    pub(super) is_thin: bool,
     /// True if the form can edit the filters: they are short enough, and no value contains a comma.
     pub(super) shows_filters: bool,
     pub(super) faults: Faults,
@@ -112,7 +143,7 @@ pub(super) struct WebhookForm {
 
 impl WebhookForm {
     fn new(url: String, description: String, filter: FilterFields, faults: Faults) -> Self {
-        Self { url, description, boxes: filter.boxes(), filter, shows_filters: true, faults }
+        Self { url, description, boxes: filter.boxes(), is_thin: false, filter, shows_filters: true, faults }
     }
 
     pub(super) fn empty() -> Self {
@@ -128,13 +159,21 @@ impl WebhookForm {
         let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
         let shows_filters = is_same && bytes <= MAX_FILTERS;
         let description = webhook.description.clone().unwrap_or_default();
-        Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
+        let is_thin = webhook.payload() == v1::WebhookPayload::Thin;
+        Self { shows_filters, is_thin, ..Self::new(webhook.url.clone(), description, filter, faults) }
     }
 
     /// The form with the typed values and their faults.
     pub(super) fn again(typed: &TypedWebhook, faults: Faults) -> Self {
         let shows_filters = typed.token.is_some();
-        Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
+        let is_thin = typed.payload() == v1::WebhookPayload::Thin;
+        let form = Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults);
+        Self { shows_filters, is_thin, ..form }
+    }
+
+    /// The fault of the headers, or of the first faulty one.
+    pub(super) fn headers_fault(&self) -> Option<&str> {
+        self.faults.field(HEADERS).or_else(|| self.faults.first_within(HEADERS))
     }
 
     /// The fault of the ticked boxes.
@@ -180,7 +219,7 @@ mod tests {
     fn a_form_becomes_a_change_of_what_it_showed() {
         let changes = typed().changes("wh_1");
         // The mask names empty fields too, so core clears them.
-        assert_eq!(changes.update_mask.unwrap().paths, CHANGED);
+        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events", FILTERS, "payload"]);
         assert_eq!((&*changes.id, changes.description), ("wh_1", None));
         let webhook = v1::Webhook { updated_at: changes.unchanged_since, ..v1::Webhook::default() };
         assert_eq!(revision(&webhook), 1_795_442_700_123);
@@ -197,7 +236,20 @@ mod tests {
             assert!(!of(token).shows_filters, "{token:?}");
         }
         let changes = TypedWebhook { token: None, ..typed() }.changes("wh_1");
-        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
+        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events", "payload"]);
+    }
+
+    #[test]
+    fn lines_become_headers() {
+        let headers = " X-Key : a: b \r\n\r\nX-Old:\nX-Odd".to_owned();
+        let changes = TypedWebhook { headers, payload: "thin".to_owned(), ..typed() }.changes("wh_1");
+        let header = |name: &str, value: Option<&str>| v1::WebhookHeader {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        assert_eq!(changes.headers, [header("X-Key", Some("a: b")), header("X-Old", None), header("X-Odd", None)]);
+        assert_eq!(changes.payload(), v1::WebhookPayload::Thin);
+        assert_eq!(changes.update_mask.unwrap().paths, CHANGED);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! The syntax of searches: words are AND-ed, `"a phrase"`, `-word`, `OR`, `prefix*`. `OR` separates alternatives: the
-//! words between two `OR` are AND-ed first.
+//! words between two `OR` are AND-ed first. Filters of events have the same syntax.
 
-use super::words::{Word, exact, words};
+mod text;
+pub mod words;
+
+pub use self::text::TextIndex;
+use self::words::{Word, exact, words};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;
@@ -12,19 +16,21 @@ const MAX_PREFIX_PHRASE_WORDS: usize = 16;
 /// A search: a row must match one of the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedSearch {
-    pub(super) alternatives: Vec<Vec<Item>>,
+    /// The items that each alternative demands or excludes.
+    pub alternatives: Vec<Vec<Item>>,
 }
 
 /// A word, or words side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) words: Vec<Word>,
+pub struct Item {
+    /// The words, at least one.
+    pub words: Vec<Word>,
     /// The whole item in the form in which handles and symbols are compared; only for a plain word.
-    pub(super) exact: Option<String>,
+    pub exact: Option<String>,
     /// True when a match must not contain the item.
-    pub(super) excluded: bool,
+    pub excluded: bool,
     /// True when the last word is a prefix.
-    pub(super) prefix: bool,
+    pub prefix: bool,
 }
 
 /// The rule that a malformed search breaks.
@@ -54,6 +60,9 @@ fn split_piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
 }
 
 /// Parses a search. A piece without a word, such as a lone `!`, is skipped.
+///
+/// # Errors
+/// The rule that the text breaks.
 pub fn parse(text: &str) -> Result<ParsedSearch, Malformed> {
     // Phones write curly quotation marks.
     let text = text.replace(['“', '”', '„'], "\"");

@@ -1,0 +1,231 @@
+//! The headers that customers give to their webhooks: which ones are allowed, and how they are stored.
+
+use thesis_proto::v1;
+
+use super::fields::Fields;
+use crate::{
+    domain::control::{Webhook, WebhookHeader},
+    error::Result,
+    keys::key_ring::{KeyRing, SealPurpose},
+};
+
+/// Maximum number of a webhook's headers.
+const MAX_HEADERS: usize = 10;
+/// Maximum bytes of a name.
+const MAX_NAME_BYTES: usize = 256;
+/// Maximum bytes of all names and values of a webhook together.
+const MAX_BYTES: usize = 4096;
+/// Bytes that encryption adds to a value.
+const SEAL_BYTES: usize = 28;
+
+/// Names that HTTP, signatures or this service use, in lower case.
+const TAKEN_NAMES: &[&str] = &[
+    "connection",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "signature",
+    "signature-input",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+/// Beginnings of such names.
+const TAKEN_PREFIXES: &[&str] = &["content-", "proxy-", "service-", "webhook-", "x-service-"];
+
+/// True if HTTP allows the name.
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+/// True if HTTP carries the value unchanged.
+fn is_value(value: &str) -> bool {
+    let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    !value.is_empty() && value.bytes().all(is_visible) && value.trim_matches(' ') == value
+}
+
+fn is_taken(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    TAKEN_NAMES.contains(&name.as_str()) || TAKEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Checks the headers of a request. Only an update may lack a value: it removes the header.
+pub(super) fn check(fields: &mut Fields, headers: &[v1::WebhookHeader], is_update: bool) {
+    if headers.len() > 2 * MAX_HEADERS {
+        fields.reject("headers", format!("must be {MAX_HEADERS} at most"));
+        return;
+    }
+    for (index, v1::WebhookHeader { name, value }) in headers.iter().enumerate() {
+        let param = format!("headers.{name}");
+        if !is_name(name) {
+            let rule = format!("each name must have 1 to {MAX_NAME_BYTES} letters, digits or any of !#$%&'*+-.^_`|~");
+            fields.reject("headers", rule);
+        } else if is_taken(name) {
+            fields.reject(&param, "HTTP, signatures or this service use this name; take another");
+        } else if headers[..index].iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
+            fields.reject(&param, "must be given once; upper and lower case are the same");
+        } else if value.as_deref().is_some_and(|value| !is_value(value)) {
+            fields.reject(&param, "must have visible ASCII characters, and spaces only between them");
+        } else if value.is_none() && !is_update {
+            fields.reject(&param, "is required");
+        }
+    }
+}
+
+/// The headers of a webhook after a checked request. One that gets the value that it has stays as it is stored, so that
+/// a repeated request changes nothing.
+pub(super) fn merged(keys: &KeyRing, webhook: &Webhook, given: &[v1::WebhookHeader]) -> Result<Vec<WebhookHeader>> {
+    let mut headers = webhook.headers.clone();
+    for v1::WebhookHeader { name, value } in given {
+        let purpose = SealPurpose::WebhookHeader { webhook: &webhook.id, name };
+        let place = headers.iter().position(|header| header.name.eq_ignore_ascii_case(name));
+        match (place, value) {
+            (Some(place), None) => {
+                headers.remove(place);
+            }
+            (None, None) => {}
+            (Some(place), Some(value)) => {
+                let header = &headers[place];
+                let is_same =
+                    header.name == *name && keys.open(purpose, &header.value).as_deref() == Some(value.as_bytes());
+                if !is_same {
+                    headers[place] = WebhookHeader { name: name.clone(), value: keys.seal(purpose, value.as_bytes()) };
+                }
+            }
+            (None, Some(value)) => {
+                headers.push(WebhookHeader { name: name.clone(), value: keys.seal(purpose, value.as_bytes()) });
+            }
+        }
+    }
+    let mut fields = Fields::default();
+    if headers.len() > MAX_HEADERS {
+        fields.reject("headers", format!("a webhook has {MAX_HEADERS} headers at most"));
+    }
+    let bytes = |header: &WebhookHeader| header.name.len() + header.value.len().saturating_sub(SEAL_BYTES);
+    if headers.iter().map(bytes).sum::<usize>() > MAX_BYTES {
+        fields.reject("headers", format!("names and values of a webhook have {MAX_BYTES} bytes together at most"));
+    }
+    fields.finish()?;
+    Ok(headers)
+}
+
+/// The headers with keyed hashes as values. The idempotency of a request keeps a hash of it, and a plain one would let
+/// a short value be guessed.
+pub(super) fn hashed(keys: &KeyRing, headers: &[v1::WebhookHeader]) -> Vec<v1::WebhookHeader> {
+    let hash = |value: &String| hex::encode(keys.key_hash(value));
+    let hashed = |header: &v1::WebhookHeader| v1::WebhookHeader {
+        name: header.name.clone(),
+        value: header.value.as_ref().map(hash),
+    };
+    headers.iter().map(hashed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use thesis_net::clock::SystemIdSource;
+
+    use super::*;
+
+    fn header(name: &str, value: &str) -> v1::WebhookHeader {
+        v1::WebhookHeader { name: name.to_owned(), value: Some(value.to_owned()) }
+    }
+
+    fn removal(name: &str) -> v1::WebhookHeader {
+        v1::WebhookHeader { name: name.to_owned(), value: None }
+    }
+
+    fn keys() -> KeyRing {
+        KeyRing::new(&[1; 32], Arc::new(SystemIdSource))
+    }
+
+    /// The plain headers that are stored, in their order.
+    fn opened(keys: &KeyRing, webhook: &Webhook) -> Vec<(String, String)> {
+        let open = |header: &WebhookHeader| {
+            let purpose = SealPurpose::WebhookHeader { webhook: &webhook.id, name: &header.name };
+            (header.name.clone(), String::from_utf8(keys.open(purpose, &header.value).unwrap()).unwrap())
+        };
+        webhook.headers.iter().map(open).collect()
+    }
+
+    fn passes(headers: &[v1::WebhookHeader], is_update: bool) -> bool {
+        let mut fields = Fields::default();
+        check(&mut fields, headers, is_update);
+        fields.finish().is_ok()
+    }
+
+    #[test]
+    fn names_of_http_signatures_and_the_service_are_taken() {
+        for name in ["Host", "content-LENGTH", "Content-Type", "transfer-encoding", "Connection", "TE", "upgrade"] {
+            assert!(!passes(&[header(name, "x")], false), "{name}");
+        }
+        for name in ["webhook-id", "Webhook-Signature", "service-signature", "X-Service-Token", "User-Agent"] {
+            assert!(!passes(&[header(name, "x")], false), "{name}");
+        }
+        for name in ["Authorization", "X-Api-Key", "hosts", "cookie", "tea", "x-webhook-id"] {
+            assert!(passes(&[header(name, "x")], false), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_and_values_are_those_of_http() {
+        let long = "n".repeat(257);
+        for name in ["", "a b", "a:b", "ä", "a\r\nb", long.as_str()] {
+            assert!(!passes(&[header(name, "x")], false), "{name:?}");
+        }
+        assert!(passes(&[header(&long[1..], "x")], false));
+        for value in ["", " x", "x ", "x\r\ny", "ä", "\t", "x\u{7f}"] {
+            assert!(!passes(&[header("X-A", value)], false), "{value:?}");
+        }
+        assert!(passes(&[header("X-A", "Bearer a/b+c= \"d\"")], false));
+        assert!(!passes(&[header("X-A", "1"), header("x-a", "2")], false));
+        assert!(passes(&[removal("X-A")], true) && !passes(&[removal("X-A")], false));
+    }
+
+    #[test]
+    fn an_update_sets_and_removes_and_repeats_nothing() {
+        let keys = keys();
+        let mut webhook = Webhook { id: "wh_1".to_owned(), ..Webhook::default() };
+        let mut set = |given: &[v1::WebhookHeader]| {
+            webhook.headers = merged(&keys, &webhook, given).unwrap();
+            (webhook.headers.clone(), opened(&keys, &webhook))
+        };
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let (first, shown) = set(&[header("X-A", "1"), header("X-B", "2")]);
+        assert_eq!(shown, [pair("X-A", "1"), pair("X-B", "2")]);
+        let (again, _) = set(&[header("X-A", "1")]);
+        assert_eq!(again, first, "the same value is not encrypted anew");
+        let (_, shown) = set(&[header("x-a", "3"), removal("X-C")]);
+        assert_eq!(shown, [pair("x-a", "3"), pair("X-B", "2")]);
+        let (_, shown) = set(&[removal("x-b")]);
+        assert_eq!(shown, [pair("x-a", "3")]);
+    }
+
+    #[test]
+    fn a_webhook_has_ten_headers_of_4_kib() {
+        let keys = keys();
+        let empty = Webhook { id: "wh_1".to_owned(), ..Webhook::default() };
+        let numbered = |count: usize| (0..count).map(|n| header(&format!("X-{n}"), "v")).collect::<Vec<_>>();
+        let full = merged(&keys, &empty, &numbered(10)).unwrap();
+        assert!(merged(&keys, &empty, &numbered(11)).is_err());
+        let full = Webhook { headers: full, ..empty.clone() };
+        assert!(merged(&keys, &full, &[header("X-New", "v")]).is_err());
+        assert!(merged(&keys, &full, &[header("X-New", "v"), removal("X-0")]).is_ok());
+        let of_bytes = |bytes: usize| merged(&keys, &empty, &[header("X-A", &"v".repeat(bytes - 3))]);
+        assert!(of_bytes(4096).is_ok() && of_bytes(4097).is_err());
+    }
+
+    #[test]
+    fn hashes_distinguish_values_and_hide_them() {
+        let keys = keys();
+        let of = |value: &str| hashed(&keys, &[header("X-A", value)]).remove(0).value.unwrap();
+        assert_eq!(of("secret"), of("secret"));
+        assert_ne!(of("secret"), of("other"));
+        assert!(!of("secret").contains("secret"));
+    }
+}

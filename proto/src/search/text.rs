@@ -1,0 +1,190 @@
+//! The words of one text, so that a search is matched against it as the index of all texts matches it.
+
+use super::{Item, ParsedSearch, words::words};
+
+/// The words of a text, by their forms.
+#[derive(Clone, Debug)]
+pub struct TextIndex {
+    /// All forms, one after another.
+    forms: String,
+    /// The places of the forms, sorted by form and position.
+    places: Vec<Place>,
+}
+
+/// A form of a word: where it is in [`TextIndex::forms`], and the position of its word in the text.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: u32,
+    end: u32,
+    position: u32,
+}
+
+impl TextIndex {
+    /// Reads the words of a text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let words = words(text);
+        let mut index = Self { forms: String::new(), places: Vec::with_capacity(words.len()) };
+        for (position, word) in (0..).zip(&words) {
+            for form in [Some(&word.text), word.variant.as_ref()].into_iter().flatten() {
+                let start = index.forms.len() as u32;
+                index.forms.push_str(form);
+                index.places.push(Place { start, end: index.forms.len() as u32, position });
+            }
+        }
+        let mut places = std::mem::take(&mut index.places);
+        places.sort_unstable_by_key(|place| (index.form(*place), place.position));
+        index.places = places;
+        index
+    }
+
+    /// Every form of a word once.
+    pub fn forms(&self) -> impl Iterator<Item = &str> {
+        let mut last = "";
+        self.places.iter().map(|place| self.form(*place)).filter(move |form| {
+            let is_new = *form != last;
+            last = *form;
+            is_new
+        })
+    }
+
+    fn form(&self, place: Place) -> &str {
+        &self.forms[place.start as usize..place.end as usize]
+    }
+
+    /// The places of a form, by position.
+    fn places_of(&self, form: &str) -> &[Place] {
+        let rest = &self.places[self.places.partition_point(|place| self.form(*place) < form)..];
+        &rest[..rest.partition_point(|place| self.form(*place) == form)]
+    }
+
+    /// The places of all forms that begin with a prefix.
+    fn places_from(&self, prefix: &str) -> &[Place] {
+        let rest = &self.places[self.places.partition_point(|place| self.form(*place) < prefix)..];
+        &rest[..rest.partition_point(|place| self.form(*place).starts_with(prefix))]
+    }
+
+    /// True if the text has the words of an item side by side.
+    fn has(&self, item: &Item) -> bool {
+        let Some((last, before)) = item.words.split_last() else { return false };
+        let ends = if item.prefix { self.places_from(&last.text) } else { self.places_of(&last.text) };
+        if before.is_empty() || ends.is_empty() {
+            return !ends.is_empty();
+        }
+        let mut ends: Vec<u32> = ends.iter().map(|place| place.position).collect();
+        ends.sort_unstable();
+        let before: Vec<&[Place]> = before.iter().map(|word| self.places_of(&word.text)).collect();
+        // The first word of a phrase that ends so far into the text begins here.
+        let mut begins = ends.iter().filter_map(|end| end.checked_sub(before.len() as u32));
+        begins.any(|begin| {
+            (begin..)
+                .zip(&before)
+                .all(|(position, places)| places.binary_search_by_key(&position, |place| place.position).is_ok())
+        })
+    }
+}
+
+impl ParsedSearch {
+    /// True if the search finds a thesis with this text.
+    #[must_use]
+    pub fn matches(&self, text: &TextIndex) -> bool {
+        self.alternatives.iter().any(|items| items.iter().all(|item| text.has(item) != item.excluded))
+    }
+
+    /// Words of which a text that matches has one: the longest of each alternative, since it is the rarest. None if an
+    /// alternative demands only beginnings of words.
+    #[must_use]
+    pub fn needed_words(&self) -> Option<Vec<&str>> {
+        let longest = self.alternatives.iter().map(|items| {
+            let demanded = items.iter().filter(|item| !item.excluded && whole_words(item) > 0);
+            demanded.map(longest_word).max_by_key(|word| word.len())
+        });
+        longest.collect()
+    }
+}
+
+/// Number of words of an item that a text must have whole.
+fn whole_words(item: &Item) -> usize {
+    item.words.len() - usize::from(item.prefix)
+}
+
+/// The longest of these words; empty if there is none.
+fn longest_word(item: &Item) -> &str {
+    let words = item.words[..whole_words(item)].iter().map(|word| word.text.as_str());
+    words.max_by_key(|word| word.len()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::parse, *};
+
+    fn matches(search: &str, text: &str) -> bool {
+        parse(search).unwrap().matches(&TextIndex::new(text))
+    }
+
+    #[test]
+    fn a_text_is_found_by_its_words() {
+        let text = "Buy $RUN at the 比特币 dip, to the 🚀 with 👍🏽!";
+        for search in [
+            "run",
+            "$RUN buy",
+            "\"at the\"",
+            "\"the 比特\"",
+            "特币",
+            "di*",
+            "\"nope\" OR dip",
+            "run -sell",
+            "👍",
+            "👍🏽",
+            "🚀",
+            "r*",
+            "to-th*",
+            "RUN-at",
+            "Ｄｉｐ",
+        ] {
+            assert!(matches(search, text), "{search}");
+        }
+        for search in [
+            "runs",
+            "ru",
+            "\"the at\"",
+            "币特",
+            "run -dip",
+            "sell OR nope",
+            "\"buy at\"",
+            "x*",
+            "to-di*",
+            "👍🏿",
+            "buy sell",
+        ] {
+            assert!(!matches(search, text), "{search}");
+        }
+    }
+
+    #[test]
+    fn a_search_needs_the_longest_whole_word_of_each_alternative() {
+        let needed = |search: &str| {
+            let parsed = parse(search).unwrap();
+            parsed.needed_words().map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(needed("a moon -everything OR \"to the\""), Some(vec!["moon".to_owned(), "the".to_owned()]));
+        assert_eq!(needed("moon* sun"), Some(vec!["sun".to_owned()]));
+        assert_eq!(needed("big-moo*"), Some(vec!["big".to_owned()]));
+        assert_eq!((needed("moon*"), needed("sun OR moon* -x")), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_that_matches_has_a_needed_word(
+            search in "[ab]{1,2}( -?[ab]{1,2}| OR [ab]{1,2}|[ab]\\*| \"[ab] [ab]\"){0,4}", text in "[ab $👍🏽]{0,20}",
+        ) {
+            let Ok(parsed) = parse(&search) else { return Ok(()) };
+            let index = TextIndex::new(&text);
+            if parsed.matches(&index) && let Some(needed) = parsed.needed_words() {
+                prop_assert!(needed.iter().any(|word| index.forms().any(|form| form == *word)), "{search} {text}");
+            }
+        }
+    }
+}

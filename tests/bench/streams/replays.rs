@@ -1,0 +1,80 @@
+//! Replays at full speed: how many events a second leave, and what they cost live streams beside them.
+
+use std::net::SocketAddr;
+
+use futures::future::try_join_all;
+
+use super::{
+    Side,
+    listener::{Listener, Protocol},
+    thesis,
+};
+use crate::{
+    Failure,
+    connection::{Connection, find},
+    mark::text,
+    process::Service,
+    report::{aim, aim_below, number},
+};
+
+/// Events that a replay has.
+const REPLAYED: usize = 50_000;
+/// Connections that post them.
+const WRITERS: usize = 32;
+/// Replays at the same time.
+const SOME: usize = 4;
+/// Live streams beside them, events a second and seconds.
+const LIVE: (usize, (u32, u32)) = (100, (100, 4));
+
+/// Posts the events; gives the time of the first.
+async fn post(address: SocketAddr) -> Result<String, Failure> {
+    let mut first = Connection::open(address).await?;
+    let answer = first.ask_ok(&thesis("REPLAYED", &text())).await?;
+    let name = b"\"created_at\":\"";
+    let start = find(answer.body, name).ok_or("an event without its time")? + name.len();
+    let time =
+        answer.body.get(start..).and_then(|rest| rest.get(..find(rest, b"\"")?)).ok_or("a time without an end")?;
+    let from = String::from_utf8_lossy(time).into_owned();
+    let posting = (0..WRITERS).map(|_| async move {
+        let mut connection = Connection::open(address).await?;
+        for _ in 0..REPLAYED.div_ceil(WRITERS) {
+            connection.ask_ok(&thesis("REPLAYED", &text())).await?;
+        }
+        Ok::<_, Failure>(())
+    });
+    try_join_all(posting).await?;
+    Ok(from)
+}
+
+/// Measures replays, and live streams without and with replays beside them.
+pub(super) async fn replays(service: &Service) -> Result<(), Failure> {
+    let address = service.address("http")?;
+    let path = format!("/v1/events/stream?types=thesis.created&from={}", post(address).await?);
+    println!();
+    for streams in [1, SOME] {
+        let more = ["--enough", &REPLAYED.to_string()];
+        let heard = Listener::start(address, &path, Protocol::Sse, (streams, 120), &more).await?.heard().await?;
+        if heard.deliveries < (REPLAYED * streams) as u64 {
+            return Err(format!("only {} of the replayed events came", heard.deliveries).into());
+        }
+        let rate = heard.deliveries as f64 / heard.took_ms * 1e3;
+        println!("{streams} replay {REPLAYED} events: {} a second, {}", number(rate), aim(rate, 50_000.0));
+    }
+    let live = "/v1/events/stream?types=thesis.created&token=BESIDE".to_owned();
+    let side = Side { name: "SSE", id: service.ids(), subscribers: address, path: live, protocol: Protocol::Sse };
+    let (streams, pace) = LIVE;
+    let (alone, _) = side.measure(streams, pace, |text| thesis("BESIDE", text)).await?;
+    let replaying = Listener::start(address, &path, Protocol::Sse, (SOME, pace.1), &[]).await?;
+    let (beside, _) = side.measure(streams, pace, |text| thesis("BESIDE", text)).await?;
+    let replayed = replaying.heard().await?.deliveries;
+    println!(
+        "{streams} live streams beside {SOME} that replay {replayed} events: p50 {:.1} ms instead of {:.1}, {}; \
+         p99 {:.1} instead of {:.1}",
+        beside.p50_ms,
+        alone.p50_ms,
+        aim_below(beside.p50_ms / alone.p50_ms, 1.1, " times"),
+        beside.p99_ms,
+        alone.p99_ms
+    );
+    Ok(())
+}
