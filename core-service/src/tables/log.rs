@@ -125,13 +125,6 @@ impl LogStore {
         self.recent.begin_fan_out(log, after, upto)
     }
 
-    /// The newest entry of a log, as far as this process knows, that begins or ends an erasure; 0 without one.
-    /// Data derived from an earlier entry may contain an erased text, unless this erasure was known when the entry was
-    /// read.
-    pub fn newest_erasure(&self, log: &str) -> u64 {
-        self.recent.newest_erasure(log)
-    }
-
     async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {
         self.backend.get(&schema::EVENT_LOG, &key![log, int(bucket), HEAD_ROW], consistency).await
     }

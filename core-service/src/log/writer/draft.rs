@@ -375,8 +375,7 @@ impl<'a> Draft<'a> {
         self.delete(thesis, version).await
     }
 
-    /// Adds the row of a deleted thesis without its text, also if the row has none: the entry begins or ends an
-    /// erasure. Earlier entries keep their text until they are replaced.
+    /// Adds an entry that begins or ends an erasure: the row of a deleted thesis without its text.
     pub(super) async fn erase_text(&mut self, id: &str) -> StoreResult<EntryPlace> {
         let Some(mut thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
         if thesis.deleted_at.is_none() {

@@ -10,6 +10,13 @@ use crate::{
 };
 
 impl LogStore {
+    /// The newest entry of a log, as far as this process knows, that begins or ends an erasure; 0 without one.
+    /// Data derived from an earlier entry may contain an erased text, unless this erasure was known when the entry was
+    /// read.
+    pub fn newest_erasure(&self, log: &str) -> u64 {
+        self.recent.newest_erasure(log)
+    }
+
     /// Reads one entry as it is now. [`LogStore::get`] may find it in memory as it was before another core erased a
     /// text.
     pub async fn get_present(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
