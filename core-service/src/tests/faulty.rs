@@ -5,6 +5,7 @@ mod memory;
 use std::{collections::BTreeSet, iter, sync::Arc, task::Poll};
 
 use async_trait::async_trait;
+use futures::future::try_join_all;
 use parking_lot::Mutex;
 
 pub(crate) use self::memory::MemoryStore;
@@ -220,6 +221,14 @@ impl Backend for Process {
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         self.read()?;
         self.wait(self.backend.scan(scan)).await
+    }
+
+    async fn scan_many(&self, scans: &[Scan]) -> StoreResult<Vec<Vec<Row>>> {
+        if !self.backend.is_exclusive() {
+            return try_join_all(scans.iter().map(|scan| self.scan(scan))).await;
+        }
+        self.read()?;
+        self.wait(self.backend.scan_many(scans)).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {

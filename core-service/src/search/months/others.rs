@@ -31,20 +31,21 @@ pub(super) struct OtherMonths<'a> {
 /// The cores that are not requested again for a search.
 #[derive(Default)]
 struct Failures {
-    cores: BTreeSet<String>,
+    /// The cores that failed, with their errors.
+    cores: BTreeMap<String, Status>,
     /// Cores with months that they did not have when they were called.
     months: BTreeSet<(String, i64)>,
-    last: Option<Status>,
 }
 
 impl Failures {
     fn may_have(&self, core: &str, month: i64) -> bool {
-        !self.cores.contains(core) && !self.months.contains(&(core.to_owned(), month))
+        !self.cores.contains_key(core) && !self.months.contains(&(core.to_owned(), month))
     }
 
-    /// The error of a search for which no core is left.
-    fn error(&self) -> Error {
-        match &self.last {
+    /// The error of a search for which a month has no core left. `cores` are those of the month, in the order of their
+    /// calls: the last failure of one of them decides.
+    fn error(&self, cores: &[String]) -> Error {
+        match cores.iter().rev().find_map(|core| self.cores.get(core)) {
             Some(status) if status.code() == Code::ResourceExhausted => ApiError::from_status(status).into(),
             Some(status) if status.code() == Code::DeadlineExceeded => too_slow(),
             _ => SearchError::Closed.into(),
@@ -113,13 +114,12 @@ impl<'a> OtherMonths<'a> {
         let failures = self.failures.lock();
         let mut parts: BTreeMap<String, Part> = BTreeMap::new();
         for month in months {
-            let mut cores = self.cores.peers.cores_with_month(VERSION, *month);
-            cores.retain(|core| failures.may_have(core, *month));
-            let is_last = cores.len() == 1;
-            let core = cores.into_iter().next().ok_or_else(|| failures.error())?;
-            let part = parts.entry(core).or_default();
+            let cores = self.cores.peers.cores_with_month(VERSION, *month);
+            let mut left = cores.iter().filter(|core| failures.may_have(core, *month));
+            let core = left.next().ok_or_else(|| failures.error(&cores))?;
+            let part = parts.entry(core.clone()).or_default();
             part.months.push(*month);
-            part.is_last |= is_last;
+            part.is_last |= left.next().is_none();
         }
         Ok(parts)
     }
@@ -154,13 +154,43 @@ impl<'a> OtherMonths<'a> {
                     }
                     Err(status) => {
                         tracing::debug!(core, status = status.message(), "a core did not search its months");
-                        failures.cores.insert(core);
-                        failures.last = Some(status);
+                        failures.cores.insert(core, status);
                         left.extend(months);
                     }
                 }
             }
         }
         Ok(responses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::error::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_search_has_the_error_of_the_month_that_no_core_is_left_for() {
+        let refusal = ApiError::new(ErrorCode::RateLimited, "too many searches").to_status("req_1");
+        let failed = [
+            ("refuses", refusal),
+            ("late", Status::deadline_exceeded("late")),
+            ("broken", Status::unavailable("broken")),
+        ];
+        let cores = failed.map(|(core, status)| (core.to_owned(), status)).into();
+        let failures = Failures { cores, months: BTreeSet::from([("lacks".to_owned(), 7)]) };
+        let error = |cores: &[&str]| failures.error(&cores.iter().map(ToString::to_string).collect::<Vec<_>>()).api;
+        let (limited, closed) = (ErrorCode::RateLimited, ErrorCode::ServiceUnavailable);
+        assert_eq!(error(&["refuses"]).code, limited);
+        assert_eq!(error(&["broken", "refuses", "lacks"]).code, limited);
+        assert_eq!(error(&["refuses", "broken"]).code, closed);
+        for of_others in [&["lacks"][..], &["broken"], &[]] {
+            let found = error(of_others);
+            assert_eq!((found.code, &found.message), (closed, &ApiError::unavailable().message), "{of_others:?}");
+        }
+        let late = error(&["late", "lacks"]);
+        assert_eq!((late.code, &late.message), (closed, &too_slow().api.message));
+        assert_ne!(late.message, ApiError::unavailable().message);
     }
 }

@@ -6,7 +6,7 @@
 //! Requests read partitions from memory. On a cluster a cached partition is right at a position of its log. Where this
 //! process is the only writer, it is right until something is written, since a write may change any partition.
 
-use std::{ops::Bound, sync::Arc};
+use std::{ops::Bound, slice, sync::Arc};
 
 use futures::future::try_join_all;
 
@@ -37,30 +37,9 @@ pub struct RowReader<'a> {
     caches_unwritten: bool,
 }
 
-/// The state of the store whose cached partitions a request may read.
-enum PartitionState<'r> {
-    /// The position of a log that other processes write too.
-    Followed(&'r FollowedLogs, &'r FollowedPosition),
-    /// The number of write steps where this process is the only writer.
-    Unwritten(u64),
-}
-
-impl PartitionState<'_> {
-    fn epoch(&self) -> u64 {
-        match self {
-            Self::Followed(_, at) => at.epoch,
-            Self::Unwritten(steps) => *steps,
-        }
-    }
-
-    /// The number of rows to read so that a slice with `wanted` rows can be cached.
-    fn rows_to_cache(&self, wanted: usize) -> usize {
-        match self {
-            Self::Followed(..) => wanted.max(MIN_ROWS),
-            // The next write ends the use of all rows, so only the row that shows whether there are more is added.
-            Self::Unwritten(_) => wanted + 1,
-        }
-    }
+/// A scan of the rows with the highest keys of the partition that another scan reads.
+fn highest_rows(scan: &Scan, limit: usize) -> Scan {
+    Scan { from: Bound::Unbounded, to: Bound::Unbounded, reverse: true, limit, ..scan.clone() }
 }
 
 impl ThesisStore {
@@ -129,38 +108,31 @@ impl RowReader<'_> {
         self.caches_unwritten.then(|| self.store.rows.quiet_steps()).flatten()
     }
 
-    /// The state whose cached partitions may be read; none if partitions are read from the store.
-    fn partition_state(&self, scan: &Scan) -> Option<PartitionState<'_>> {
-        let Some(followed) = &self.store.followed else { return self.write_steps().map(PartitionState::Unwritten) };
-        let at = scan.partition.first().and_then(|dataset| self.position_of(dataset.text()))?;
-        Some(PartitionState::Followed(followed, at))
-    }
-
-    /// True if slices may be in memory. Where this process is the only writer, those that nobody caches are not.
-    fn reads_cached_partitions(&self, caches: bool) -> bool {
-        !self.positions.is_empty() || (caches && self.write_steps().is_some())
+    /// The log and the position at which cached rows of a partition may be read, where other processes write too.
+    fn followed_position(&self, scan: &Scan) -> Option<(&FollowedLogs, &FollowedPosition)> {
+        let dataset = scan.partition.first()?.text();
+        self.store.followed.as_deref().zip(self.position_of(dataset))
     }
 
     /// Reads a slice of a partition, from memory if it is there. If `caches` is true, a slice that is not there is
     /// cached, together with all rows above it.
     pub(super) async fn scan(&self, scan: &Scan, caches: bool) -> StoreResult<Vec<Row>> {
-        let (backend, cache) = (&self.store.backend, &self.store.rows);
-        let Some(state) = self.partition_state(scan) else { return backend.scan(scan).await };
-        let known = cache.partitions.get(state.epoch(), scan);
+        if let Some(steps) = self.write_steps().filter(|_| caches) {
+            return Ok(self.scan_unwritten(slice::from_ref(scan), steps).await?.pop().unwrap_or_default());
+        }
+        let backend = &self.store.backend;
+        let Some((followed, at)) = self.followed_position(scan) else { return backend.scan(scan).await };
+        let known = self.store.rows.partitions.get(at.epoch, scan);
         if let Some(rows) = known.as_ref().and_then(|known| known.slice(scan)) {
             return Ok(rows);
         }
         let wanted = scan.limit.min(MAX_ROWS);
         // A cached partition that has as many rows does not reach down to this slice.
         if caches && known.is_none_or(|known| known.len() < wanted) {
-            let limit = state.rows_to_cache(wanted);
-            let highest = Scan { from: Bound::Unbounded, to: Bound::Unbounded, reverse: true, limit, ..scan.clone() };
-            let read = CachedPartition::new(state.epoch(), backend.scan(&highest).await?, limit);
+            let highest = highest_rows(scan, wanted.max(MIN_ROWS));
+            let read = CachedPartition::new(at.epoch, backend.scan(&highest).await?, highest.limit);
             let rows = read.slice(scan);
-            match state {
-                PartitionState::Followed(followed, at) => followed.put_partition(at, scan, read),
-                PartitionState::Unwritten(_) => cache.partitions.put(scan, read),
-            }
+            followed.put_partition(at, scan, read);
             if let Some(rows) = rows {
                 return Ok(rows);
             }
@@ -168,17 +140,52 @@ impl RowReader<'_> {
         backend.scan(scan).await
     }
 
-    /// Reads slices as [`Self::scan`] does, in their order.
+    /// Reads slices as [`Self::scan`] does, in their order. Where this process is the only writer, they show one state
+    /// of the store.
     pub(super) async fn scan_many(&self, scans: &[Scan], caches: bool) -> StoreResult<Vec<Vec<Row>>> {
-        if !self.reads_cached_partitions(caches) {
+        if let Some(steps) = self.write_steps().filter(|_| caches) {
+            return self.scan_unwritten(scans, steps).await;
+        }
+        if self.positions.is_empty() {
             return self.store.backend.scan_many(scans).await;
         }
         try_join_all(scans.iter().map(|scan| self.scan(scan, caches))).await
     }
 
+    /// Reads slices as they are after this number of write steps, where this process is the only writer, and caches
+    /// them. If one of them is not in memory, all are read from one snapshot, since a write may begin meanwhile.
+    async fn scan_unwritten(&self, scans: &[Scan], steps: u64) -> StoreResult<Vec<Vec<Row>>> {
+        let (backend, partitions) = (&self.store.backend, &self.store.rows.partitions);
+        let wanted = |scan: &Scan| scan.limit.min(MAX_ROWS);
+        let (mut found, mut is_deep) = (Vec::with_capacity(scans.len()), false);
+        for scan in scans {
+            let known = partitions.get(steps, scan);
+            match known.as_ref().and_then(|known| known.slice(scan)) {
+                Some(rows) => found.push(rows),
+                // A cached partition that has as many rows does not reach down to this slice.
+                None => is_deep |= known.is_some_and(|known| known.len() >= wanted(scan)),
+            }
+        }
+        if found.len() < scans.len() && !is_deep {
+            // The next write ends the use of all rows, so only the row that shows whether there are more is added.
+            let highest: Vec<Scan> = scans.iter().map(|scan| highest_rows(scan, wanted(scan) + 1)).collect();
+            let read = backend.scan_many(&highest).await?;
+            found.clear();
+            for ((scan, highest), rows) in scans.iter().zip(&highest).zip(read) {
+                let read = CachedPartition::new(steps, rows, highest.limit);
+                found.extend(read.slice(scan));
+                partitions.put(scan, read);
+            }
+        }
+        if found.len() == scans.len() {
+            return Ok(found);
+        }
+        backend.scan_many(scans).await
+    }
+
     /// Reads the only row of a partition.
     pub(super) async fn row(&self, table: &'static Table, partition: Vec<Value>) -> StoreResult<Option<Row>> {
-        if !self.reads_cached_partitions(true) {
+        if self.positions.is_empty() && self.write_steps().is_none() {
             return self.store.backend.get(table, &partition, Consistency::Quorum).await;
         }
         Ok(self.scan(&Scan::all(table, partition, 1), true).await?.pop())

@@ -209,8 +209,12 @@ fn check_webhooks(rows: &MemoryStore, records: &[Record]) -> Result<(), String> 
 
 /// No two cores hand out the attempts of one shard of webhooks at the same time.
 fn check_shards(records: &[Record]) -> Result<(), String> {
-    let twice = records.iter().find(|record| matches!(record.fact, Fact::ServedTwice { .. }));
-    twice.map_or(Ok(()), |record| Err(format!("two cores serve a shard: {record:?}")))
+    for Record { fact, .. } in records {
+        if let Fact::ServedTwice { shard, cores: [first, second] } = fact {
+            return Err(format!("{first} and {second} serve shard {shard} at the same time"));
+        }
+    }
+    Ok(())
 }
 
 /// Every core has stopped in order, without a task or memory that is left.
