@@ -149,7 +149,7 @@ async fn step(core: &Arc<Core>, clock: &ManualClock, history: &mut History, data
 }
 
 /// The theses that the entries up to `at` leave.
-fn theses_at<'a>(logs: &'a [SequencedEntry], at: i64) -> HashMap<&'a str, &'a Thesis> {
+fn theses_at(logs: &[SequencedEntry], at: i64) -> HashMap<&str, &Thesis> {
     let mut theses = HashMap::new();
     for entry in logs.iter().map(|sequenced| &sequenced.entry).filter(|entry| entry.created_at <= at) {
         match &entry.kind {
