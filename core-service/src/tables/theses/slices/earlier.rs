@@ -102,12 +102,14 @@ impl ThesisStore {
 
     /// Finds the time of the newest thesis on a token at `at` that was older than a day.
     pub async fn latest_at(&self, view: &View, token: &str, at: i64) -> StoreResult<Option<i64>> {
-        let slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
+        let mut slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
         let (reader, mut latest) = (self.direct_reader(), None);
-        for dataset in view.datasets() {
-            for scope in lists_of(token) {
+        for scope in lists_of(token) {
+            for dataset in view.datasets() {
                 let rows = reader.rows(dataset.name(), &scope, &slice, 1, RowFilter::At(at)).await?;
                 latest = latest.max(rows.first().map(|row| row.created_at));
+                // No older one is wanted. The list of deleted theses may have very many, all removed before.
+                slice.from = latest.unwrap_or(slice.from);
             }
         }
         Ok(latest)
