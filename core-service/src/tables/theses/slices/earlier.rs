@@ -16,7 +16,7 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         derivation::{Counts, count_past, was_there},
-        window::DAY_MS,
+        window::{CLOCK_SKEW_MS, DAY_MS},
     },
     key,
     store::{Scan, StoreResult, schema},
@@ -121,7 +121,9 @@ impl ThesisStore {
         let (token, author, reader) = (token.to_owned(), author.to_owned(), self.direct_reader());
         let present = IndexScope::ProfileToken(author.clone(), token.clone());
         for scope in [present, IndexScope::Deleted(author, token)] {
-            let mut slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
+            // The core that appends a thesis may have an earlier clock than the one at which it was posted.
+            let to = at + CLOCK_SKEW_MS;
+            let mut slice = IndexSlice { from: i64::MIN / 2, to, after: None, descending: true };
             loop {
                 let rows = reader.slices(dataset, slice::from_ref(&scope), &slice, PAGE).await?;
                 let keys: Vec<_> = rows.iter().map(|row| (dataset.name(), row.id.as_str())).collect();
