@@ -25,7 +25,7 @@ use crate::{
     service::Core,
 };
 
-/// Writes a thesis or observations at this core, which may or may not own the log.
+/// Carries out a command at this core, which may or may not own the log.
 async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answer> {
     Ok(match command {
         Written::Thesis(new) => {
@@ -33,6 +33,10 @@ async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answ
             Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.stored(appended.seq).into() })
         }
         Written::Observations(request) => Answer::Observations(ingest(core, request).await?),
+        Written::ClosedTime(at) => {
+            core.datasets.close_time_here(dataset, at).await?;
+            Answer::IsClosed(true)
+        }
     })
 }
 
@@ -65,6 +69,7 @@ fn unreadable(what: &str) -> Status {
 enum Written {
     Thesis(Box<NewThesis>),
     Observations(v1::IngestRequest),
+    ClosedTime(i64),
 }
 
 #[async_trait]
@@ -82,6 +87,7 @@ impl PeerService for Api {
                 Written::Thesis(Box::new(NewThesis::decode(new).map_err(|_| unreadable("thesis"))?))
             }
             Some(Command::Observations(request)) => Written::Observations(request),
+            Some(Command::ClosedTime(at)) => Written::ClosedTime(at),
             None => return Err(unreadable("command")),
         };
         let core = Arc::clone(&self.core);

@@ -37,7 +37,10 @@ pub async fn get_token_activity(
     let found = refresh::find_token(core, call, &reference).await?;
     let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
     let day = figures.counts(DAY_MS).await?;
+    let last_activity = figures.last_activity(&day).await?;
     let recent_theses = match as_of {
+        // All theses that are listed now can be ones that were recorded later.
+        Some(_) if last_activity.is_none() => Vec::new(),
         Some(at) => earlier_theses(core, call, &found.token.id, recent, at).await?,
         None => recent_theses(call, &found.reader, &found.token.id, recent).await?,
     };
@@ -51,7 +54,7 @@ pub async fn get_token_activity(
         thesis_count_1h: day.last_1h,
         thesis_count_24h: day.last_24h,
         unique_authors_24h: day.authors_24h,
-        last_activity_at: figures.last_activity(&day).await?.map(from_millis),
+        last_activity_at: last_activity.map(from_millis),
         timeline: day.timeline.iter().map(bucket).collect(),
         recent_theses,
         livemode: call.caller.view.livemode(),

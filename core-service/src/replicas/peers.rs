@@ -214,7 +214,7 @@ impl Peers {
                 let entry = Entry::from_stored(seq, body).map_err(|error| Status::internal(error.to_string()))?;
                 Ok(SequencedEntry { seq, entry })
             }
-            AppendResult::Observations(_) => Err(broken()),
+            AppendResult::Observations(_) | AppendResult::IsClosed(_) => Err(broken()),
         });
         appended.inspect_err(|status| owner.failed(dataset, status)).ok()
     }
@@ -226,12 +226,19 @@ impl Peers {
         match owner.write(&request.dataset, Command::Observations(request.clone())).await {
             Ok(AppendResult::Observations(answer)) => Some(Ok(answer)),
             Err(status) if status.code() == Code::InvalidArgument => Some(Err(status)),
-            Ok(AppendResult::Thesis(_)) => None,
+            Ok(AppendResult::Thesis(_) | AppendResult::IsClosed(_)) => None,
             Err(status) => {
                 owner.failed(&request.dataset, &status);
                 None
             }
         }
+    }
+
+    /// Lets the owner of a log close a time. False when this core must do it, as for [`Self::append`].
+    pub async fn close_time(&self, dataset: &str, at: i64) -> bool {
+        let Some(owner) = self.owner(dataset) else { return false };
+        let closed = owner.write(dataset, Command::ClosedTime(at)).await;
+        closed.inspect_err(|status| owner.failed(dataset, status)).is_ok()
     }
 
     /// Requests the counts of a token's theses of the last day at `at` from the owner of the log. None when this core

@@ -3,6 +3,7 @@
 mod copies;
 mod deliveries;
 mod months;
+mod times;
 
 use std::{future::pending, net::SocketAddr, sync::atomic::AtomicUsize};
 

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         derivation::{Counts, count_past, was_there},
-        window::DAY_MS,
+        window::{CLOCK_SKEW_MS, DAY_MS},
     },
     key,
     store::{Scan, StoreResult, schema},
@@ -102,12 +102,14 @@ impl ThesisStore {
 
     /// Finds the time of the newest thesis on a token at `at` that was older than a day.
     pub async fn latest_at(&self, view: &View, token: &str, at: i64) -> StoreResult<Option<i64>> {
-        let slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
+        let mut slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
         let (reader, mut latest) = (self.direct_reader(), None);
-        for dataset in view.datasets() {
-            for scope in lists_of(token) {
+        for scope in lists_of(token) {
+            for dataset in view.datasets() {
                 let rows = reader.rows(dataset.name(), &scope, &slice, 1, RowFilter::At(at)).await?;
                 latest = latest.max(rows.first().map(|row| row.created_at));
+                // No older one is wanted. The list of deleted theses may have very many, all removed before.
+                slice.from = latest.unwrap_or(slice.from);
             }
         }
         Ok(latest)
@@ -119,7 +121,9 @@ impl ThesisStore {
         let (token, author, reader) = (token.to_owned(), author.to_owned(), self.direct_reader());
         let present = IndexScope::ProfileToken(author.clone(), token.clone());
         for scope in [present, IndexScope::Deleted(author, token)] {
-            let mut slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
+            // The core that appends a thesis may have an earlier clock than the one at which it was posted.
+            let to = at + CLOCK_SKEW_MS;
+            let mut slice = IndexSlice { from: i64::MIN / 2, to, after: None, descending: true };
             loop {
                 let rows = reader.slices(dataset, slice::from_ref(&scope), &slice, PAGE).await?;
                 let keys: Vec<_> = rows.iter().map(|row| (dataset.name(), row.id.as_str())).collect();
