@@ -1,7 +1,7 @@
 //! Gives the words of a text to the index, each with its dataset's name.
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
-use thesis_proto::search::words::words;
+use thesis_proto::search::words::{Word, words};
 
 /// Separates a dataset's name from the text of its row in the index.
 pub(super) const NAME_END: char = '\0';
