@@ -90,7 +90,8 @@ impl Matching {
         let mut seen = HashSet::new();
         let interests = keys.interests(webhooks.waiting_for_words > 0);
         let near = interests.filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
-        let found = near.filter(|entry| entry.filter.matches_keys(keys) && seen.insert(Arc::as_ptr(entry)));
+        // One that waits for many properties of the event is compared once.
+        let found = near.filter(|entry| seen.insert(Arc::as_ptr(entry)) && entry.filter.matches_keys(keys));
         found.map(|entry| Arc::clone(&entry.webhook)).collect()
     }
 }

@@ -9,6 +9,8 @@ pub struct TextIndex {
     forms: String,
     /// The places of the forms, sorted by form and position.
     places: Vec<Place>,
+    /// Number of words.
+    word_count: usize,
 }
 
 /// A form of a word: where it is in [`TextIndex::forms`], and the position of its word in the text.
@@ -24,7 +26,8 @@ impl TextIndex {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let words = words(text);
-        let mut index = Self { forms: String::new(), places: Vec::with_capacity(words.len()) };
+        let places = Vec::with_capacity(words.len());
+        let mut index = Self { forms: String::new(), places, word_count: words.len() };
         for (position, word) in (0..).zip(&words) {
             for form in [Some(&word.text), word.variant.as_ref()].into_iter().flatten() {
                 let start = index.forms.len() as u32;
@@ -71,16 +74,40 @@ impl TextIndex {
         if before.is_empty() || ends.is_empty() {
             return !ends.is_empty();
         }
-        let mut ends: Vec<u32> = ends.iter().map(|place| place.position).collect();
-        ends.sort_unstable();
-        let before: Vec<&[Place]> = before.iter().map(|word| self.places_of(&word.text)).collect();
-        // The first word of a phrase that ends so far into the text begins here.
-        let mut begins = ends.iter().filter_map(|end| end.checked_sub(before.len() as u32));
-        begins.any(|begin| {
-            (begin..)
-                .zip(&before)
-                .all(|(position, places)| places.binary_search_by_key(&position, |place| place.position).is_ok())
-        })
+        // A text and a phrase may repeat one word many times. So each form is read once, and all places of the text are
+        // compared together.
+        let mut before: Vec<(&str, usize)> = before.iter().map(|word| word.text.as_str()).zip(0..).collect();
+        before.sort_unstable();
+        let mut begins = vec![u64::MAX; self.word_count.div_ceil(64)];
+        keep_before(&mut begins, &self.bits(ends), item.words.len() - 1);
+        for same in before.chunk_by(|one, other| one.0 == other.0) {
+            let places = self.places_of(same[0].0);
+            if places.is_empty() {
+                return false;
+            }
+            let bits = self.bits(places);
+            same.iter().for_each(|(_, distance)| keep_before(&mut begins, &bits, *distance));
+        }
+        begins.iter().any(|bits| *bits != 0)
+    }
+
+    /// The positions of these places: a bit for each word of the text.
+    fn bits(&self, places: &[Place]) -> Vec<u64> {
+        let mut bits = vec![0; self.word_count.div_ceil(64)];
+        for place in places {
+            bits[place.position as usize / 64] |= 1 << (place.position % 64);
+        }
+        bits
+    }
+}
+
+/// Keeps only the bits that are at this distance before one of `bits`.
+fn keep_before(kept: &mut [u64], bits: &[u64], distance: usize) {
+    let (whole, rest) = (distance / 64, distance % 64);
+    let part = |index: usize| bits.get(index).copied().unwrap_or_default();
+    for (index, kept) in kept.iter_mut().enumerate() {
+        let next = if rest == 0 { 0 } else { part(index + whole + 1) << (64 - rest) };
+        *kept &= (part(index + whole) >> rest) | next;
     }
 }
 
@@ -175,7 +202,39 @@ mod tests {
         assert_eq!((needed("moon*"), needed("sun OR moon* -x")), (None, None));
     }
 
+    #[test]
+    fn long_texts_have_phrases_as_short_ones_do() {
+        let text = format!("{} b {}", "a ".repeat(150), "a ".repeat(150));
+        let phrase = |before: usize, after: usize| format!("\"{}b {}\"", "a ".repeat(before), "a ".repeat(after));
+        for (before, after) in [(0, 0), (63, 0), (64, 64), (0, 65), (128, 127), (150, 150)] {
+            assert!(matches(&phrase(before, after), &text), "{before} {after}");
+        }
+        assert!(!matches(&phrase(151, 0), &text) && !matches(&phrase(0, 151), &text));
+        assert!(matches(&format!("\"{}\"", "a ".repeat(150)), &text));
+        assert!(!matches(&format!("\"{}\"", "a ".repeat(151)), &text));
+    }
+
     proptest! {
+        #[test]
+        fn a_phrase_is_words_side_by_side(
+            said in prop::collection::vec(prop::sample::select(vec!["a", "$a", "b", "👍🏽", "👍"]), 0..200),
+            begin in 0..200_usize, length in 1..100_usize, changed in prop::option::of(0..100_usize),
+        ) {
+            let within = said.iter().skip(begin).take(length);
+            let mut phrase: Vec<&str> = within.map(|word| word.trim_start_matches('$')).collect();
+            if let Some(word) = changed.and_then(|place| phrase.get_mut(place)) {
+                *word = "b";
+            }
+            let Ok(parsed) = parse(&format!("\"{}\"", phrase.join(" "))) else { return Ok(()) };
+            let (text, wanted) = (said.join(" "), words(&phrase.join(" ")));
+            let is_there = words(&text).windows(wanted.len()).any(|side_by_side| {
+                side_by_side.iter().zip(&wanted).all(|(word, wanted)| {
+                    word.text == wanted.text || word.variant.as_ref() == Some(&wanted.text)
+                })
+            });
+            prop_assert_eq!(parsed.matches(&TextIndex::new(&text)), is_there, "{:?} in {}", phrase, text);
+        }
+
         #[test]
         fn a_text_that_matches_has_a_needed_word(
             search in "[ab]{1,2}( -?[ab]{1,2}| OR [ab]{1,2}|[ab]\\*| \"[ab] [ab]\"){0,4}", text in "[ab $👍🏽]{0,20}",

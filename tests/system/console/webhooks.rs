@@ -102,20 +102,24 @@ async fn headers_and_payload_are_set_and_no_value_is_shown(service: &Service) {
     let (client, receiver) = (client_of(service, &customer).await, Receiver::start().await);
     let form = browser.open(&format!("{list}/new")).await.is(200).form(&list);
     let form = form.fill("url", &receiver.url).tick("events", &["thesis.created"]).tick("payload", &["thin"]);
-    let wrong = browser.submit(&form.fill("headers", "X-Key: typed-4711\nHost: x")).await.is(422);
-    let form = wrong.form(&list);
+    let form = form.fill("headers", "X-Key: typed-4711\nHost: x").fill("text", "moon OR");
+    let wrong = browser.submit(&form).await.is(422);
+    let form = wrong.form(&list).fill("text", "moon, OR sun");
+    assert!(form.field("text").is_wrong);
     let field = form.field("headers");
     assert!(field.is_wrong && field.value.is_empty() && !wrong.html.contains("4711"), "{wrong}");
     let form = form.fill("headers", "X-Key: typed-4711\n\nX-Other : 2");
     let made = browser.submit(&form).await.is(200);
     let kept = rows(&client).await.remove(0);
     assert_eq!((&kept["headers"], &kept["payload"]), (&json!(["X-Key", "X-Other"]), &json!("thin")));
+    assert_eq!(kept["filters"], json!({"text": ["moon, OR sun"]}));
     let path = format!("{list}/{}", text(&kept, "id"));
     let page = browser.open(&path).await.is(200).says("X-Key, X-Other").says("thin").says(text(&kept, "public_key"));
     assert!(!page.html.contains("4711") && !made.html.contains("4711"));
     browser.submit(&page.form(&path).fill("headers", "X-Other:\nX-New: 3").tick("payload", &[])).await.is(200);
     let kept = rows(&client).await.remove(0);
     assert_eq!((&kept["headers"], &kept["payload"]), (&json!(["X-Key", "X-New"]), &json!("full")));
+    assert_eq!(kept["filters"], json!({"text": ["moon, OR sun"]}));
     let sent = client.post(&format!("/v1/webhooks/{}/test", text(&kept, "id")), &json!({})).await.ok(202);
     let received = eventually("the test arrives", SOON, async || receiver.received().pop()).await;
     assert_eq!((received.header("x-key"), received.header("x-new")), ("typed-4711", "3"));
@@ -225,7 +229,8 @@ async fn filters_that_no_form_can_hold_stay(service: &Service) {
     let (browser, list, client) =
         (service.browser_of(&customer.owner), list_of(&customer), client_of(service, &customer).await);
     let many: Vec<String> = (0..50).map(|number| format!("{number}{}", "&".repeat(190))).collect();
-    for filters in [json!({"token": many, "handle": many, "chain": many}), json!({"token": ["a,b"]})] {
+    let several = json!({"text": ["moon", "sun"]});
+    for filters in [json!({"token": many, "handle": many, "chain": many}), json!({"token": ["a,b"]}), several] {
         let new = json!({"url": URL, "events": ["thesis.created"], "filters": filters});
         let made = client.post("/v1/webhooks", &new).await.ok(201);
         let path = format!("{list}/{}", text(&made, "id"));

@@ -15,6 +15,8 @@ pub(super) struct FilterFields {
     pub(super) token: String,
     pub(super) handle: String,
     pub(super) chain: String,
+    /// One search; a form has no way to separate several.
+    pub(super) text: String,
 }
 
 /// The checkbox of an event type.
@@ -38,6 +40,7 @@ impl FilterFields {
             token: filters.token.join(", "),
             handle: filters.handle.join(", "),
             chain: filters.chain.join(", "),
+            text: filters.text.join("\n"),
         }
     }
 
@@ -45,7 +48,7 @@ impl FilterFields {
     pub(super) fn of_query(query: &PageQuery) -> Self {
         let text = |name: &str| query.text(name).to_owned();
         let types = query.all("types").map(str::to_owned).collect();
-        Self { types, token: text("token"), handle: text("handle"), chain: text("chain") }
+        Self { types, token: text("token"), handle: text("handle"), chain: text("chain"), text: text("text") }
     }
 
     /// The numbers of the event types. Unknown names are left out.
@@ -59,7 +62,7 @@ impl FilterFields {
             token: values(&self.token),
             handle: values(&self.handle),
             chain: values(&self.chain),
-            text: Vec::new(),
+            text: Some(self.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned).into_iter().collect(),
         };
         (filters != v1::EventFilters::default()).then_some(filters)
     }
@@ -81,12 +84,15 @@ mod tests {
         let filters = v1::EventFilters {
             token: vec!["$RUN".to_owned(), "tk_1".to_owned()],
             handle: vec!["@ada".to_owned()],
-            ..v1::EventFilters::default()
+            chain: Vec::new(),
+            text: vec!["moon, \"to the\" OR sun".to_owned()],
         };
         let fields = FilterFields::of(&types, Some(&filters));
         assert_eq!((&*fields.token, &*fields.handle, &*fields.chain), ("$RUN, tk_1", "@ada", ""));
         assert_eq!(fields.event_types(), types.map(i32::from));
-        assert_eq!(fields.filters(), Some(filters));
+        assert_eq!(fields.filters(), Some(filters.clone()));
+        let several = v1::EventFilters { text: vec!["moon".to_owned(), "sun".to_owned()], ..filters };
+        assert_ne!(FilterFields::of(&types, Some(&several)).filters(), Some(several));
         let ticked: Vec<_> = fields.boxes().into_iter().filter(|one| one.is_ticked).map(|one| one.name).collect();
         assert_eq!(ticked, ["thesis.created", "token.activity"]);
         assert_eq!(fields.boxes().len(), EVENT_TYPES.len());
@@ -98,7 +104,8 @@ mod tests {
             types: vec!["thesis.created".to_owned(), "thesis.imagined".to_owned()],
             token: " $RUN ,, ".to_owned(),
             handle: " , ".to_owned(),
-            chain: String::new(),
+            text: " ".to_owned(),
+            ..FilterFields::default()
         };
         assert_eq!(fields.event_types(), [i32::from(v1::EventType::ThesisCreated)]);
         let expected = v1::EventFilters { token: vec!["$RUN".to_owned()], ..v1::EventFilters::default() };

@@ -8,7 +8,7 @@ use crate::page_query::{PageQuery, link};
 
 const ROWS: i32 = 25;
 /// Links to other pages of the history keep these parameters.
-pub(super) const KEPT: &[&str] = &["types", "token", "handle", "chain", "created_after", "created_before"];
+pub(super) const KEPT: &[&str] = &["types", "token", "handle", "chain", "text", "created_after", "created_before"];
 
 /// Reads the query of a history page.
 ///
@@ -16,7 +16,7 @@ pub(super) const KEPT: &[&str] = &["types", "token", "handle", "chain", "created
 /// 422 with the wrong parameters.
 pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status> {
     let mut read = query.reader();
-    for name in ["token", "handle", "chain"] {
+    for name in ["token", "handle", "chain", "text"] {
         read.text(name);
     }
     let message = v1::ListEventsRequest {
@@ -32,9 +32,11 @@ pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status
 
 /// The path of the stream with the same filters.
 pub(super) fn stream_path(fields: &FilterFields) -> String {
-    let v1::EventFilters { token, handle, chain, text: _ } = fields.filters().unwrap_or_default();
+    let v1::EventFilters { token, handle, chain, text } = fields.filters().unwrap_or_default();
     let [types, token, handle, chain] = [&fields.types, &token, &handle, &chain].map(|values| values.join(","));
-    let query = [("types", &*types), ("token", &*token), ("handle", &*handle), ("chain", &*chain)];
+    // There is at most one text.
+    let text = text.concat();
+    let query = [("types", &*types), ("token", &*token), ("handle", &*handle), ("chain", &*chain), ("text", &*text)];
     link("/v1/events/stream", &query)
 }
 
@@ -73,8 +75,8 @@ mod tests {
 
     #[test]
     fn the_stream_has_the_same_filters() {
-        let query = PageQuery::read("types=thesis.created&types=&token=%24SOL%2C+tk_1&handle=%40b+");
-        let stream = "/v1/events/stream?types=thesis.created&token=%24SOL%2Ctk_1&handle=%40b";
+        let query = PageQuery::read("types=thesis.created&types=&token=%24SOL%2C+tk_1&handle=%40b+&text=a%2C+b");
+        let stream = "/v1/events/stream?types=thesis.created&token=%24SOL%2Ctk_1&handle=%40b&text=a%2C%20b";
         assert_eq!(stream_path(&FilterFields::of_query(&query)), stream);
     }
 }

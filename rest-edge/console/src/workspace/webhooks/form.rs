@@ -34,6 +34,7 @@ pub(super) struct TypedWebhook {
     token: Option<String>,
     handle: String,
     chain: String,
+    text: String,
     /// A line `Name: value` for each header to set; one without a value removes the header. No page shows it again.
     headers: String,
     /// `thin` if its box is ticked.
@@ -51,6 +52,7 @@ impl TypedWebhook {
             token: self.token.clone().unwrap_or_default(),
             handle: self.handle.clone(),
             chain: self.chain.clone(),
+            text: self.text.clone(),
         }
     }
 
@@ -136,7 +138,8 @@ pub(super) struct WebhookForm {
     pub(super) boxes: Vec<TypeBox>,
     /// True if deliveries have the thin payload.
     pub(super) is_thin: bool,
-    /// True if the form can edit the filters: they are short enough, and no value contains a comma.
+    /// True if the form can edit the filters: they are short enough, with one text at most, and no other value contains
+    /// a comma.
     pub(super) shows_filters: bool,
     pub(super) faults: Faults,
 }
@@ -156,7 +159,7 @@ impl WebhookForm {
         let types: Vec<_> = webhook.events().collect();
         let filter = FilterFields::of(&types, webhook.filters.as_ref());
         let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
-        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
+        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len() + filter.text.len();
         let shows_filters = is_same && bytes <= MAX_FILTERS;
         let description = webhook.description.clone().unwrap_or_default();
         let is_thin = webhook.payload() == v1::WebhookPayload::Thin;
