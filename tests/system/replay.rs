@@ -233,14 +233,13 @@ async fn a_slow_replay_keeps_its_distances(service: &Service) {
         time.seconds * 1_000 + i64::from(time.nanos) / 1_000_000
     };
     let query = format!("?{CREATED}&token=PACED&from={}&speed=0.1", at(&events[0]));
-    let mut stream = client.stream(&query).await;
-    assert_eq!(stream.next().await.data, events[0]);
     let began = Instant::now();
-    for event in &events[1..] {
+    let mut stream = client.stream(&query).await;
+    for event in &events {
         assert_eq!(stream.next().await.data, *event);
-        // Only what comes too early is certain to be wrong on a busy machine; the first frame may itself come late.
+        // Only what comes too early is certain to be wrong on a busy machine.
         let due = Duration::from_millis(u64::try_from(10 * (ms(event) - ms(&events[0]))).unwrap());
-        assert!(began.elapsed() + Duration::from_millis(500) >= due, "{:?} instead of {due:?}", began.elapsed());
+        assert!(began.elapsed() >= due, "{:?} instead of {due:?}", began.elapsed());
     }
 }
 
@@ -254,21 +253,22 @@ async fn a_quarter_of_the_streams_may_replay(service: &Service) {
     let error = client.get(&format!("/v1/events/stream{slow}")).await.error(429, "STREAM_LIMIT_REACHED");
     assert_eq!((&error["details"]["limit"], &error["details"]["open"]), (&json!(1), &json!(1)));
     assert!(text(&error, "message").contains("replays"), "{error}");
-    // The other place is there for a live stream.
-    drop(client.stream(&format!("?{CREATED}&token=QUARTER")).await);
-    drop(replaying);
-    let reopened = async |query: &str| {
+    // Another core may count the place of the refused stream for a moment.
+    let opened = async |query: &str| {
         let request = || client.request(Method::GET, &format!("/v1/events/stream{query}"));
-        eventually("a replay may open", SOON, async || {
+        eventually("a stream may open", SOON, async || {
             let response = request().send().await.unwrap();
             (response.status() == 200).then_some(response)
         })
         .await
     };
+    // The other place is there for a live stream.
+    drop(opened(&format!("?{CREATED}&token=QUARTER")).await);
+    drop(replaying);
     // A replay that has become live makes room for another one.
     let fast = format!("?{CREATED}&token=QUARTER&from={}", at(&event));
-    let became_live = reopened(&fast).await;
-    let another = reopened(&fast).await;
+    let became_live = opened(&fast).await;
+    let another = opened(&fast).await;
     drop((became_live, another));
 }
 

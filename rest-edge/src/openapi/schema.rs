@@ -91,7 +91,10 @@ pub(super) fn schema(kind: &Kind) -> Value {
         Kind::Integer(min, max, default) => {
             json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
         }
-        Kind::Speed => json!({"type": "string", "pattern": r"^(max|[0-9]+(\.[0-9]+)?)$", "default": "max"}),
+        Kind::Speed => {
+            let pattern = r"^(max|[0-9]+(\.[0-9]+)?)$";
+            json!({"type": "string", "pattern": pattern, "default": "max", "examples": ["60"]})
+        }
         Kind::OneOf(values) => one_of(&values()),
         Kind::Texts => {
             let value = format!("[^,]{{1,{}}}", filter::MAX_VALUE_CHARS);

@@ -189,7 +189,11 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "EventService/CreateStreamTicket" => {
             reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
         }
-        "StreamService/Open" => reply(live(&[])),
+        "StreamService/Open" => {
+            let asked = v1::OpenRequest::decode(message.clone()).unwrap();
+            let replay = asked.from.map(|_| v1::StreamReplay::default());
+            reply(v1::OpenResponse { replay, ..live(&[]) })
+        }
         "GateService/Refuse" => {
             let error = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
             let code = ErrorCode::parse(&error.code).unwrap();

@@ -106,14 +106,16 @@ pub(super) async fn begin_replay(
         earliest.push(core.shared.log.last_at(dataset.name(), *live, bound - 1).await?);
     }
     let (mut positions, mut gap) = (earliest, None);
+    // If the end itself has left the window, a gap tells of what is left, and no event is beyond the end.
+    positions.iter_mut().zip(&ends).for_each(|(position, end)| *position = (*position).min(*end));
     if let Some(after) = &after {
         gap = find_gap(core, call, message, filter, (after, &positions), names).await?;
         positions.iter_mut().zip(after).for_each(|(position, after)| *position = (*position).max(*after));
     }
-    let is_complete =
-        after.is_some() && !ends.is_empty() && positions.iter().zip(&ends).all(|(position, end)| position >= end);
+    let is_at_end = |after: &Vec<u64>| after.iter().zip(&ends).all(|(after, end)| after >= end);
+    let is_complete = !ends.is_empty() && after.as_ref().is_some_and(is_at_end);
     let start = match after {
-        Some(_) => last_time(core, call, &positions).await?.max(replay.from),
+        Some(_) => last_time(core, call, &positions, &ends).await?.max(replay.from),
         None => floor.carried(),
     };
     let begun = v1::StreamReplay {
@@ -165,10 +167,14 @@ async fn find_gap(
     }))
 }
 
-/// The time of the newest of the entries at these positions; 0 if there is none.
-async fn last_time(core: &Core, call: &Call, positions: &[u64]) -> Result<i64> {
+/// The time of the newest of the entries at these positions; 0 if there is none. A log without further matching events
+/// is at its end ahead of time, so entries there do not count.
+async fn last_time(core: &Core, call: &Call, positions: &[u64], ends: &[u64]) -> Result<i64> {
     let mut newest = 0;
-    for (dataset, position) in call.caller.view.datasets().iter().zip(positions) {
+    for (index, (dataset, position)) in call.caller.view.datasets().iter().zip(positions).enumerate() {
+        if ends.get(index).is_some_and(|end| position >= end) {
+            continue;
+        }
         if let Some(body) = core.shared.log.get(dataset.name(), *position).await? {
             newest = newest.max(outline(&body)?.created_at);
         }

@@ -90,6 +90,40 @@ async fn ten_thousand_streams_with_cursors_come_back_with_few_requests() {
 }
 
 #[tokio::test]
+async fn a_paced_replay_goes_on_at_the_time_of_a_log_that_is_not_at_its_end() {
+    let clock = ManualClock::new();
+    let core = crate::tests::harness::core(memory(&clock), &clock, 1).await;
+    let view = admit(&core, TEST_KEY).caller.view.clone();
+    let own = view.datasets().iter().position(|dataset| *dataset != Dataset::Sandbox).unwrap();
+    let written = [&view.datasets()[own], &view.datasets()[own], &Dataset::Sandbox];
+    for (number, dataset) in (1..).zip(written) {
+        core.datasets.create_here(dataset, new_thesis(dataset, number)).await.unwrap();
+        clock.advance(10_000);
+    }
+    let (_session, _ends) = core.open_streams.begin("s");
+    let names = core.shared.generation.log_names(&view);
+    let open = async |cursor: Option<&[u64]>| {
+        let cursor = cursor.map(|positions| CursorEncoder::new(&names).encode(positions));
+        let (session, from, to) = ("s".to_owned(), from_millis(NOON), from_millis(NOON + 25_000));
+        let (from, to, speed) = (Some(from), Some(to), Some(1.0));
+        let ids = v1::OpenRequest { session, stream: 1, replay: 2, ..v1::OpenRequest::default() };
+        let message = v1::OpenRequest { cursor, from, to, speed, ..ids };
+        let opened = open_stream(&core, &admit(&core, TEST_KEY), message, None).await.unwrap();
+        core.open_streams.close("s", &[1, 2]);
+        opened
+    };
+    let opened = open(None).await;
+    let ends = opened.replay.unwrap().ends;
+    // The filter of a client may pass none of the sandbox, whose last event comes after the project's.
+    let mut cursor = ends.clone();
+    cursor[own] = opened.positions[own].position + 1;
+    assert!(cursor[own] < ends[own]);
+    let resumed = open(Some(cursor.as_slice())).await.replay.unwrap();
+    assert_eq!((resumed.start, resumed.is_complete), (Some(from_millis(NOON)), false));
+    assert!(open(Some(ends.as_slice())).await.replay.unwrap().is_complete);
+}
+
+#[tokio::test]
 async fn a_replay_lies_between_two_times_and_has_a_place_of_its_own() {
     let clock = ManualClock::new();
     let core = crate::tests::harness::core(memory(&clock), &clock, 1).await;
