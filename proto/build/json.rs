@@ -129,7 +129,11 @@ impl<'a> View<'a> {
         let optional = !is_omitted_flag && (field.proto3_optional() || listed(&self.exceptions.nullable));
         let is_raw = listed(&self.exceptions.raw);
         let bare = if is_raw { "RawJson<'a>".to_owned() } else { self.type_of(field, all) };
-        let name = if field.name() == "type" { "r#type" } else { field.name() };
+        let name = match field.name() {
+            "type" => "r#type",
+            "for" => "r#for",
+            name => name,
+        };
         let value = format!("message.{name}");
         let value = match kind {
             Type::String if is_raw => format!("raw(&{value})"),

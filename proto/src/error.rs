@@ -62,6 +62,7 @@ error_codes! {
     ProjectArchived "PROJECT_ARCHIVED" 403 "permission" PermissionDenied;
     HistoryLimit "HISTORY_LIMIT" 403 "permission" PermissionDenied;
     WebhookLimitReached "WEBHOOK_LIMIT_REACHED" 403 "permission" PermissionDenied;
+    AlertLimitReached "ALERT_LIMIT_REACHED" 403 "permission" PermissionDenied;
     InsufficientRole "INSUFFICIENT_ROLE" 403 "permission" PermissionDenied;
     AccountLimitReached "ACCOUNT_LIMIT_REACHED" 403 "permission" PermissionDenied;
     SignUpClosed "SIGN_UP_CLOSED" 403 "permission" PermissionDenied;
@@ -73,6 +74,7 @@ error_codes! {
     TokenNotFound "TOKEN_NOT_FOUND" 404 "not_found" NotFound;
     EventNotFound "EVENT_NOT_FOUND" 404 "not_found" NotFound;
     WebhookNotFound "WEBHOOK_NOT_FOUND" 404 "not_found" NotFound;
+    AlertNotFound "ALERT_NOT_FOUND" 404 "not_found" NotFound;
     DeliveryNotFound "DELIVERY_NOT_FOUND" 404 "not_found" NotFound;
     RouteNotFound "ROUTE_NOT_FOUND" 404 "not_found" NotFound;
     OrganizationNotFound "ORGANIZATION_NOT_FOUND" 404 "not_found" NotFound;

@@ -7,7 +7,7 @@ pub use self::{event_text::EventText, interest::Interest};
 
 use crate::{
     error::FieldError,
-    names::EVENT_TYPES,
+    names::{EVENT_TYPES, is_of_alerts},
     reference::{TokenReadings, handle_form, is_handle},
     search::{ParsedSearch, TextIndex, parse},
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
@@ -99,6 +99,12 @@ impl CompiledFilter {
         &self.types
     }
 
+    /// True if it names a type of alerts' events. No types means all others.
+    #[must_use]
+    pub fn names_alerts(&self) -> bool {
+        self.types.iter().copied().any(is_of_alerts)
+    }
+
     /// The token references; empty means any.
     #[must_use]
     pub fn tokens(&self) -> &[TokenReadings] {
@@ -154,6 +160,7 @@ fn names(event: &Event) -> (Option<&String>, Option<&TokenRef>) {
         Some(Data::ProfileUpdated(data)) => (data.profile.as_ref().map(|p| &p.handle), None),
         Some(Data::TokenActivity(data)) => (None, data.token.as_ref()),
         Some(Data::TokenThesisVelocity(data)) => (None, data.token.as_ref()),
+        Some(Data::Alert(data)) => (None, data.alert.as_ref().and_then(|alert| alert.token.as_ref())),
         None => (None, None),
     }
 }

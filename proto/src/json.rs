@@ -4,6 +4,7 @@
 //! `build/json.rs` generates a view for each entry of `views.json` from the message's descriptor, and says by which
 //! rules.
 
+mod alert;
 mod discovery;
 mod error;
 mod list;
@@ -20,12 +21,13 @@ use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use self::raw::raw;
 pub use self::{
+    alert::DeletedAlert,
     discovery::Discovery,
     error::{Error, ErrorEnvelope},
     list::List,
     names::{
-        DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
-        VerificationReason, WebhookPayload, WebhookStatus,
+        AlertMetric, AlertState, DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType,
+        ServedFrom, Source, ThesisSort, VerificationReason, WebhookPayload, WebhookStatus,
     },
     raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},

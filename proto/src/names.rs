@@ -33,6 +33,29 @@ names!(EventType, EVENT_TYPES, event_type_name, parse_event_type, {
     ProfileUpdated => "profile.updated",
     TokenActivity => "token.activity",
     TokenThesisVelocity => "token.thesis_velocity",
+    AlertFiring => "alert.firing",
+    AlertResolved => "alert.resolved",
+});
+
+/// True for the types of alerts' events, which are sent only to those who name them.
+#[must_use]
+pub const fn is_of_alerts(event_type: v1::EventType) -> bool {
+    matches!(event_type, v1::EventType::AlertFiring | v1::EventType::AlertResolved)
+}
+
+names!(AlertMetric, ALERT_METRICS, alert_metric_name, parse_alert_metric, {
+    ThesisCount5m => "thesis_count_5m",
+    ThesisCount1h => "thesis_count_1h",
+    ThesisCount24h => "thesis_count_24h",
+    UniqueAuthors24h => "unique_authors_24h",
+    ChangePct => "change_pct",
+});
+
+names!(AlertState, ALERT_STATES, alert_state_name, parse_alert_state, {
+    Ok => "ok",
+    Pending => "pending",
+    Firing => "firing",
+    NoData => "no_data",
 });
 
 names!(Source, SOURCES, source_name, parse_source, {
@@ -119,6 +142,7 @@ pub const SCOPES: &[(&str, bool)] = &[
     ("events:read", true),
     ("streams:read", true),
     ("webhooks:write", false),
+    ("alerts:write", false),
     ("wallets:read", false),
 ];
 

@@ -60,6 +60,10 @@ enums! {
     /// Content of a webhook's deliveries: `full` is the whole event, `thin` only `object`, `id`, `type`, `created_at`
     /// and `livemode`.
     WebhookPayload of WebhookPayload: names::webhook_payload_name, all(names::WEBHOOK_PAYLOADS);
+    /// The count of a token that an alert watches.
+    AlertMetric of AlertMetric: names::alert_metric_name, all(names::ALERT_METRICS);
+    /// State of an alert.
+    AlertState of AlertState: names::alert_state_name, all(names::ALERT_STATES);
     /// State of a delivery.
     DeliveryStatus of DeliveryStatus: names::delivery_status_name, all(names::DELIVERY_STATUSES);
     /// Why a verification came out as it did.

@@ -47,7 +47,7 @@ impl<'a> From<&'a v1::DeleteWebhookResponse> for DeletedWebhook<'a> {
     }
 }
 
-fn always_true() -> Object {
+pub(super) fn always_true() -> Object {
     let object = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
     object.description(Some("Always true.")).build()
 }

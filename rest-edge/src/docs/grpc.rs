@@ -91,11 +91,13 @@ proto_files! {
     Key "search_service";
     Key "event_service";
     Key "webhook_service";
+    Key "alert_service";
     Key "log_service";
     Key "meta_service";
     Key "test_data_service";
     Shared "resources";
     Shared "events";
+    Shared "alerts";
     Operator "account_service";
     Operator "admin_service";
     Operator "ingest_service";
