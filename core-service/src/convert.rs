@@ -1,6 +1,7 @@
 //! The only conversions between stored data and the messages of the contract.
 
 pub mod account;
+pub mod alert;
 pub mod control;
 pub mod delivery;
 pub mod entry;

@@ -24,7 +24,7 @@ const POLLS_PER_HEAD: u32 = 5;
 const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The kinds of datasets, as metrics name them.
-const KINDS: [&str; 3] = ["live", "sandbox", "projects"];
+const KINDS: [&str; 4] = ["live", "sandbox", "projects", "alerts"];
 
 /// The index of a dataset's kind.
 const fn kind_of(dataset: &Dataset) -> usize {
@@ -32,6 +32,7 @@ const fn kind_of(dataset: &Dataset) -> usize {
         Dataset::Live => 0,
         Dataset::Sandbox => 1,
         Dataset::Project(_) => 2,
+        Dataset::Alerts(_) => 3,
     }
 }
 
@@ -63,7 +64,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 /// Reads how far the logs that everybody shares reach, and measures the lag of their rows.
 async fn measure_heads(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
     for DatasetProgress { dataset, position, .. } in core.datasets.progress() {
-        if matches!(dataset, Dataset::Project(_)) {
+        if !dataset.is_shared() {
             continue;
         }
         let name = KINDS[kind_of(&dataset)];

@@ -62,7 +62,7 @@ pub(crate) struct Import {
 }
 
 fn known(text: &str) -> Result<Dataset, String> {
-    Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
+    Dataset::parse(text).ok_or_else(|| "not live, sandbox, project/<id> or alerts/<project>/<environment>".to_owned())
 }
 
 fn refused(why: impl Into<String>) -> Status {

@@ -6,10 +6,12 @@ use thesis_proto::{
 };
 
 use super::{
+    alert::alert,
     optional_time,
     row::{profile, profile_ref, token_ref},
 };
 use crate::domain::{
+    alert::AlertChange,
     dataset::Dataset,
     entry::{Entry, EntryOutline, Kind},
 };
@@ -21,12 +23,15 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         Kind::ProfileUpdated(_) => v1::EventType::ProfileUpdated,
         Kind::TokenActivity(_) => v1::EventType::TokenActivity,
         Kind::ThesisVelocity(_) => v1::EventType::TokenThesisVelocity,
+        Kind::AlertFiring(_) => v1::EventType::AlertFiring,
+        Kind::AlertResolved(_) => v1::EventType::AlertResolved,
         Kind::ThesisEdited(_)
         | Kind::Engagement(_)
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
-        | Kind::ThesisAwaited(_) => return None,
+        | Kind::ThesisAwaited(_)
+        | Kind::AlertProgressed(_) => return None,
     })
 }
 
@@ -39,7 +44,9 @@ pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
         5 => v1::EventType::TokenActivity,
         6 => v1::EventType::TokenThesisVelocity,
         7 => v1::EventType::ProfileUpdated,
-        tag if [8, 9, 10, 11, 12, 13].contains(&tag) => return false,
+        17 => v1::EventType::AlertFiring,
+        18 => v1::EventType::AlertResolved,
+        tag if [8, 9, 10, 11, 12, 13, 19].contains(&tag) => return false,
         // It may be of a kind that only a newer version knows, which no reader may pass over.
         _ => return true,
     };
@@ -49,7 +56,10 @@ pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
 /// The event of a dataset's entry; none for entries that never leave core.
 pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
     let kind = entry.kind.as_ref()?;
-    let derived = matches!(kind, Kind::TokenActivity(_) | Kind::ThesisVelocity(_));
+    let derived = matches!(
+        kind,
+        Kind::TokenActivity(_) | Kind::ThesisVelocity(_) | Kind::AlertFiring(_) | Kind::AlertResolved(_)
+    );
     let source = match (dataset.livemode(), derived) {
         (false, _) => v1::Source::Sandbox,
         (true, true) => v1::Source::Derived,
@@ -84,12 +94,15 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
             change_pct: velocity.change_pct(),
             computed_at: Some(from_millis(entry.created_at)),
         }),
+        Kind::AlertFiring(change) => Data::Alert(alert_event(change, change.alert.threshold())),
+        Kind::AlertResolved(change) => Data::Alert(alert_event(change, change.alert.recovers_at())),
         Kind::ThesisEdited(_)
         | Kind::Engagement(_)
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
-        | Kind::ThesisAwaited(_) => return None,
+        | Kind::ThesisAwaited(_)
+        | Kind::AlertProgressed(_) => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),
@@ -100,6 +113,16 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
         test: entry.test.then_some(true),
         data: Some(data),
     })
+}
+
+/// The data of an alert's event. `threshold` is the value that the metric passed or reached.
+fn alert_event(change: &AlertChange, threshold: f64) -> v1::AlertEventData {
+    v1::AlertEventData {
+        alert: Some(alert(&change.alert, &change.progress)),
+        value: change.value.unwrap_or_default(),
+        threshold,
+        crossed_at: Some(from_millis(change.progress.at)),
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +152,9 @@ mod tests {
             Kind::ProfileObserved(Default::default()),
             Kind::TokenObserved(Default::default()),
             Kind::ThesisAwaited(Default::default()),
+            Kind::AlertFiring(Default::default()),
+            Kind::AlertResolved(Default::default()),
+            Kind::AlertProgressed(Default::default()),
         ];
         for kind in kinds {
             let (id, kind, trace, salt, leaf) = ("evt_1".to_owned(), Some(kind), vec![1], vec![2], vec![3]);

@@ -1,8 +1,9 @@
-//! The rows that operators and customers set up: organizations, projects, keys, webhooks. The control log holds every
+//! The rows that operators and customers set up: organizations, projects, keys, webhooks, alerts. The control log holds every
 //! change as the whole new row.
 
 use super::{
     account::{Act, Invitation, Member, User},
+    alert::Alert,
     window::{DAY_MS, HOUR_MS},
 };
 
@@ -251,7 +252,7 @@ pub struct ControlEntry {
     #[prost(int64, tag = "1")]
     pub created_at: i64,
     /// The new row.
-    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
     pub change: Option<ControlChange>,
     /// The action for the audit log.
     #[prost(message, optional, tag = "20")]
@@ -297,6 +298,12 @@ pub enum ControlChange {
     /// Several changes, all or none.
     #[prost(message, tag = "13")]
     Several(ChangeList),
+    /// An alert.
+    #[prost(message, tag = "14")]
+    Alert(Alert),
+    /// The id of a deleted alert.
+    #[prost(string, tag = "15")]
+    AlertDeleted(String),
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub use self::{
     totals::{DatasetTotals, PROLIFIC_AFTER, Totals},
 };
 use super::{
+    alert::AlertChange,
+    derivation::change_pct,
     event_id::thesis_event_id,
     row::{Profile, Thesis, Token},
 };
@@ -59,7 +61,7 @@ pub struct Entry {
     #[prost(bool, tag = "3")]
     pub test: bool,
     /// The content.
-    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17, 18, 19")]
     pub kind: Option<Kind>,
     /// Trace and span of the request that caused it, if its trace is sampled.
     #[prost(bytes = "vec", tag = "14")]
@@ -132,6 +134,15 @@ pub enum Kind {
     /// Engagement or deletion of a thesis that was not observed yet.
     #[prost(message, tag = "13")]
     ThesisAwaited(ThesisChanged),
+    /// An alert began to fire.
+    #[prost(message, tag = "17")]
+    AlertFiring(AlertChange),
+    /// A firing alert resolved.
+    #[prost(message, tag = "18")]
+    AlertResolved(AlertChange),
+    /// The progress of an alert changed without an event.
+    #[prost(message, tag = "19")]
+    AlertProgressed(AlertChange),
 }
 
 impl Kind {
@@ -146,6 +157,16 @@ impl Kind {
             | Self::ThesisAwaited(ThesisChanged { thesis }) => Some(thesis),
             Self::TokenActivity(_) | Self::ThesisVelocity(_) | Self::TokenObserved(_) => None,
             Self::ProfileUpdated(_) | Self::ProfileObserved(_) => None,
+            Self::AlertFiring(_) | Self::AlertResolved(_) | Self::AlertProgressed(_) => None,
+        }
+    }
+
+    /// The change of an alert that an entry of this kind is, if it is one.
+    #[must_use]
+    pub const fn alert_change(&self) -> Option<&AlertChange> {
+        match self {
+            Self::AlertFiring(change) | Self::AlertResolved(change) | Self::AlertProgressed(change) => Some(change),
+            _ => None,
         }
     }
 }
@@ -330,8 +351,7 @@ impl ThesisVelocity {
     /// The change from the hour before to the last hour, in per cent; none if the hour before had no theses.
     #[must_use]
     pub fn change_pct(&self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "counts of theses in an hour are far below 2^52")]
-        (self.previous_1h != 0).then(|| (self.last_1h - self.previous_1h) as f64 * 100.0 / self.previous_1h as f64)
+        change_pct(self.last_1h, self.previous_1h)
     }
 }
 

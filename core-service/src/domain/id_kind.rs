@@ -17,13 +17,14 @@ pub(crate) struct IdKind {
 }
 
 /// Every kind whose ids callers send.
-pub(crate) static KINDS: [IdKind; 9] = [
+pub(crate) static KINDS: [IdKind; 10] = [
     kind("th_", ErrorCode::ThesisNotFound, "a thesis", "read it with GET /v1/theses/{id}"),
     kind("fp_", ErrorCode::ProfileNotFound, "a profile", "read it with GET /v1/profiles/{ref}"),
     kind("tk_", ErrorCode::TokenNotFound, "a token", "read it with GET /v1/tokens/{ref}"),
     kind("evt_", ErrorCode::EventNotFound, "an event", "read it with GET /v1/events/{id}"),
     kind("wh_", ErrorCode::WebhookNotFound, "a webhook", "read it with GET /v1/webhooks/{id}")
         .listed_with("list a project's with `trade-thesis admin webhook list --project ID`"),
+    kind("al_", ErrorCode::AlertNotFound, "an alert", "read it with GET /v1/alerts/{id}"),
     kind("del_", ErrorCode::DeliveryNotFound, "a delivery", "find it with GET /v1/webhooks/{id}/deliveries"),
     kind("org_", ErrorCode::OrganizationNotFound, "an organization", "read your own with GET /v1/me")
         .listed_with("list them with `trade-thesis admin organization list`"),

@@ -162,6 +162,11 @@ operations! {
     ListDeliveries WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     GetDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     ReplayDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    CreateAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
+    ListAlerts AlertService Some(Scope::AlertsWrite), Standard, None, false;
+    GetAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
+    UpdateAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
+    DeleteAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
 }
 
 impl Operation {
@@ -178,13 +183,16 @@ impl Operation {
                 | Self::RotateWebhookSecret
                 | Self::TestWebhook
                 | Self::ReplayDelivery
+                | Self::CreateAlert
+                | Self::UpdateAlert
         )
     }
 
     /// True if it changes data of the project. Opening a stream with a ticket only reads.
     #[must_use]
     pub const fn is_change(self) -> bool {
-        matches!(self, Self::DeleteWebhook) || (self.is_repeatable() && !matches!(self, Self::CreateStreamTicket))
+        matches!(self, Self::DeleteWebhook | Self::DeleteAlert)
+            || (self.is_repeatable() && !matches!(self, Self::CreateStreamTicket))
     }
 
     /// Parses `Service/Method`.
@@ -220,14 +228,14 @@ mod tests {
             "WebhookService/RotateWebhookSecret",
             "WebhookService/TestWebhook",
             "WebhookService/ReplayDelivery",
+            "AlertService/CreateAlert",
+            "AlertService/UpdateAlert",
+            "AlertService/DeleteAlert",
         ];
         assert_eq!(names(Operation::is_change), changes);
         let mut repeatable = names(Operation::is_repeatable);
         assert_eq!(repeatable.remove(0), "EventService/CreateStreamTicket");
-        assert_eq!(
-            repeatable,
-            changes.into_iter().filter(|name| !name.ends_with("/DeleteWebhook")).collect::<Vec<_>>()
-        );
+        assert_eq!(repeatable, changes.into_iter().filter(|name| !name.contains("/Delete")).collect::<Vec<_>>());
         assert_eq!(names(Operation::test_only), ["TestDataService/CreateTestThesis"]);
     }
 

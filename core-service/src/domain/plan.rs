@@ -13,6 +13,8 @@ pub struct Plan {
     pub concurrent_streams: u32,
     /// Webhooks per project and environment.
     pub webhook_endpoints: u32,
+    /// Alerts per project and environment.
+    pub alerts: u32,
     /// Test theses that a project keeps, at least 1; older ones are deleted.
     pub test_theses: u32,
     /// Requests a month per organization.
@@ -54,6 +56,7 @@ mod tests {
         history_days: 7,
         concurrent_streams: 1,
         webhook_endpoints: 2,
+        alerts: 2,
         test_theses: 3,
         requests_per_month: 4,
         standard_per_minute: 5,

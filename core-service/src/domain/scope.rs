@@ -31,6 +31,7 @@ scopes! {
     EventsRead "events:read" true;
     StreamsRead "streams:read" true;
     WebhooksWrite "webhooks:write" false;
+    AlertsWrite "alerts:write" false;
     WalletsRead "wallets:read" false;
 }
 

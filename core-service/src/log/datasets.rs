@@ -21,7 +21,13 @@ use super::{
     writer::{Command, CommandOutcome, Import, Job, WriterHandle, advance},
 };
 use crate::{
-    domain::{dataset::Dataset, entry::SequencedEntry, observation::Observation, row::NewThesis},
+    domain::{
+        alert::{AlertChange, Crossing},
+        dataset::Dataset,
+        entry::SequencedEntry,
+        observation::Observation,
+        row::NewThesis,
+    },
     error::{Error, Result},
     metrics::OBSERVED,
     replicas::peers::Peers,
@@ -184,6 +190,17 @@ impl Datasets {
     /// refused.
     pub async fn import_here(self: &Arc<Self>, dataset: &Dataset, import: Import) -> Result<Option<&'static str>> {
         Ok(self.run(dataset, Command::Import(Box::new(import))).await?.refused)
+    }
+
+    /// Appends the next change of an alert's progress to the log of its alerts here. Returns false if the log has a
+    /// change with its revision, or lacks the one before.
+    pub async fn change_alert_here(
+        self: &Arc<Self>,
+        dataset: &Dataset,
+        change: AlertChange,
+        crossing: Crossing,
+    ) -> Result<bool> {
+        Ok(self.run(dataset, Command::ChangeAlert(Box::new(change), crossing)).await?.applied)
     }
 
     /// Sends a command to the writer here and waits for the result. If the writer has just ended, a new one gets the

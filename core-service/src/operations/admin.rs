@@ -79,7 +79,7 @@ fn demand_reason(reason: &str) -> Result<()> {
 /// Parses the name of a dataset, and checks that its project exists.
 async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
     let Some(dataset) = Dataset::parse(name) else {
-        return Err(invalid("dataset", "must be live, sandbox or project/<id>"));
+        return Err(invalid("dataset", "must be live, sandbox, project/<id> or alerts/<project>/<environment>"));
     };
     if let Some(id) = dataset.project_id() {
         core.shared.control.refresh().await?;

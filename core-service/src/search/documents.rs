@@ -45,5 +45,6 @@ pub(super) fn changes(terms: &Terms, dataset: &Dataset, entry: &Entry) -> Vec<Ch
         Some(EntryKind::TokenActivity(_) | EntryKind::ThesisVelocity(_) | EntryKind::ThesisAwaited(_)) | None => {
             Vec::new()
         }
+        Some(EntryKind::AlertFiring(_) | EntryKind::AlertResolved(_) | EntryKind::AlertProgressed(_)) => Vec::new(),
     }
 }

@@ -25,7 +25,7 @@ impl Shard {
     pub(super) fn of_thesis(dataset: &Dataset, created_at: i64) -> Self {
         match dataset {
             Dataset::Live => Self::Month(Self::month_of(created_at)),
-            Dataset::Sandbox | Dataset::Project(_) => Self::Common,
+            Dataset::Sandbox | Dataset::Project(_) | Dataset::Alerts(_) => Self::Common,
         }
     }
 

@@ -15,6 +15,10 @@ const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
 
 impl SearchIndex {
     pub fn follows(&self, dataset: &Dataset) -> bool {
+        if matches!(dataset, Dataset::Alerts(_)) {
+            // It has nothing to search.
+            return false;
+        }
         let is_project = matches!(dataset, Dataset::Project(_));
         self.folder.is_some() || !is_project || self.requests.lock().contains_key(&dataset.to_string())
     }

@@ -121,6 +121,8 @@ tables! {
     KEY_USE "key_use" (text("project"); text("key")) asc Versioned;
     /// The checkpoint of the upstream's feed, and the outcomes of lookups; version = the time.
     UPSTREAM "upstream" (text("name")) asc Versioned;
+    /// The progress of alerts, by the dataset of their events.
+    ALERT_PROGRESS "alert_progress" (text("dataset"); text("alert")) asc Versioned;
     /// The core that hands out the attempts of a shard of webhooks, all in one partition.
     SHARD_LEASE "shard_lease" (text("service"); int("shard")) asc Conditional;
     /// The trees over the logs of a generation: body = the hashes of a tile, version = their number.

@@ -20,7 +20,7 @@ const SHARDS: i64 = 16;
 /// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
 
-const KINDS: [&str; 8] = ["organization", "project", "key", "webhook", "seed", "user", "member", "invitation"];
+const KINDS: [&str; 9] = ["organization", "project", "key", "webhook", "seed", "user", "member", "invitation", "alert"];
 
 fn shard_of(id: &str) -> i64 {
     id.bytes().fold(0, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
@@ -34,6 +34,8 @@ fn row_of(change: &ControlChange) -> (&'static str, Cow<'_, str>, bool) {
         ControlChange::ApiKey(row) => ("key", &row.id, true),
         ControlChange::Webhook(row) => ("webhook", &row.id, true),
         ControlChange::WebhookDeleted(id) => ("webhook", id, false),
+        ControlChange::Alert(row) => ("alert", &row.id, true),
+        ControlChange::AlertDeleted(id) => ("alert", id, false),
         ControlChange::SandboxSeed(_) => return ("seed", Cow::Borrowed("sandbox"), true),
         ControlChange::User(row) => ("user", &row.id, true),
         ControlChange::Member(row) => return ("member", Cow::Owned(member_id(row)), true),

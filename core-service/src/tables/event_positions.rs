@@ -20,7 +20,9 @@ pub fn position_change(ids: &EventIdCipher, dataset: &str, entry: &Entry, seq: u
     let says_position = match &entry.kind {
         Some(Kind::ThesisCreated(created)) => created.is_found_at(&entry.id, seq),
         // An import can bring ids of another store or another project.
-        Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) => ids.decrypt(dataset, &entry.id) == Some(seq),
+        Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_) | Kind::AlertFiring(_) | Kind::AlertResolved(_)) => {
+            ids.decrypt(dataset, &entry.id) == Some(seq)
+        }
         _ => false,
     };
     let version = i64::try_from(seq).unwrap_or(i64::MAX);

@@ -65,6 +65,7 @@ impl EventScope {
             }
             Some(Kind::TokenActivity(activity)) => on(&activity.token).into(),
             Some(Kind::ThesisVelocity(velocity)) => on(&velocity.token).into(),
+            Some(Kind::AlertFiring(change) | Kind::AlertResolved(change)) => on(&change.alert.token).into(),
             Some(Kind::ThesisDeleted(deleted)) => vec![Self::Deletions(deleted.thesis.token_id.clone())],
             Some(Kind::ProfileUpdated(updated)) => vec![by(&updated.profile), Self::ProfileUpdated],
             _ => Vec::new(),

@@ -7,6 +7,7 @@ use thesis_proto::{
 
 use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited, Totals};
 use crate::domain::{
+    alert::AlertChange,
     dataset::Dataset,
     id,
     row::{Profile, Thesis, Token},
@@ -25,6 +26,10 @@ impl Entry {
     /// find the last edit or deletion by the place that later rows name.
     /// Also checks the range of times and counts: calculations with others would overflow.
     pub fn must_suit(&self, dataset: &Dataset, seq: u64) -> Result<(), String> {
+        let is_of_alert = self.kind.as_ref().map(|kind| kind.alert_change().is_some());
+        if is_of_alert.is_some_and(|is_of_alert| is_of_alert != matches!(dataset, Dataset::Alerts(_))) {
+            return Err(format!("belongs to a dataset of another kind than {dataset}"));
+        }
         if let Some(Kind::ThesisCreated(created)) = &self.kind
             && !created.is_found_at(&self.id, seq)
         {
@@ -79,8 +84,13 @@ impl Entry {
             Some(Kind::TokenActivity(activity)) => activity.last_activity_at,
             _ => None,
         };
+        let alert = self.kind.as_ref().and_then(Kind::alert_change).map(|AlertChange { alert, progress, .. }| {
+            let of_progress = [progress.waits_since, Some(progress.state_since), Some(progress.at)];
+            [Some(alert.created_at), Some(alert.updated_at)].into_iter().chain(of_progress)
+        });
         let of_rows =
             thesis.into_iter().flatten().chain(profile.into_iter().flatten()).chain(token.into_iter().flatten());
+        let of_rows = of_rows.chain(alert.into_iter().flatten());
         [Some(self.created_at), last_activity_at].into_iter().chain(of_rows).flatten().chain(wallets)
     }
 
@@ -114,7 +124,8 @@ impl Entry {
             Some(Kind::TokenObserved(change)) => (None, None, Some(&change.token)),
             Some(Kind::TokenActivity(change)) => (None, None, Some(&change.token)),
             Some(Kind::ThesisVelocity(change)) => (None, None, Some(&change.token)),
-            None => (None, None, None),
+            // The token of an alert is a row of another log.
+            Some(Kind::AlertFiring(_) | Kind::AlertResolved(_) | Kind::AlertProgressed(_)) | None => (None, None, None),
         }
     }
 }

@@ -14,7 +14,7 @@ impl OpenDataset {
     /// True for the datasets that everybody uses, and while somebody follows or reads the position, writes, or deletes
     /// surplus theses. The fan-out beside a writer follows the position, and ends after the writer.
     fn is_in_use(&self, dataset: &Dataset) -> bool {
-        !matches!(dataset, Dataset::Project(_))
+        dataset.is_shared()
             || self.writer.as_ref().is_some_and(|writer| !writer.has_ended())
             || self.position.receiver_count() > 0
             || Arc::strong_count(&self.shared_reads) > 1

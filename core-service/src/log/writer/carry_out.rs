@@ -266,6 +266,10 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
         Command::CloseTime { at } => {
             DraftResult { place: draft.close_time(*at), ..DraftResult::nothing(String::new()) }
         }
+        Command::ChangeAlert(change, crossing) => {
+            let place = draft.change_alert(change, *crossing);
+            DraftResult { place, ..DraftResult::nothing(change.alert.id.clone()) }
+        }
         // `carry_out` handles imports.
         Command::Import(_) => DraftResult::nothing(String::new()),
     })

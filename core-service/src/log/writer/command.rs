@@ -4,6 +4,7 @@ use prost::Message as _;
 
 use crate::{
     domain::{
+        alert::{AlertChange, Crossing},
         entry::{Entry, SequencedEntry},
         observation::{Observation, ObservedThing},
         row::NewThesis,
@@ -51,6 +52,8 @@ pub(in crate::log) enum Command {
         at: i64,
     },
     Import(Box<Import>),
+    /// Adds the next change of an alert's progress, unless the log has a change with its revision.
+    ChangeAlert(Box<AlertChange>, Crossing),
 }
 
 impl Command {
@@ -65,6 +68,7 @@ impl Command {
                 ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
+            Self::ChangeAlert(change, _) => change.encoded_len(),
             Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } | Self::Import(_) => 0,
         }
     }

@@ -1,5 +1,7 @@
 //! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
+mod alerts;
+mod erase;
 mod lookup;
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -48,6 +50,8 @@ pub(super) struct Draft<'a> {
     of_author: HashMap<(String, String), i64>,
     by_author: HashMap<String, i64>,
     in_dataset: Option<DatasetTotals>,
+    /// By alert: the revision of its progress.
+    revisions: HashMap<String, u64>,
 }
 
 impl<'a> Draft<'a> {
@@ -77,6 +81,7 @@ impl<'a> Draft<'a> {
             of_author: HashMap::new(),
             by_author: HashMap::new(),
             in_dataset: None,
+            revisions: HashMap::new(),
         }
     }
 
@@ -109,6 +114,9 @@ impl<'a> Draft<'a> {
                     self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                 }
                 Some(Kind::ThesisDeleted(_)) => debug_assert!(false, "a deletion is under way"),
+                Some(Kind::AlertFiring(change) | Kind::AlertResolved(change) | Kind::AlertProgressed(change)) => {
+                    self.revisions.insert(change.alert.id.clone(), change.progress.revision);
+                }
                 Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
             }
         }
@@ -373,17 +381,6 @@ impl<'a> Draft<'a> {
         }
         let version = thesis.version;
         self.delete(thesis, version).await
-    }
-
-    /// Adds an entry that begins or ends an erasure: the row of a deleted thesis without its text.
-    pub(super) async fn erase_text(&mut self, id: &str) -> StoreResult<EntryPlace> {
-        let Some(mut thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
-        if thesis.deleted_at.is_none() {
-            return Ok(EntryPlace::Nowhere);
-        }
-        thesis.text.clear();
-        let version = thesis.version;
-        Ok(self.change(&format!("erased {}", self.next_sequence()), thesis, version, Kind::Engagement))
     }
 
     pub(super) fn change(

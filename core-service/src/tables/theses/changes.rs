@@ -12,7 +12,7 @@ use crate::{
     },
     key,
     store::{Change, Table, Value, schema},
-    tables::{events::symbol_change, index_scope::IndexScope},
+    tables::{alerts::progress_change, events::symbol_change, index_scope::IndexScope},
 };
 
 /// Adds the changes of profiles, tokens and theses that an entry causes by itself. `thesis_change` makes that of a
@@ -66,6 +66,9 @@ pub fn entry_changes(
             if let Some(symbol) = &observed.previous_symbol {
                 changes.extend(symbol_release(dataset, &observed.token, symbol, version));
             }
+        }
+        Some(Kind::AlertFiring(change) | Kind::AlertResolved(change) | Kind::AlertProgressed(change)) => {
+            changes.push(progress_change(dataset, change, version));
         }
         Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
     }

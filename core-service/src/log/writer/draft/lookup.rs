@@ -43,7 +43,7 @@ impl NamedRows {
             }
             Command::Observe(observation) => self.add_observed(draft.name(), observation),
             Command::DeleteSurplus { id, .. } | Command::EraseText { id } => drop(self.theses.insert(id.clone())),
-            Command::CloseTime { .. } | Command::Import(_) => {}
+            Command::CloseTime { .. } | Command::Import(_) | Command::ChangeAlert(..) => {}
         }
     }
 
@@ -116,6 +116,7 @@ impl Draft<'_> {
     /// Reads the unknown rows that commands will need.
     pub(in crate::log::writer) async fn lookup(&mut self, commands: impl Iterator<Item = &Command>) -> StoreResult<()> {
         let commands: Vec<&Command> = commands.collect();
+        self.lookup_revisions(&commands).await?;
         let mut named = NamedRows::default();
         for command in &commands {
             named.add(self, command);
@@ -162,7 +163,8 @@ impl Draft<'_> {
             Command::DeleteSurplus { .. }
             | Command::EraseText { .. }
             | Command::CloseTime { .. }
-            | Command::Import(_) => return None,
+            | Command::Import(_)
+            | Command::ChangeAlert(..) => return None,
         };
         let found = self.theses.get(&thesis).and_then(Option::as_deref);
         found.is_none_or(Thesis::is_awaited).then_some(pair)
@@ -176,9 +178,11 @@ impl Draft<'_> {
                 ObservedThing::Deletion(upstream_id) => id::of_thesis(self.name, upstream_id),
                 _ => return None,
             },
-            Command::Create(_) | Command::EraseText { .. } | Command::CloseTime { .. } | Command::Import(_) => {
-                return None;
-            }
+            Command::Create(_)
+            | Command::EraseText { .. }
+            | Command::CloseTime { .. }
+            | Command::Import(_)
+            | Command::ChangeAlert(..) => return None,
         };
         self.theses.get(&id)?.as_deref().filter(|thesis| thesis.deleted_at.is_none() && !thesis.is_awaited())
     }

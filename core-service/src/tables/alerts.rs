@@ -1,0 +1,34 @@
+//! The progress of alerts, as the log of their project and environment has it last.
+
+use prost::Message as _;
+
+use super::decode_message;
+use crate::{
+    domain::alert::{AlertChange, AlertProgress},
+    key,
+    store::{Change, Row, SharedBackend, StoreResult, schema},
+};
+
+/// The change that stores the progress of an alert.
+pub fn progress_change(dataset: &str, change: &AlertChange, version: i64) -> Change {
+    let body = change.progress.encode_to_vec().into();
+    Change {
+        table: &schema::ALERT_PROGRESS,
+        key: key![dataset, &change.alert.id],
+        version,
+        body: Some(body),
+        ttl: None,
+    }
+}
+
+/// Reads the progress of alerts of one dataset. An alert without a row has the default: its first value is still to
+/// come.
+pub async fn progress(backend: &SharedBackend, dataset: &str, ids: &[&str]) -> StoreResult<Vec<AlertProgress>> {
+    let keys: Vec<_> = ids.iter().map(|id| key![dataset, *id]).collect();
+    let rows = backend.get_many(&schema::ALERT_PROGRESS, &keys).await?;
+    let decode = |row: Option<Row>| match row {
+        Some(row) => decode_message(row.body, "the progress of an alert"),
+        None => Ok(AlertProgress::default()),
+    };
+    rows.into_iter().map(decode).collect()
+}
