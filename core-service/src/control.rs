@@ -1,15 +1,16 @@
-//! Organizations, projects, keys and webhooks: one log of changes, and its state in the memory of every replica.
+//! Organizations, projects, keys, webhooks and alerts: one log of changes, and its state in the memory of every replica.
 //!
 //! A change is decided on the state at the log's head, and appended only if the head is still the same. So limits and
 //! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
+mod alerts;
 mod matching;
 mod people;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use self::{people::People, state::ControlState};
+pub use self::{alerts::Alerts, people::People, state::ControlState};
 
 use std::{
     slice,

@@ -124,6 +124,7 @@ fn public_services(core: &Arc<Core>) -> Routes {
         token_service_server::TokenServiceServer,
         search_service_server::SearchServiceServer,
         test_data_service_server::TestDataServiceServer,
+        alert_service_server::AlertServiceServer,
         webhook_service_server::WebhookServiceServer,
         log_service_server::LogServiceServer
     )

@@ -2,6 +2,7 @@
 
 mod access;
 mod accounts;
+mod alerts;
 mod control;
 mod convert;
 mod delivery;

@@ -26,6 +26,7 @@ use crate::{
         open_streams::OpenStreams,
     },
     accounts::{AccountSettings, Accounts},
+    alerts,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, operation::Features, plan::Plans},
     error::Result,
@@ -253,6 +254,10 @@ impl Core {
             self.stop.clone(),
             tick_seconds,
         ));
+        for live in [true, false] {
+            let (datasets, peers) = (Arc::clone(&self.datasets), Arc::clone(&self.peers));
+            self.tasks.spawn(alerts::follow(Arc::clone(&self.shared), datasets, peers, live, self.stop.clone()));
+        }
         self.tasks.spawn(Arc::clone(self).keep_house());
         if let Some(upstream) = &self.upstream {
             self.tasks.spawn(Arc::clone(upstream).follow(self.stop.clone()));

@@ -12,6 +12,9 @@ const BUILT_IN: &str = include_str!("../plans.toml");
 /// Test theses of a project where a plan does not name their number.
 const DEFAULT_TEST_THESES: u32 = 1_000_000;
 
+/// Alerts of a project and environment where a plan does not name their number.
+const DEFAULT_ALERTS: u32 = 500;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -24,6 +27,7 @@ struct Row {
     history_days: u32,
     concurrent_streams: u32,
     webhook_endpoints: u32,
+    alerts: Option<u32>,
     test_theses: Option<NonZeroU32>,
     requests_per_month: u64,
     standard_per_minute: u32,
@@ -37,6 +41,7 @@ impl From<Row> for Plan {
             history_days: row.history_days,
             concurrent_streams: row.concurrent_streams,
             webhook_endpoints: row.webhook_endpoints,
+            alerts: row.alerts.unwrap_or(DEFAULT_ALERTS),
             test_theses: row.test_theses.map_or(DEFAULT_TEST_THESES, NonZeroU32::get),
             requests_per_month: row.requests_per_month,
             standard_per_minute: row.standard_per_minute,
@@ -58,7 +63,7 @@ pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
     })?;
     parse(&text).map_err(|reason| {
         refused(reason).remedy(
-            "correct the file: a table [plans.NAME] for each plan, with every field (test_theses may be left out); or \
+            "correct the file: a table [plans.NAME] for each plan, with every field (alerts and test_theses may be left out); or \
              unset it for the built-in plans",
         )
     })
@@ -93,6 +98,9 @@ mod tests {
             let reason = test_theses(&format!("test_theses = {wrong}")).unwrap_err();
             assert!(reason.starts_with("line ") && reason.contains("invalid"), "{reason}");
         }
+        let alerts = built_in().unwrap().into_iter().map(|(name, plan)| (name, plan.alerts));
+        let expected = [("business", 500), ("free", 5), ("pro", 50)];
+        assert_eq!(alerts.collect::<Vec<_>>(), expected.map(|(name, number)| (name.to_owned(), number)));
         let kept = built_in().unwrap().into_iter().map(|(name, plan)| (name, plan.test_theses));
         let expected = [("business", 1_000_000), ("free", 10_000), ("pro", 100_000)];
         assert_eq!(kept.collect::<Vec<_>>(), expected.map(|(name, number)| (name.to_owned(), number)));

@@ -47,13 +47,13 @@ impl Subscription {
         self.cursors.encode(&self.positions)
     }
 
-    /// The cursor after the events that all of these subscriptions of one view have shown; `None` without
-    /// subscriptions.
+    /// The cursor after the events that all of these subscriptions have shown; `None` without subscriptions. Those that
+    /// read alerts have one log more, behind the others, and say where it is read.
     pub fn common_cursor<'a>(subscriptions: impl IntoIterator<Item = &'a Self>) -> Option<String> {
-        let mut subscriptions = subscriptions.into_iter();
-        let first = subscriptions.next()?;
+        let subscriptions: Vec<&Self> = subscriptions.into_iter().collect();
+        let first = subscriptions.iter().max_by_key(|subscription| subscription.positions.len())?;
         let mut lowest = first.positions.clone();
-        for subscription in subscriptions {
+        for subscription in &subscriptions {
             for (lowest, position) in lowest.iter_mut().zip(&subscription.positions) {
                 *lowest = (*lowest).min(*position);
             }

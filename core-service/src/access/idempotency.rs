@@ -259,7 +259,7 @@ impl Drop for TakenKey {
 /// True if the same request would be refused again at any later time.
 fn is_final(error: &ApiError) -> bool {
     match error.code {
-        ErrorCode::WebhookLimitReached => false,
+        ErrorCode::WebhookLimitReached | ErrorCode::AlertLimitReached => false,
         ErrorCode::WebhookUrlForbidden => {
             let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
             reason != Some(Refusal::Unresolvable.as_str())

@@ -5,11 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use thesis_proto::filter::{CompiledFilter, EventKeys, Interest};
+use thesis_proto::{
+    filter::{CompiledFilter, EventKeys, Interest},
+    names::is_of_alerts,
+};
 
 use crate::{
     convert::control::{event_types, filters},
-    domain::{control::Webhook, dataset::Dataset},
+    domain::{
+        control::Webhook,
+        dataset::{Dataset, View},
+    },
 };
 
 #[derive(Debug)]
@@ -34,9 +40,11 @@ pub(super) struct Matching {
     known: HashMap<String, Arc<WebhookFilter>>,
 }
 
-/// The datasets that a webhook sees.
+/// The datasets that a webhook sees. It sees those of alerts only if it names one of their events.
 fn datasets(webhook: &Webhook) -> Vec<Dataset> {
-    if webhook.live { vec![Dataset::Live] } else { vec![Dataset::Sandbox, Dataset::of_project(&webhook.project_id)] }
+    let view = if webhook.live { View::live() } else { View::test(&webhook.project_id) };
+    let sees_alerts = event_types(webhook).into_iter().any(is_of_alerts);
+    if sees_alerts { view.with_alerts(&webhook.project_id) } else { view }.datasets().to_vec()
 }
 
 impl Matching {
@@ -110,7 +118,7 @@ mod tests {
         let texts = |all: &'static [&'static str]| {
             prop::collection::vec(prop::sample::select(all).prop_map(str::to_owned), 0..3)
         };
-        let events = prop::collection::vec(1..=4_i32, 1..3);
+        let events = prop::collection::vec(1..=6_i32, 1..3);
         let of = (any::<bool>(), prop::sample::select(vec!["a", "b"]), 0..4_u8, 1..=2_i32);
         let words = texts(&["moon", "sun -moon", "mo*", "\"to the\" OR sun"]);
         let others = (texts(&["$RUN", "tk_2", "base:0xab"]), texts(&["ann", "@BOB"]), texts(&["base", "sol"]), words);
@@ -134,7 +142,7 @@ mod tests {
         let token = prop::sample::select(vec![("tk_1", "$RUN", "base", "0xAB"), ("tk_2", "$TWO", "sol", "So1")]);
         let handle = prop::option::of(prop::sample::select(vec!["@Ann", "@bob"]).prop_map(str::to_owned));
         let text = prop::option::of(prop::sample::select(vec!["", "To the MOON!", "sun", "moon and sun"]));
-        (1..=4_i32, prop::option::of(token), handle, text).prop_map(|(kind, token, handle, text)| EventKeys {
+        (1..=6_i32, prop::option::of(token), handle, text).prop_map(|(kind, token, handle, text)| EventKeys {
             event_type: EventType::try_from(kind).unwrap(),
             token: token.map(|(id, symbol, chain, address)| TokenRef {
                 id: id.to_owned(),
@@ -164,7 +172,8 @@ mod tests {
                     plain.insert(webhook.id.clone(), webhook);
                 }
             }
-            for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::of_project("a")] {
+            let of_alerts = Dataset::of_alerts("a", true);
+            for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::of_project("a"), of_alerts] {
                 let mut found = matching.matching(&dataset, &keys);
                 found.sort_by(|a, b| a.id.cmp(&b.id));
                 let mut expected: Vec<Arc<Webhook>> = plain.values().filter(|webhook| {

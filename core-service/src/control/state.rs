@@ -7,7 +7,7 @@ use std::{
 
 use thesis_proto::filter::EventKeys;
 
-use super::{matching::Matching, people::People};
+use super::{alerts::Alerts, matching::Matching, people::People};
 use crate::domain::{
     control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook},
     dataset::Dataset,
@@ -27,6 +27,7 @@ pub struct ControlState {
     judgements: u64,
     seed: Option<SandboxSeed>,
     people: People,
+    alerts: Alerts,
 }
 
 impl ControlState {
@@ -89,6 +90,10 @@ impl ControlState {
         self.seed
     }
 
+    pub const fn alerts(&self) -> &Alerts {
+        &self.alerts
+    }
+
     pub const fn people(&self) -> &People {
         &self.people
     }
@@ -101,6 +106,8 @@ impl ControlState {
             ControlChange::ApiKey(row) => of_project(&row.project_id),
             ControlChange::Webhook(row) => of_project(&row.project_id),
             ControlChange::WebhookDeleted(id) => of_project(&self.webhook(id)?.project_id),
+            ControlChange::Alert(row) => of_project(&row.project_id),
+            ControlChange::AlertDeleted(id) => of_project(&self.alerts.get(id)?.project_id),
             ControlChange::Member(row) => Some(row.organization_id.clone()),
             ControlChange::MemberGone(id) => id.split_once('/').map(|(organization, _)| organization.to_owned()),
             ControlChange::Invitation(row) => row.organization_id.clone(),
@@ -123,7 +130,9 @@ impl ControlState {
             | ControlChange::Member(_)
             | ControlChange::MemberGone(_)
             | ControlChange::Invitation(_)
-            | ControlChange::InvitationGone(_) => false,
+            | ControlChange::InvitationGone(_)
+            | ControlChange::Alert(_)
+            | ControlChange::AlertDeleted(_) => false,
         }
     }
 
@@ -153,6 +162,8 @@ impl ControlState {
                 self.matching.remove(&id);
                 self.forget_webhook(&id);
             }
+            ControlChange::Alert(row) => self.alerts.set(row),
+            ControlChange::AlertDeleted(id) => self.alerts.remove(&id),
             ControlChange::SandboxSeed(seed) => self.seed = Some(seed),
             ControlChange::User(row) => self.people.set_user(row),
             ControlChange::Member(row) => self.people.set_member(row),

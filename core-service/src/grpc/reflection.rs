@@ -20,7 +20,7 @@ use tower::Service;
 use crate::service::Core;
 
 /// The services for callers with a key.
-const PUBLIC: [&str; 9] = [
+const PUBLIC: [&str; 10] = [
     "MetaService",
     "ProfileService",
     "ThesisService",
@@ -28,6 +28,7 @@ const PUBLIC: [&str; 9] = [
     "SearchService",
     "EventService",
     "TestDataService",
+    "AlertService",
     "WebhookService",
     "LogService",
 ];

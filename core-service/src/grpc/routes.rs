@@ -2,8 +2,8 @@
 
 use futures::stream::BoxStream;
 use thesis_proto::v1::{
-    self, event_service_server::EventService, log_service_server::LogService, meta_service_server::MetaService,
-    profile_service_server::ProfileService, search_service_server::SearchService,
+    self, alert_service_server::AlertService, event_service_server::EventService, log_service_server::LogService,
+    meta_service_server::MetaService, profile_service_server::ProfileService, search_service_server::SearchService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
@@ -79,6 +79,14 @@ service!(WebhookService {
     answer list_deliveries ListDeliveries: ListDeliveriesRequest -> ListDeliveriesResponse;
     answer get_delivery GetDelivery: GetDeliveryRequest -> GetDeliveryResponse;
     change replay_delivery ReplayDelivery: ReplayDeliveryRequest -> ReplayDeliveryResponse;
+});
+
+service!(AlertService {
+    change create_alert CreateAlert: CreateAlertRequest -> CreateAlertResponse;
+    answer list_alerts ListAlerts: ListAlertsRequest -> ListAlertsResponse;
+    answer get_alert GetAlert: GetAlertRequest -> GetAlertResponse;
+    change update_alert UpdateAlert: UpdateAlertRequest -> UpdateAlertResponse;
+    change delete_alert DeleteAlert: DeleteAlertRequest -> DeleteAlertResponse;
 });
 
 service!(EventService {

@@ -9,7 +9,7 @@ pub async fn get_event(core: &Core, call: &Call, message: v1::GetEventRequest) -
     call.charge().await?;
     let id = &message.id;
     let not_found = || missing(ErrorCode::EventNotFound, id);
-    for dataset in call.caller.view.datasets() {
+    for dataset in call.caller.view.with_alerts(&call.caller.project.id).datasets() {
         let name = dataset.name();
         let Some(seq) = core.shared.event_positions.position_of(name, id).await? else { continue };
         let entry = core.shared.log.get_present(name, seq).await?.map(|body| decode(seq, body)).transpose()?;

@@ -7,6 +7,7 @@ use super::fields::Fields;
 use crate::{
     access::gate::Call,
     domain::{
+        dataset::View,
         list_cursor::{HistoryPosition, list_name},
         window::Floor,
     },
@@ -30,10 +31,11 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     fields.finish()?;
     call.charge().await?;
 
-    let view = &call.caller.view;
+    let view = call.logs_for(&filter);
     let signer = core.shared.keys.cursor_signer();
-    let name = name(core, call, &message, [after, before]);
-    let PageStart { reader, floor, positions } = page_start(core, call, &message, &name, [after, before]).await?;
+    let name = name(core, &view, &message, [after, before]);
+    let start = page_start(core, (call, &view), &message, &name, [after, before]).await?;
+    let PageStart { reader, floor, positions } = start;
     let projected: Vec<u64> = positions.iter().map(|(_, projected)| *projected).collect();
     let slices = view.datasets().iter().zip(positions).map(|(dataset, (before, projected))| LogSlice {
         dataset: dataset.clone(),
@@ -42,7 +44,7 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
         projected,
         from: floor.bound_for(dataset),
     });
-    let selection = select(&reader, view, &filter).await?;
+    let selection = select(&reader, &call.caller.view, &filter).await?;
     let mut entries = Backward::new(&core.shared, selection, slices.collect(), limit + 1);
     // Filters match messages, so the rows of a filtered list are messages.
     let renders = call.meta.renders && filter == CompiledFilter::default();
@@ -73,11 +75,11 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
 }
 
 /// Names a list, the same for all its pages and page sizes.
-fn name(core: &Core, call: &Call, message: &v1::ListEventsRequest, window: [Option<i64>; 2]) -> [u8; 32] {
+fn name(core: &Core, view: &View, message: &v1::ListEventsRequest, window: [Option<i64>; 2]) -> [u8; 32] {
     // The name contains every field of a request, except those of the page. The filter is in it as text.
     let v1::ListEventsRequest { types, filters, created_after: _, created_before: _, limit: _, cursor: _ } = message;
     // A cursor of this list has positions, so it belongs to the generation of the logs.
-    let logs = core.shared.generation.log_names(&call.caller.view).join(",");
+    let logs = core.shared.generation.log_names(view).join(",");
     let filters = filters.as_ref().map(v1::EventFilters::encode_to_vec).unwrap_or_default();
     let filter = format!("{types:?}{}", hex::encode(filters));
     let [after, before] = window.map(|number| number.map(|number| number.to_string()).unwrap_or_default());
@@ -96,12 +98,12 @@ struct PageStart<'a> {
 /// Finds where a page starts: at its cursor, or at the newest entry of the window.
 async fn page_start<'a>(
     core: &'a Core,
-    call: &Call,
+    (call, view): (&Call, &View),
     message: &v1::ListEventsRequest,
     name: &[u8; 32],
     [after, before]: [Option<i64>; 2],
 ) -> Result<PageStart<'a>> {
-    let (theses, datasets) = (&core.shared.theses, call.caller.view.datasets());
+    let (theses, datasets) = (&core.shared.theses, view.datasets());
     if let Some(cursor) = &message.cursor {
         let position: Option<HistoryPosition> = core.shared.keys.cursor_signer().read(name, cursor);
         let HistoryPosition { before, projected, from } = position.ok_or_else(Error::invalid_cursor)?;

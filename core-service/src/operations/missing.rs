@@ -49,6 +49,7 @@ pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
         ErrorCode::TokenNotFound => "there is no such token; look for it with GET /v1/search?q=…&types=tokens",
         ErrorCode::EventNotFound => "there is no such event; list those that you see with GET /v1/events",
         ErrorCode::WebhookNotFound => "there is no such webhook; list yours with GET /v1/webhooks",
+        ErrorCode::AlertNotFound => "there is no such alert; list yours with GET /v1/alerts",
         ErrorCode::DeliveryNotFound => {
             "there is no such delivery; list a webhook's with GET /v1/webhooks/{id}/deliveries"
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thesis_proto::{
-    cursor::{CursorEncoder, StreamCursor},
+    cursor::CursorEncoder,
     error::{ApiError, ErrorCode},
     filter::CompiledFilter,
     names::event_type_name,
@@ -16,6 +16,7 @@ use url::form_urlencoded;
 use self::{
     missed::MissedEvents,
     replay::{Replay, begin_replay},
+    resume::read_cursor,
 };
 use super::{
     fields::{CURSOR, Fields},
@@ -23,6 +24,7 @@ use super::{
 };
 use crate::{
     access::{gate::Call, open_streams::HeldStream},
+    domain::dataset::View,
     error::{Error, Result},
     service::Core,
     store::Consistency,
@@ -30,6 +32,7 @@ use crate::{
 
 mod missed;
 mod replay;
+mod resume;
 #[cfg(test)]
 mod tests;
 
@@ -52,9 +55,12 @@ pub async fn open_stream(
     let replay = Replay::read(&mut fields, &message, call.now_ms);
     fields.finish()?;
     call.charge().await?;
-    let names = core.shared.generation.log_names(&call.caller.view);
-    let read = |text| StreamCursor::decode(text, &names).ok_or_else(invalid_cursor);
-    let after = message.cursor.as_deref().map(read).transpose()?.map(|cursor| cursor.positions);
+    let logs = call.logs_for(&filter);
+    let names = core.shared.generation.log_names(&logs);
+    let after = match message.cursor.as_deref() {
+        Some(cursor) => Some(read_cursor(core, call, &logs, cursor).await?),
+        None => None,
+    };
     if let Some(replay) = &replay {
         // Before a place is taken.
         replay.floor(call, after.is_some())?;
@@ -70,11 +76,11 @@ pub async fn open_stream(
     };
     let begun = match (message.kind(), &replay) {
         (OpenKind::Place | OpenKind::Check, _) => v1::OpenResponse::default(),
-        (_, None) => begin(core, call, &message, &filter, after, &names).await?,
+        (_, None) => begin(core, (call, &logs), &message, &filter, after, &names).await?,
         (_, Some(replay)) => {
             let (project, streams) = (&call.caller.project.id, call.caller.plan.concurrent_streams);
             let slot = core.slots.take_replay_slot(project, streams).await?;
-            let begun = begin_replay(core, call, &message, (replay, &filter), after, &names).await?;
+            let begun = begin_replay(core, (call, &logs), &message, (replay, &filter), after, &names).await?;
             let added = core.open_streams.add_replay(&message.session, message.replay, slot);
             added.map_err(|_| Error::from(ApiError::unavailable()))?;
             begun
@@ -156,14 +162,14 @@ fn history_path(message: &v1::OpenRequest) -> String {
 /// Finds where a subscription starts. For one that is added to a stream, it also counts the events to replay.
 async fn begin(
     core: &Core,
-    call: &Call,
+    (call, logs): (&Call, &View),
     message: &v1::OpenRequest,
     filter: &CompiledFilter,
     after: Option<Vec<u64>>,
     names: &[String],
 ) -> Result<v1::OpenResponse> {
     let mut live = Vec::new();
-    for (index, dataset) in call.caller.view.datasets().iter().enumerate() {
+    for (index, dataset) in logs.datasets().iter().enumerate() {
         let resumed = after.as_ref().filter(|_| message.kind() != OpenKind::Subscription);
         live.push(match resumed.and_then(|after| after.get(index)) {
             // Many streams resume at once when an edge or a core ends.
@@ -172,11 +178,11 @@ async fn begin(
         });
     }
     if let Some(after) = &after {
-        refuse_beyond(core, call, after, &mut live).await?;
+        refuse_beyond(core, logs, after, &mut live).await?;
     }
     let (mut positions, mut gap, mut replayed) = (live.clone(), None, 0);
     if let Some(after) = after {
-        let missed = MissedEvents { core, call, filter, after, live: &live, floor: call.history_floor(None)? };
+        let missed = MissedEvents { core, call, filter, logs, after, live: &live, floor: call.history_floor(None)? };
         positions.clone_from(&missed.after);
         if let Some(found) = missed.gap().await? {
             let encoder = CursorEncoder::new(names);
@@ -198,8 +204,8 @@ async fn begin(
 
 /// Refuses a cursor beyond the end of a log. Other replicas may be ahead of the `live` positions; then these move up to
 /// the cursor.
-async fn refuse_beyond(core: &Core, call: &Call, after: &[u64], live: &mut [u64]) -> Result<()> {
-    for ((dataset, after), live) in call.caller.view.datasets().iter().zip(after).zip(live) {
+async fn refuse_beyond(core: &Core, logs: &View, after: &[u64], live: &mut [u64]) -> Result<()> {
+    for ((dataset, after), live) in logs.datasets().iter().zip(after).zip(live) {
         if *after > *live {
             let head = core.shared.log.head(dataset.name(), *after, Consistency::Serial).await?;
             if *after > head {

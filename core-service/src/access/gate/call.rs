@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
+    filter::CompiledFilter,
     json::RenderedRows,
 };
 
@@ -17,7 +18,7 @@ use crate::{
     control::ControlState,
     domain::{
         account::{Actor, Role},
-        dataset::Dataset,
+        dataset::{Dataset, View},
         operation::{Feature, Operation},
         scope::Scope,
         window::Floor,
@@ -101,6 +102,13 @@ impl Call {
             "more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute; wait for the next"
         );
         ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
+    }
+
+    /// The logs whose events a filter can match: those of the caller's view and, if it names a type of theirs, that of
+    /// its alerts. A reader of other types costs nothing more.
+    pub fn logs_for(&self, filter: &CompiledFilter) -> View {
+        let Caller { view, project, .. } = &self.caller;
+        if filter.names_alerts() { view.with_alerts(&project.id) } else { view.clone() }
     }
 
     /// True if profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.

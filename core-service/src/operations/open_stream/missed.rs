@@ -4,7 +4,7 @@ use thesis_proto::{filter::CompiledFilter, time::format_millis};
 
 use crate::{
     access::gate::Call,
-    domain::window::Floor,
+    domain::{dataset::View, window::Floor},
     error::Result,
     log::{
         backward::{Backward, LogSlice},
@@ -33,6 +33,8 @@ pub(super) struct MissedEvents<'a> {
     pub(super) core: &'a Core,
     pub(super) call: &'a Call,
     pub(super) filter: &'a CompiledFilter,
+    /// The logs that the stream reads.
+    pub(super) logs: &'a View,
     pub(super) after: Vec<u64>,
     pub(super) live: &'a [u64],
     /// Events before it have left the history window.
@@ -57,7 +59,7 @@ impl MissedEvents<'_> {
         if distances.sum::<u64>() > MAX_REPLAYED as u64 {
             return Ok(false);
         }
-        for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
+        for (index, dataset) in self.logs.datasets().iter().enumerate() {
             let (after, bound) = (self.after[index], self.floor.bound_for(dataset));
             if self.live[index] > after && !self.core.datasets.is_since(dataset, after + 1, bound).await? {
                 return Ok(false);
@@ -69,7 +71,7 @@ impl MissedEvents<'_> {
     /// True if the index shows that few events were missed and all are within the window.
     async fn are_few(&self, scopes: &[EventScope]) -> Result<bool> {
         let mut left = MAX_REPLAYED;
-        for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
+        for (index, dataset) in self.logs.datasets().iter().enumerate() {
             let (name, after, live) = (dataset.to_string(), self.after[index], self.live[index]);
             let between = SeqRange { after, before: live + 1, projected: live };
             let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
@@ -92,8 +94,8 @@ impl MissedEvents<'_> {
         if self.are_near().await? {
             return Ok(None);
         }
-        let view = &self.call.caller.view;
-        let selection = select(&self.core.shared.theses.direct_reader(), view, self.filter).await?;
+        let (reader, view) = (self.core.shared.theses.direct_reader(), &self.call.caller.view);
+        let selection = select(&reader, view, self.filter).await?;
         if let Selection::Scopes(scopes) = &selection
             && self.are_few(scopes).await?
         {
@@ -113,7 +115,7 @@ impl MissedEvents<'_> {
             if reader.event(index, taken, self.filter)?.is_none() {
                 continue;
             }
-            if replayed < MAX_REPLAYED && at >= self.floor.bound_for(&view.datasets()[index]) {
+            if replayed < MAX_REPLAYED && at >= self.floor.bound_for(&self.logs.datasets()[index]) {
                 replayed += 1;
                 continue;
             }
@@ -158,7 +160,7 @@ impl MissedEvents<'_> {
 
     /// Reads backwards from the present to these positions.
     fn backward(&self, selection: Selection, after: &[u64]) -> Backward<'_> {
-        let slices = self.call.caller.view.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
+        let slices = self.logs.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
             dataset: dataset.clone(),
             before: self.live[index] + 1,
             after: after[index],
@@ -185,7 +187,7 @@ impl MissedEvents<'_> {
     /// Reads the time of the oldest entry that the client has not received.
     async fn first_unseen(&self) -> Result<i64> {
         let mut oldest = self.call.now_ms;
-        for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
+        for (dataset, after) in self.logs.datasets().iter().zip(&self.after) {
             let body = self.core.shared.log.get(&dataset.to_string(), *after + 1).await?;
             let created_at = body.map(|body| outline(&body)).transpose()?.map(|outline| outline.created_at);
             oldest = oldest.min(created_at.unwrap_or(i64::MAX));

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     access::gate::Call,
-    domain::window::Floor,
+    domain::{dataset::View, window::Floor},
     error::{Error, Result},
     operations::fields::Fields,
     service::Core,
@@ -81,26 +81,26 @@ impl Replay {
 /// Finds where a replay starts and ends.
 pub(super) async fn begin_replay(
     core: &Core,
-    call: &Call,
+    (call, logs): (&Call, &View),
     message: &v1::OpenRequest,
     (replay, filter): (&Replay, &CompiledFilter),
     after: Option<Vec<u64>>,
     names: &[String],
 ) -> Result<v1::OpenResponse> {
     let ends = match replay.to {
-        Some(to) => find_ends(core, call, to).await?,
+        Some(to) => find_ends(core, logs, to).await?,
         None => Vec::new(),
     };
     let mut live = Vec::new();
-    for dataset in call.caller.view.datasets() {
+    for dataset in logs.datasets() {
         live.push(core.datasets.refresh(dataset).await?);
     }
     if let Some(after) = &after {
-        refuse_beyond(core, call, after, &mut live).await?;
+        refuse_beyond(core, logs, after, &mut live).await?;
     }
     let floor = replay.floor(call, after.is_some())?;
     let mut earliest = Vec::new();
-    for (dataset, live) in call.caller.view.datasets().iter().zip(&live) {
+    for (dataset, live) in logs.datasets().iter().zip(&live) {
         // A bound before 1970 is none.
         let bound = floor.bound_for(dataset).max(0);
         earliest.push(core.shared.log.last_at(dataset.name(), *live, bound - 1).await?);
@@ -109,13 +109,13 @@ pub(super) async fn begin_replay(
     // If the end itself has left the window, a gap tells of what is left, and no event is beyond the end.
     positions.iter_mut().zip(&ends).for_each(|(position, end)| *position = (*position).min(*end));
     if let Some(after) = &after {
-        gap = find_gap(core, call, message, filter, (after, &positions), names).await?;
+        gap = find_gap(core, (call, logs), message, filter, (after, &positions), names).await?;
         positions.iter_mut().zip(after).for_each(|(position, after)| *position = (*position).max(*after));
     }
     let is_at_end = |after: &Vec<u64>| after.iter().zip(&ends).all(|(after, end)| after >= end);
     let is_complete = !ends.is_empty() && after.as_ref().is_some_and(is_at_end);
     let start = match after {
-        Some(_) => last_time(core, call, &positions, &ends).await?.max(replay.from),
+        Some(_) => last_time(core, logs, &positions, &ends).await?.max(replay.from),
         None => floor.carried(),
     };
     let begun = v1::StreamReplay {
@@ -130,8 +130,8 @@ pub(super) async fn begin_replay(
 }
 
 /// Finds the last position of each dataset up to `to`, which is the same for every replay with this end.
-async fn find_ends(core: &Core, call: &Call, to: i64) -> Result<Vec<u64>> {
-    let ends = call.caller.view.datasets().iter().map(|dataset| async move {
+async fn find_ends(core: &Core, logs: &View, to: i64) -> Result<Vec<u64>> {
+    let ends = logs.datasets().iter().map(|dataset| async move {
         let projected = core.datasets.close_time(dataset, to).await?;
         Ok::<_, Error>(core.shared.log.last_at(dataset.name(), projected, to).await?)
     });
@@ -141,7 +141,7 @@ async fn find_ends(core: &Core, call: &Call, to: i64) -> Result<Vec<u64>> {
 /// Finds the matching events between a cursor and the earliest positions within the history window.
 async fn find_gap(
     core: &Core,
-    call: &Call,
+    (call, logs): (&Call, &View),
     message: &v1::OpenRequest,
     filter: &CompiledFilter,
     (after, earliest): (&[u64], &[u64]),
@@ -151,7 +151,7 @@ async fn find_gap(
     if begin == after {
         return Ok(None);
     }
-    let missed = MissedEvents { core, call, filter, after: after.to_vec(), live: &begin, floor: Floor::NONE };
+    let missed = MissedEvents { core, call, filter, logs, after: after.to_vec(), live: &begin, floor: Floor::NONE };
     let (skipped, has_scanned_all) = missed.count(after).await?;
     if skipped == 0 && has_scanned_all {
         return Ok(None);
@@ -169,9 +169,9 @@ async fn find_gap(
 
 /// The time of the newest of the entries at these positions; 0 if there is none. A log without further matching events
 /// is at its end ahead of time, so entries there do not count.
-async fn last_time(core: &Core, call: &Call, positions: &[u64], ends: &[u64]) -> Result<i64> {
+async fn last_time(core: &Core, logs: &View, positions: &[u64], ends: &[u64]) -> Result<i64> {
     let mut newest = 0;
-    for (index, (dataset, position)) in call.caller.view.datasets().iter().zip(positions).enumerate() {
+    for (index, (dataset, position)) in logs.datasets().iter().zip(positions).enumerate() {
         if ends.get(index).is_some_and(|end| position >= end) {
             continue;
         }

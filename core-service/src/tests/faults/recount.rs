@@ -47,6 +47,7 @@ const PROJECTED: &[&Table] = &[
     &schema::INDEX_BUCKET,
     &schema::AUTHOR,
     &schema::TOKEN_TOTALS,
+    &schema::ALERT_PROGRESS,
 ];
 
 /// Name of the projection of the control log into rows.
@@ -242,6 +243,8 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
         ControlChange::ApiKey(row) => ("key", row.id.clone()),
         ControlChange::Webhook(row) => ("webhook", row.id.clone()),
         ControlChange::WebhookDeleted(id) => ("webhook", id.clone()),
+        ControlChange::Alert(row) => ("alert", row.id.clone()),
+        ControlChange::AlertDeleted(id) => ("alert", id.clone()),
         ControlChange::SandboxSeed(_) => ("seed", String::new()),
         ControlChange::User(row) => ("user", row.id.clone()),
         ControlChange::Member(row) => ("member", control::member_id(row)),
@@ -258,7 +261,10 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     for change in log.iter().flat_map(|(_, body)| control::decode(body.clone()).unwrap()) {
         let row_id = kind_and_id(&change);
         match change {
-            ControlChange::WebhookDeleted(_) | ControlChange::MemberGone(_) | ControlChange::InvitationGone(_) => {
+            ControlChange::WebhookDeleted(_)
+            | ControlChange::MemberGone(_)
+            | ControlChange::InvitationGone(_)
+            | ControlChange::AlertDeleted(_) => {
                 drop(rows.remove(&row_id));
             }
             change => drop(rows.insert(row_id, change)),

@@ -1,0 +1,227 @@
+//! Judges alerts: follows the logs whose theses they count, lets time go on, and appends each change of an alert's
+//! progress to the log of its project and environment.
+//!
+//! The core that leads the shared log of an environment judges all alerts of that environment, since most of their
+//! theses come through that log. What it does is a function of the logs and the times (`domain/alert/watch.rs`), and an
+//! alert's log takes each revision of its progress once. So two cores that both judge for a moment do no harm: one of
+//! them finds its change refused, and begins anew from the stored checkpoint.
+//!
+//! The checkpoint follows the appends. After a crash the entries behind it are read again, and alerts whose stored
+//! progress is ahead are held until then. So each crossing is reported once, also one that a crash interrupted.
+
+mod load;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::{
+    StreamExt as _,
+    future::{BoxFuture, try_join_all},
+    stream::FuturesUnordered,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::load::entry_thesis;
+use crate::{
+    domain::{
+        alert::{Alert, AlertChange, AlertWatch, Crossing, EntryThesis},
+        dataset::Dataset,
+    },
+    error::{Error, Result},
+    log::datasets::Datasets,
+    replicas::peers::Peers,
+    shared::Shared,
+    store::StoreError,
+    tables::log::checkpoint_change,
+};
+
+/// Checkpoint: all alerts are judged by the entries up to here.
+const JUDGED: &str = "alerts";
+/// Checkpoint beside that of the shared log: alerts are judged up to this time, in unix milliseconds.
+const JUDGED_AT: &str = "alerts_at";
+/// Maximum number of entries that are judged before their changes are appended.
+const PAGE: usize = 500;
+/// A moved checkpoint is stored within this time. It is also the interval between two checks whether this core still
+/// leads.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause after a failure, and while there is nothing to judge here.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Judges the alerts of an environment whenever this core leads its shared log, until the core stops.
+pub async fn follow(
+    shared: Arc<Shared>,
+    datasets: Arc<Datasets>,
+    peers: Arc<Peers>,
+    live: bool,
+    stop: CancellationToken,
+) {
+    let following = async {
+        loop {
+            if is_needed(&shared, &peers, live) {
+                let judge = Judge::begin(Arc::clone(&shared), Arc::clone(&datasets), live);
+                let judging = async { judge.await?.run(&peers).await };
+                if let Err(error) = judging.await {
+                    tracing::warn!(live, %error, "judging alerts failed, trying again");
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    stop.run_until_cancelled(following).await;
+}
+
+/// The shared dataset of an environment.
+const fn shared_dataset(live: bool) -> Dataset {
+    if live { Dataset::Live } else { Dataset::Sandbox }
+}
+
+fn is_needed(shared: &Shared, peers: &Peers, live: bool) -> bool {
+    let has_any = shared.control.state().alerts().in_environment(live).next().is_some();
+    has_any && peers.leads(shared_dataset(live).name())
+}
+
+/// A wait for the position of a log to move.
+type PositionMove = BoxFuture<'static, (Dataset, watch::Receiver<u64>, bool)>;
+
+struct Judge {
+    shared: Arc<Shared>,
+    datasets: Arc<Datasets>,
+    live: bool,
+    watch: AlertWatch,
+    /// The followed logs, and waits for their positions.
+    followed: BTreeSet<Dataset>,
+    moves: FuturesUnordered<PositionMove>,
+    /// Logs with unread entries, and their positions.
+    unread: Vec<(Dataset, watch::Receiver<u64>)>,
+    /// Version of the rules and projects that are known, as numbers of changes.
+    known: Option<(u64, u64)>,
+    store_by: Instant,
+}
+
+impl Judge {
+    /// Judges until this core leads no more, or has no alerts.
+    async fn run(mut self, peers: &Peers) -> Result<()> {
+        let mut control = self.shared.control.changes();
+        while is_needed(&self.shared, peers, self.live) {
+            control.borrow_and_update();
+            self.update_rules().await?;
+            self.read_logs().await?;
+            self.watch.advance(self.shared.clock.now_ms());
+            self.append_changes().await?;
+            let now = Instant::now();
+            if now >= self.store_by {
+                self.store_checkpoint().await?;
+                self.store_by = now + CHECKPOINT_INTERVAL;
+            }
+            let due_in = self.watch.next_due().map(|due_at| due_at - self.shared.clock.now_ms());
+            let due_in = due_in.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default()));
+            let wait = due_in.map_or(CHECKPOINT_INTERVAL, |due_in| due_in.min(CHECKPOINT_INTERVAL));
+            tokio::select! {
+                Some(moved) = self.moves.next() => self.note_move(moved)?,
+                Ok(()) = control.changed() => {}
+                () = sleep(wait) => {}
+            }
+        }
+        self.store_checkpoint().await
+    }
+
+    /// Follows the position of a log that is read up to `seq`.
+    async fn follow_log(&mut self, dataset: &Dataset, seq: u64) -> Result<()> {
+        let position = self.datasets.position(dataset).await?;
+        self.watch.set_read(dataset.name(), seq);
+        self.followed.insert(dataset.clone());
+        self.unread.push((dataset.clone(), position));
+        Ok(())
+    }
+
+    fn note_move(&mut self, (dataset, position, has_ended): (Dataset, watch::Receiver<u64>, bool)) -> Result<()> {
+        if has_ended {
+            return Err(StoreError::Unavailable(format!("log {dataset} is no longer followed")).into());
+        }
+        self.unread.push((dataset, position));
+        Ok(())
+    }
+
+    /// Judges by the entries that the followed logs have beyond those that were read.
+    async fn read_logs(&mut self) -> Result<()> {
+        while let Some((dataset, mut position)) = self.unread.pop() {
+            let upto = *position.borrow_and_update();
+            while self.watch.read_upto(dataset.name()) < upto {
+                let after = self.watch.read_upto(dataset.name());
+                let end = upto.min(after + PAGE as u64);
+                let entries = self.shared.log.entries(dataset.name(), after, end).await?;
+                for sequenced in &entries {
+                    let thesis = entry_thesis(&sequenced.entry);
+                    let thesis = thesis.as_ref().map(|(token, is_added, thesis)| EntryThesis {
+                        token,
+                        is_added: *is_added,
+                        thesis,
+                    });
+                    self.watch.read(&dataset, sequenced.seq, sequenced.entry.created_at, thesis);
+                }
+                if entries.is_empty() {
+                    return Err(StoreError::Unavailable(format!("log {dataset} ends before {end}")).into());
+                }
+                self.append_changes().await?;
+            }
+            self.moves.push(Box::pin(async move {
+                let has_ended = position.changed().await.is_err();
+                (dataset, position, has_ended)
+            }));
+        }
+        Ok(())
+    }
+
+    /// Appends the changes that were found, and waits until they are durable and readable.
+    async fn append_changes(&mut self) -> Result<()> {
+        let changes = self.watch.take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let appends = changes.into_iter().map(|(change, crossing)| self.append(change, crossing));
+        // The changes of an alert come to its writer in order. A task without budget left would send some later.
+        tokio::task::unconstrained(try_join_all(appends)).await.map(drop)
+    }
+
+    async fn append(&self, mut change: AlertChange, crossing: Crossing) -> Result<()> {
+        let (dataset, revision) = (change.alert.dataset(), change.progress.revision);
+        if crossing != Crossing::None
+            && let Some((_, token)) = self.shared.theses.token(&change.alert.counted(), &change.alert.token.id).await?
+        {
+            change.alert.token = Arc::unwrap_or_clone(token);
+        }
+        let id = change.alert.id.clone();
+        if self.datasets.change_alert_here(&dataset, change, crossing).await? {
+            return Ok(());
+        }
+        Err(Error::from(StoreError::Unavailable(format!("revision {revision} of {id} comes from another core"))))
+    }
+
+    /// Stores how far the alerts are judged. The time follows the positions: alerts may be judged again at earlier
+    /// times with these entries, but not at later times without them.
+    async fn store_checkpoint(&self) -> Result<()> {
+        let positions = self.followed.iter().map(|dataset| {
+            let name = dataset.name();
+            checkpoint_change(name, JUDGED, self.watch.read_upto(name))
+        });
+        self.shared.backend.apply(positions.collect()).await?;
+        let at = u64::try_from(self.watch.at()).unwrap_or_default();
+        let time = checkpoint_change(shared_dataset(self.live).name(), JUDGED_AT, at);
+        Ok(self.shared.backend.apply(vec![time]).await?)
+    }
+
+    /// The alerts of projects that may use them.
+    fn wanted(&self) -> Vec<Arc<Alert>> {
+        let state = self.shared.control.state();
+        let is_usable = |alert: &&Arc<Alert>| {
+            let project = state.project(&alert.project_id);
+            project.is_some_and(|project| !project.archived && (!self.live || project.live_approved))
+        };
+        state.alerts().in_environment(self.live).filter(is_usable).cloned().collect()
+    }
+}
