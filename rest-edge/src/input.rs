@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     /// Text or null, with its maximum length in characters.
     NullableText(usize),
     Time,
+    /// A number or null.
+    NullableNumber,
     /// True or false.
     Flag,
     /// A whole number with minimum, maximum and default.
@@ -81,7 +83,7 @@ impl Param {
     pub(crate) const TYPES: Self = Self::new(
         "types",
         Kind::SomeOf(|| enum_texts(names::EVENT_TYPES)),
-        "Comma-separated event types; all unless given",
+        "Comma-separated event types; all but those of alerts unless given",
     );
 
     pub(crate) const TOKENS: Self =

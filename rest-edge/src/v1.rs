@@ -22,6 +22,7 @@
 //! `question` and `listed` in `tests/system/recount/lists.rs`, to `is_whole` there if a thesis can change so that it
 //! leaves the list, and to `parameters` in `recount/caller.rs`.
 
+mod alerts;
 mod discovery;
 mod events;
 mod log;
@@ -57,6 +58,7 @@ pub(crate) fn routes() -> Vec<Route> {
         webhooks::list_routes(),
         webhooks::routes(),
         webhook_deliveries::routes(),
+        alerts::routes(),
     ]
     .into_iter()
     .flatten()

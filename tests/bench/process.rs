@@ -205,7 +205,7 @@ fn command(program: &Path, setup: &Setup, role: &str) -> Result<Command, Failure
     let Limits { history_days, many } = PLAN;
     let plan = format!(
         "[plans.{PLAN_NAME}]\nhistory_days = {history_days}\nconcurrent_streams = {many}\n\
-         webhook_endpoints = {many}\ntest_theses = {many}\nrequests_per_month = {many}\n\
+         webhook_endpoints = {many}\nalerts = {many}\ntest_theses = {many}\nrequests_per_month = {many}\n\
          standard_per_minute = {many}\nheavy_per_minute = {many}\nverify_per_minute = {many}\n"
     );
     std::fs::write(&plans, plan)?;

@@ -26,6 +26,9 @@
         return `${data.token.symbol}: theses in the last hour ${data.thesis_count_1h}, in 24 hours ${data.thesis_count_24h}; authors ${data.unique_authors_24h}`;
       case "token.thesis_velocity":
         return `${data.token.symbol}: theses in 5 minutes ${data.last_5m}, in the last hour ${data.last_1h}, in the hour before ${data.previous_1h}`;
+      case "alert.firing":
+      case "alert.resolved":
+        return `${data.alert.name}: ${data.alert.token.symbol} at ${data.value}`;
       default:
         return id;
     }

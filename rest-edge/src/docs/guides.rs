@@ -36,6 +36,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
             guide!("Receipts", "receipts", "guides/receipts.md"),
             guide!("Streams", "streams", "guides/streams.md"),
             guide!("Webhooks", "webhooks", "guides/webhooks.md"),
+            guide!("Alerts", "alerts", "guides/alerts.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
             guide!("Going live", "going-live", "guides/going-live.md"),
         ],

@@ -134,6 +134,12 @@ impl JsonBody {
         speed.as_f64().or_else(|| self.wrong(name, NOT_A_SPEED))
     }
 
+    /// Reads a number or null. Another value becomes no number, so that core does not count it as absent.
+    pub(crate) fn nullable_number(&mut self, name: &'static str) -> Option<f64> {
+        let value = self.given(name)?;
+        value.as_f64().or_else(|| self.wrong(name, "must be a number or null").or(Some(f64::NAN)))
+    }
+
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
         match self.given(name)? {
             Value::Bool(flag) => Some(flag),

@@ -87,6 +87,7 @@ pub(super) fn schema(kind: &Kind) -> Value {
         Kind::Text(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
         Kind::NullableText(max) => json!({"type": ["string", "null"], "maxLength": max}),
         Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 200}),
+        Kind::NullableNumber => json!({"type": ["number", "null"], "minimum": -1e12, "maximum": 1e12}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Integer(min, max, default) => {
             json!({"type": "integer", "minimum": min, "maximum": max, "default": default})

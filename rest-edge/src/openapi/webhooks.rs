@@ -35,6 +35,8 @@ fn about(event_type: v1::EventType) -> &'static str {
         v1::EventType::TokenThesisVelocity => {
             "How fast theses on a token arrive, at most once in 5 seconds for a token; the last one is never lost."
         }
+        v1::EventType::AlertFiring => "An alert fires: its metric has crossed the threshold, once for each crossing.",
+        v1::EventType::AlertResolved => "A firing alert has resolved: its metric has reached the value of recovery.",
         v1::EventType::ThesisCreated | v1::EventType::Unspecified => "A thesis was posted.",
     }
 }

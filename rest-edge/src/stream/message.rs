@@ -18,7 +18,7 @@ const SUBSCRIBE: &[Param] = &[
     OP,
     RID,
     SUB,
-    Param::new("types", Kind::EventTypeList(0, 4), "Event types; all unless given"),
+    Param::new("types", Kind::EventTypeList(0, 6), "Event types; all but those of alerts unless given"),
     Param::new("filters", Kind::Filters, "Filters of the events"),
     Param::new("cursor", Kind::Text(0, 512), "Resumes after this cursor"),
     super::FROM,

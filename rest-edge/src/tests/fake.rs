@@ -186,6 +186,9 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "WebhookService/ReplayDelivery" => {
             reply(v1::ReplayDeliveryResponse { delivery: Some(v1::WebhookDelivery::default()) })
         }
+        "AlertService/CreateAlert" => reply(v1::CreateAlertResponse { alert: Some(v1::Alert::default()) }),
+        "AlertService/GetAlert" => reply(v1::GetAlertResponse { alert: Some(v1::Alert::default()) }),
+        "AlertService/UpdateAlert" => reply(v1::UpdateAlertResponse { alert: Some(v1::Alert::default()) }),
         "EventService/CreateStreamTicket" => {
             reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
         }

@@ -100,6 +100,7 @@ pub(super) const PUBLIC: [&str; 9] = [
     "TestDataService",
     "ThesisService",
     "TokenService",
+    "AlertService",
     "WebhookService",
 ];
 pub(super) const INTERNAL: [&str; 7] = [

@@ -30,6 +30,7 @@ fn about(scope: &str) -> &'static str {
         "events:read" => "Reads the history of events.",
         "streams:read" => "Follows events as they come.",
         "webhooks:write" => "Manages webhooks.",
+        "alerts:write" => "Manages alerts.",
         "wallets:read" => "Reads the wallets of profiles, where this installation offers them.",
         _ => "",
     }

@@ -49,6 +49,10 @@ pub(in crate::workspace) fn line(event: &v1::Event) -> String {
             data.last_1h,
             data.previous_1h
         ),
+        Some(Data::Alert(data)) => {
+            let alert = data.alert.clone().unwrap_or_default();
+            format!("{}: {} at {}", alert.name, symbol(alert.token.as_ref()), data.value)
+        }
         None => event.id.clone(),
     }
 }
@@ -88,6 +92,9 @@ mod tests {
             previous_1h: 3,
             ..Default::default()
         };
+        let alert = v1::Alert { name: "Busy".to_owned(), token: token(), ..Default::default() };
+        let crossing = v1::AlertEventData { alert: Some(alert), value: 12.5, ..Default::default() };
+        assert_eq!(of(Data::Alert(crossing)), "Busy: $SOL at 12.5");
         let text = "$SOL: theses in 5 minutes 1, in the last hour 2, in the hour before 3";
         assert_eq!(of(Data::TokenThesisVelocity(velocity)), text);
     }

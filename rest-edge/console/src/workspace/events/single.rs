@@ -78,6 +78,7 @@ fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<EventSubject> {
         }
         Some(Data::TokenActivity(data)) => (data.latest_thesis_id.as_ref(), None, data.token.as_ref()),
         Some(Data::TokenThesisVelocity(data)) => (None, None, data.token.as_ref()),
+        Some(Data::Alert(data)) => (None, None, data.alert.as_ref().and_then(|alert| alert.token.as_ref())),
         None => (None, None, None),
     };
     let thesis = thesis.map(|id| subject("Thesis", "theses", id, id));
