@@ -147,6 +147,23 @@ async fn what_is_written_has_the_form_of_its_example(service: &Service) {
     let ticket = client.send(client.request(Method::POST, "/v1/stream/tickets")).await.ok(201);
     holds(&client, "createStreamTicket", &ticket).await;
     holds(&client, "deleteWebhook", &client.delete(&path).await.ok(200)).await;
+
+    let alert = json!({"name": "busy", "token": "EXAMPLE", "metric": "thesis_count_24h", "above": 1, "for": "0s"});
+    let alert = client.post("/v1/alerts", &alert).await.ok(201);
+    holds(&client, "createAlert", &alert).await;
+    let path = format!("/v1/alerts/{}", text(&alert, "id"));
+    holds(&client, "getAlert", &client.get(&path).await.ok(200)).await;
+    holds(&client, "listAlerts", &client.get("/v1/alerts").await.ok(200)).await;
+    for (operation, event_type, change) in [
+        ("onAlertFiring", "alert.firing", json!({"above": 0})),
+        ("onAlertResolved", "alert.resolved", json!({"above": 9})),
+    ] {
+        holds(&client, "updateAlert", &client.patch(&path, &change).await.ok(200)).await;
+        let events = format!("/v1/events?types={event_type}");
+        let event = eventually("an event", SOON, async || client.all(&events).await.into_iter().next()).await;
+        holds(&client, operation, &event).await;
+    }
+    holds(&client, "deleteAlert", &client.delete(&path).await.ok(200)).await;
 }
 
 async fn what_is_tried_works(service: &Service) {

@@ -166,6 +166,8 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
         // Those derived from the theses may still come.
         "/v1/events?limit=2&types=thesis.created",
         "/v1/webhooks",
+        "/v1/alerts",
+        "/v1/alerts/al_unknown",
         "/v1/profiles/sbx_runner/wallets",
         "/v1/theses/th_unknown/receipt",
         "/v1/log/keys",
@@ -248,6 +250,8 @@ async fn pages_of_any_origin_may_call(service: &Service) {
     for (path, method, allowed) in [
         ("/v1/theses", "GET", vec!["GET", "HEAD"]),
         ("/v1/webhooks", "POST", vec!["GET", "HEAD", "POST"]),
+        ("/v1/alerts", "POST", vec!["GET", "HEAD", "POST"]),
+        ("/v1/alerts/al_1", "PATCH", vec!["DELETE", "GET", "HEAD", "PATCH"]),
         ("/v1/webhooks/wh_1", "PATCH", vec!["DELETE", "GET", "HEAD", "PATCH"]),
         ("/v1/verify/thesis", "POST", vec!["POST"]),
         ("/v1/events/stream", "GET", vec!["GET"]),

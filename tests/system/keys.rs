@@ -18,7 +18,7 @@ on_both_stores![
 ];
 
 /// Every route for keys, with its scope.
-const ROUTES: [(&str, &str, Option<&str>); 13] = [
+const ROUTES: [(&str, &str, Option<&str>); 15] = [
     ("GET", "/v1/me", None),
     ("GET", "/v1/me/usage", None),
     ("GET", "/v1/theses", Some("theses:read")),
@@ -32,6 +32,8 @@ const ROUTES: [(&str, &str, Option<&str>); 13] = [
     ("GET", "/v1/webhooks/wh_1", Some("webhooks:write")),
     ("DELETE", "/v1/webhooks/wh_1", Some("webhooks:write")),
     ("GET", "/v1/webhooks/wh_1/deliveries", Some("webhooks:write")),
+    ("GET", "/v1/alerts", Some("alerts:write")),
+    ("DELETE", "/v1/alerts/al_1", Some("alerts:write")),
 ];
 
 fn method(name: &str) -> Method {

@@ -253,7 +253,8 @@ fn right_body(path: &str, field: &str) -> Value {
     match path {
         "/v1/verify/thesis" => json!({author: "sbx_1", "token": "RUN", "created_after": iso(now_ms() - 60_000)}),
         "/v1/test/theses" => json!({"handle": "writer", "token": "FORMS", "text": "x"}),
-        "/v1/webhooks/{id}" => json!({}),
+        "/v1/webhooks/{id}" | "/v1/alerts/{id}" => json!({}),
+        "/v1/alerts" => json!({"name": "x", "token": "RUN", "metric": "change_pct", "above": 5}),
         "/v1/webhooks" => json!({"url": "http://127.0.0.1:19997/", "events": ["thesis.created"]}),
         "/v1/search/semantic" => json!({"query": "moon"}),
         _ => panic!("{path} takes no body"),
@@ -263,12 +264,14 @@ fn right_body(path: &str, field: &str) -> Value {
 async fn body_fields(service: &Service) {
     let client = unlimited(service).await;
     let webhook = client.webhook("http://127.0.0.1:19997/", &["thesis.created"]).await;
+    let alert = client.post("/v1/alerts", &right_body("/v1/alerts", "")).await.ok(201);
     for (method, path, row) in rows_in("body") {
         let good = right_body(path, row.name);
         // Where absent means unchanged, null means something else.
         let is_refused_null = |value: &Value| value.is_null() && method == Method::PATCH && row.name != "description";
         let not_null = || Told::Field("must not be null".to_owned());
-        let target = path.replace("{id}", text(&webhook, "id"));
+        let of_alert = path.starts_with("/v1/alerts");
+        let target = path.replace("{id}", text(if of_alert { &alert } else { &webhook }, "id"));
         let send = async |body: String| {
             let request = client.request(method.clone(), &target).header("content-type", "application/json");
             client.send(request.body(body)).await

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     forms::{CONTROL, NO_HANDLE, NO_TOKEN, NOT_A_TIME, NOT_TIMES, Told, length},
-    table::{EVENT_TYPES, Form},
+    table::{EVENT_TYPES, Form, METRICS},
 };
 
 /// A wrong value of a field, the rest of the field's name in the answer, and the answer.
@@ -121,6 +121,23 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
             let near = "must be of: full, thin; did you mean `thin`?";
             wrong.extend(of_type(&[json!("Thin"), json!("thin ")], near));
             (wrong, vec![json!("thin"), json!("full"), Value::Null])
+        }
+        Form::Metric => {
+            let rule = format!("must be of: {}", METRICS.join(", "));
+            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
+            wrong.extend(of_type(&[json!(""), Value::Null], &rule));
+            wrong.extend(of_type(&[json!("Change_pct")], &format!("{rule}; did you mean `change_pct`?")));
+            (wrong, METRICS.iter().map(|metric| json!(metric)).collect())
+        }
+        Form::Number => {
+            let wrong = [json!("1"), json!(""), json!(true), json!([]), json!([1]), json!({})];
+            (of_type(&wrong, "must be a number or null"), Vec::new())
+        }
+        Form::AlertSpan => {
+            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
+            let texts = ["", "5", "m", "-1s", "1w", "8d", "1.5h", "5m\u{0}"].map(|text| json!(text));
+            wrong.extend(of_type(&texts, "must be a number and s, m, h or d, such as 5m, up to 7d"));
+            (wrong, vec![json!("0s"), json!("90s"), json!("7d"), Value::Null])
         }
         Form::Url => {
             let (mut wrong, _) = in_body(&Form::Needed(2048));

@@ -55,6 +55,12 @@ pub(super) enum Form {
     Headers(bool),
     /// The content of a webhook's deliveries.
     Payload,
+    /// The metric of an alert, which must be there.
+    Metric,
+    /// A number or null.
+    Number,
+    /// A span of an alert.
+    AlertSpan,
     /// A ticket, which no request has beside its key.
     Ticket,
     /// `Idempotency-Key`
@@ -99,7 +105,10 @@ const fn header(name: &'static str, form: Form) -> Row {
 }
 
 pub(super) const EVENT_TYPES: &[&str] =
-    &["thesis.created", "profile.updated", "token.activity", "token.thesis_velocity"];
+    &["thesis.created", "profile.updated", "token.activity", "token.thesis_velocity", "alert.firing", "alert.resolved"];
+
+pub(super) const METRICS: &[&str] =
+    &["thesis_count_5m", "thesis_count_1h", "thesis_count_24h", "unique_authors_24h", "change_pct"];
 
 const TAGS: Row = header("If-None-Match", Form::Tags);
 const KEY: Row = header("Idempotency-Key", Form::IdempotencyKey);
@@ -117,6 +126,7 @@ const SEARCHES: Row = query("text", Form::Searches);
 const PROFILE: Row = path("ref", Form::Ref(80, "PROFILE_NOT_FOUND"));
 const TOKEN: Row = path("ref", Form::Ref(200, "TOKEN_NOT_FOUND"));
 const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
+const ALERT: Row = path("id", Form::Id("ALERT_NOT_FOUND"));
 
 /// Every operation with parameters or fields.
 pub(super) const TABLE: &[(&str, &[Row])] = &[
@@ -242,6 +252,36 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
     ("POST /v1/webhooks/{id}/test", &[WEBHOOK, KEY]),
     ("POST /v1/webhook-deliveries/{id}/replay", &[path("id", Form::Id("DELIVERY_NOT_FOUND")), KEY]),
     ("DELETE /v1/webhooks/{id}", &[WEBHOOK]),
+    ("GET /v1/alerts", &[LIMIT, CURSOR]),
+    (
+        "POST /v1/alerts",
+        &[
+            body("name", Form::Needed(100)),
+            body("token", Form::Needed(140)),
+            body("metric", Form::Metric),
+            body("above", Form::Number),
+            body("below", Form::Number),
+            body("recover", Form::Number),
+            body("for", Form::AlertSpan),
+            body("keep_firing_for", Form::AlertSpan),
+            KEY,
+        ],
+    ),
+    ("GET /v1/alerts/{id}", &[ALERT, TAGS]),
+    (
+        "PATCH /v1/alerts/{id}",
+        &[
+            ALERT,
+            body("name", Form::Text(1, 100)),
+            body("above", Form::Number),
+            body("below", Form::Number),
+            body("recover", Form::Number),
+            body("for", Form::AlertSpan),
+            body("keep_firing_for", Form::AlertSpan),
+            KEY,
+        ],
+    ),
+    ("DELETE /v1/alerts/{id}", &[ALERT]),
     (
         "GET /v1/webhooks/{id}/deliveries",
         &[
