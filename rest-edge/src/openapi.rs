@@ -54,6 +54,7 @@ const TAGS: &[(&str, &str, Option<&str>)] = &[
     ("Events", "The history of events.", Some("pagination")),
     ("Streams", "Events as they happen, over Server-Sent Events and WebSocket.", Some("streams")),
     ("Webhooks", "Events sent to an endpoint, signed, and the log of their deliveries.", Some("webhooks")),
+    ("Alerts", "Rules that report when a count of a token crosses a threshold.", Some("alerts")),
 ];
 
 /// Builds the description for a public URL and the day of a time in Unix milliseconds.

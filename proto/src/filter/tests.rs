@@ -30,6 +30,10 @@ fn event(event_type: EventType, handle: &str, token: Option<v1::TokenRef>) -> Ev
         EventType::TokenThesisVelocity => {
             Some(Data::TokenThesisVelocity(v1::TokenThesisVelocityData { token, ..Default::default() }))
         }
+        EventType::AlertFiring | EventType::AlertResolved => {
+            let alert = Some(v1::Alert { token, ..Default::default() });
+            Some(Data::Alert(v1::AlertEventData { alert, ..Default::default() }))
+        }
     };
     Event { r#type: event_type.into(), data, ..Default::default() }
 }
@@ -152,6 +156,7 @@ fn naive(types: &[EventType], filters: &EventFilters, event: &Event) -> bool {
         Data::ProfileUpdated(data) => (data.profile.map(|profile| profile.handle), None),
         Data::TokenActivity(data) => (None, data.token),
         Data::TokenThesisVelocity(data) => (None, data.token),
+        Data::Alert(data) => (None, data.alert.and_then(|alert| alert.token)),
     };
     let lower = |text: &str| text.trim_start_matches('@').to_lowercase().replace('ς', "σ");
     let token_is = |reference: &String, token: &v1::TokenRef| {

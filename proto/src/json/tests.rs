@@ -137,6 +137,21 @@ snapshots! {
     webhook_with_secret:
         v1::CreateWebhookResponse { webhook: Some(sparse_webhook()), secret: "whsec_secret".into() } => WebhookWithSecret;
     deleted_webhook: v1::DeleteWebhookResponse { id: "wh_1".into() } => DeletedWebhook;
+    alerts:
+        alert() => Alert,
+        v1::ListAlertsResponse { data: vec![alert()], next_cursor: text("next"), has_more: true } => AlertList,
+        v1::DeleteAlertResponse { id: "al_1".into() } => DeletedAlert;
+    event_alert:
+        event(
+            v1::EventType::AlertFiring,
+            v1::Source::Derived,
+            v1::event::Data::Alert(v1::AlertEventData {
+                alert: Some(alert()),
+                value: 12.0,
+                threshold: 10.5,
+                crossed_at: at(2),
+            }),
+        ) => Event;
     webhook_deliveries:
         delivery() => WebhookDelivery,
         v1::WebhookDelivery {
@@ -319,6 +334,8 @@ fn openapi_schemas() {
         ThesisVelocity,
         WebhookWithSecret,
         DeletedWebhook,
+        AlertList,
+        DeletedAlert,
         ProfileWallets,
         KeyInfo,
         Usage,

@@ -162,6 +162,25 @@ pub(super) fn webhook() -> v1::Webhook {
     }
 }
 
+pub(super) fn alert() -> v1::Alert {
+    v1::Alert {
+        id: "al_1".into(),
+        name: "Busy".into(),
+        token: token_ref(),
+        metric: v1::AlertMetric::ThesisCount1h.into(),
+        above: Some(10.5),
+        below: None,
+        recover: 8.0,
+        r#for: "5m".into(),
+        keep_firing_for: "0s".into(),
+        state: v1::AlertState::Firing.into(),
+        state_since: at(2),
+        livemode: true,
+        created_at: at(0),
+        updated_at: at(1),
+    }
+}
+
 pub(super) fn sparse_webhook() -> v1::Webhook {
     v1::Webhook {
         description: None,
