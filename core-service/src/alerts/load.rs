@@ -123,7 +123,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Follows the logs that rules count, each from its checkpoint, or from the oldest rule if that is later.
+    /// Follows the logs that rules count, each from its checkpoint. Entries before the oldest rule, and before the time
+    /// of the watch, are only counted.
     async fn follow_logs_of(&mut self, alerts: &[Arc<Alert>]) -> Result<()> {
         let mut oldest: BTreeMap<Dataset, i64> = BTreeMap::new();
         for alert in alerts {
@@ -136,7 +137,8 @@ impl Judge {
         for (dataset, at) in oldest {
             let judged = self.shared.log.checkpoint(dataset.name(), JUDGED).await?;
             let projected = self.datasets.refresh(&dataset).await?;
-            let before = self.shared.log.last_at(dataset.name(), projected, at - CLOCK_SKEW_MS).await?;
+            let from = at.max(self.watch.at()) - CLOCK_SKEW_MS;
+            let before = self.shared.log.last_at(dataset.name(), projected, from).await?;
             self.follow_log(&dataset, judged.max(before)).await?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! A project's data in one environment: webhooks, events, and the resources that its keys can read.
 
+mod alerts;
 mod deliveries;
 mod events;
 mod explore;
@@ -29,11 +30,17 @@ use super::{
 };
 
 pub(super) fn routes() -> Router {
-    Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
+    Router::new()
+        .merge(webhooks::routes())
+        .merge(deliveries::routes())
+        .merge(alerts::routes())
+        .merge(events::routes())
+        .merge(explore::routes())
 }
 
 /// The tabs of a workspace, with the path prefix of their pages.
-const TABS: [(&str, &str); 3] = [("Webhooks", "/webhooks"), ("Events", "/events"), ("Explore", "/explore")];
+const TABS: [(&str, &str); 4] =
+    [("Webhooks", "/webhooks"), ("Alerts", "/alerts"), ("Events", "/events"), ("Explore", "/explore")];
 
 /// A project in one environment, and the member who visits it. The extractor reads paths that begin with
 /// `/console/projects/{id}/{environment}`.
@@ -87,7 +94,7 @@ impl Workspace {
     }
 
     /// Name and path of each tab.
-    fn tabs(&self) -> [(&'static str, &'static str); 3] {
+    fn tabs(&self) -> [(&'static str, &'static str); 4] {
         TABS
     }
 

@@ -155,7 +155,8 @@ impl WatchedToken {
         });
         // The timer of an unchanged progress may have been taken above.
         self.timers.extend(watched.alert.due_at(&watched.progress).map(|due_at| (due_at, Arc::clone(id))));
-        change.map(|change| (&mut watched.progress, change))
+        let change = change?;
+        Some((&mut watched.progress, change))
     }
 }
 
