@@ -5,6 +5,7 @@
 //! three processes on CQL with one on the embedded store. The two are asked in turns, since machines are noisy.
 
 mod accounts;
+mod alerts;
 mod appends;
 mod arrival;
 mod backup;
@@ -150,6 +151,8 @@ enum Child {
     Receipts,
     /// Measures backups of the embedded store, and requests beside them
     Backup,
+    /// Measures what many alerts on one token cost a thesis; needs no service
+    Alerts,
     /// Simulates how many of each role carry a load, with measured costs; needs no service
     Capacity,
 }
@@ -191,6 +194,7 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Receipts) => Builder::new_multi_thread().enable_all().build()?.block_on(receipts::run(&options)),
         Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
+        Some(Child::Alerts) => alerts::run(),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),

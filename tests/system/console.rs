@@ -2,6 +2,7 @@
 
 mod access;
 mod addresses;
+mod alerts;
 mod approval;
 mod confirmation;
 mod cookies;
