@@ -13,7 +13,11 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{
     StreamExt as _,
@@ -31,6 +35,7 @@ use crate::{
     domain::{
         alert::{Alert, AlertChange, AlertWatch, Crossing, EntryThesis},
         dataset::Dataset,
+        row::Token,
     },
     error::{Error, Result},
     log::datasets::Datasets,
@@ -108,7 +113,7 @@ impl Judge {
     async fn run(mut self, peers: &Peers) -> Result<()> {
         let mut control = self.shared.control.changes();
         while is_needed(&self.shared, peers, self.live) {
-            control.borrow_and_update();
+            control.mark_unchanged();
             self.update_rules().await?;
             self.read_logs().await?;
             self.watch.advance(self.shared.clock.now_ms());
@@ -179,22 +184,37 @@ impl Judge {
 
     /// Appends the changes that were found, and waits until they are durable and readable.
     async fn append_changes(&mut self) -> Result<()> {
-        let changes = self.watch.take_changes();
+        let mut changes = self.watch.take_changes();
         if changes.is_empty() {
             return Ok(());
         }
+        self.refresh_tokens(&mut changes).await?;
         let appends = changes.into_iter().map(|(change, crossing)| self.append(change, crossing));
         // The changes of an alert come to its writer in order. A task without budget left would send some later.
         tokio::task::unconstrained(try_join_all(appends)).await.map(drop)
     }
 
-    async fn append(&self, mut change: AlertChange, crossing: Crossing) -> Result<()> {
-        let (dataset, revision) = (change.alert.dataset(), change.progress.revision);
-        if crossing != Crossing::None
-            && let Some((_, token)) = self.shared.theses.token(&change.alert.counted(), &change.alert.token.id).await?
-        {
-            change.alert.token = Arc::unwrap_or_clone(token);
+    /// Puts the present rows of tokens into changes that are events: an event shows its token as it is then.
+    async fn refresh_tokens(&self, changes: &mut [(AlertChange, Crossing)]) -> Result<()> {
+        let mut known: HashMap<String, Token> = HashMap::new();
+        for (AlertChange { alert, .. }, crossing) in changes {
+            if *crossing == Crossing::None {
+                continue;
+            }
+            if !known.contains_key(&alert.token.id) {
+                let found = self.shared.theses.token(&alert.counted(), &alert.token.id).await?;
+                let token = found.map_or_else(|| alert.token.clone(), |(_, token)| Arc::unwrap_or_clone(token));
+                known.insert(token.id.clone(), token);
+            }
+            if let Some(token) = known.get(&alert.token.id) {
+                alert.token.clone_from(token);
+            }
         }
+        Ok(())
+    }
+
+    async fn append(&self, change: AlertChange, crossing: Crossing) -> Result<()> {
+        let (dataset, revision) = (change.alert.dataset(), change.progress.revision);
         let id = change.alert.id.clone();
         if self.datasets.change_alert_here(&dataset, change, crossing).await? {
             return Ok(());
