@@ -1,4 +1,4 @@
-//! Organizations, projects, keys, webhooks and alerts: one log of changes, and its state in the memory of every replica.
+//! Organizations, projects, keys, webhooks, alerts: one log of changes, and its state in the memory of every replica.
 //!
 //! A change is decided on the state at the log's head, and appended only if the head is still the same. So limits and
 //! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.

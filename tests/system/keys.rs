@@ -122,7 +122,7 @@ async fn live_keys_need_approval(service: &Service) {
 
 async fn each_route_needs_its_scope(service: &Service) {
     let project = service.project().await;
-    for granted in ["search:read", "theses:read", "events:read", "streams:read", "webhooks:write"] {
+    for granted in ["search:read", "theses:read", "events:read", "streams:read", "webhooks:write", "alerts:write"] {
         let client = project.key(Environment::Test, &[granted]).await.client;
         for (name, path, scope) in ROUTES {
             let answer = client.send(client.request(method(name), path)).await;

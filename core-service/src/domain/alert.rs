@@ -215,7 +215,7 @@ impl Alert {
         let mut crossing = Crossing::None;
         next.has_no_data = value.is_none();
         match value {
-            // It neither fires nor resolves, and a wait has to begin anew: nobody knows that the threshold stays passed.
+            // It neither fires nor resolves. A wait begins anew: nobody knows whether the threshold stays passed.
             None => next.waits_since = None,
             Some(value) => {
                 let is_active = if progress.is_firing { !self.is_recovered(value) } else { self.is_passed(value) };

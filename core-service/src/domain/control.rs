@@ -1,5 +1,5 @@
-//! The rows that operators and customers set up: organizations, projects, keys, webhooks, alerts. The control log holds every
-//! change as the whole new row.
+//! The rows that operators and customers set up: organizations, projects, keys, webhooks, alerts. The control log holds
+//! every change as the whole new row.
 
 use super::{
     account::{Act, Invitation, Member, User},

@@ -23,13 +23,15 @@ pub(super) fn part(all: &mut Map<String, Value>) {
     all.remove("EventData");
     let any = all.remove("Event").unwrap_or_default();
     let (mut kinds, mut mapping) = (Vec::new(), Map::new());
-    for (_, event_type) in names::EVENT_TYPES {
+    for (kind, event_type) in names::EVENT_TYPES {
         let name = name(event_type);
         let mut event = any.clone();
         event["description"] = json!(format!("An event of type `{event_type}`."));
         let about = format!("Always `{event_type}`.");
         event["properties"]["type"] = json!({"type": "string", "enum": [event_type], "description": about});
-        event["properties"]["data"] = reference(&format!("{}Data", pascal(event_type)));
+        // Both events of alerts have the same data.
+        let data = if names::is_of_alerts(*kind) { "AlertEvent".to_owned() } else { pascal(event_type) };
+        event["properties"]["data"] = reference(&format!("{data}Data"));
         let kind = reference(&name);
         mapping.insert((*event_type).to_owned(), kind["$ref"].clone());
         kinds.push(kind);

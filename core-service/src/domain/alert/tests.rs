@@ -70,7 +70,7 @@ fn alerts() -> impl Strategy<Value = Vec<Alert>> {
     })
 }
 
-/// A random history: pauses between posts, how late each is recorded, its author, and whether an earlier one is deleted.
+/// A random history: pauses between posts, how late each is recorded, its author, and deletions of earlier ones.
 fn history() -> impl Strategy<Value = Vec<Logged>> {
     let pause = prop_oneof![
         3 => 0..10 * MINUTE_MS,
