@@ -1,7 +1,7 @@
 //! Metrics of a core. No label names a project, a key or a dataset of a project: their number has no bound.
 
 /// The kinds of datasets. A metric of `projects` is the sum of all projects, or the value of the one farthest behind.
-const DATASETS: &[&str] = &["live", "sandbox", "projects"];
+const DATASETS: &[&str] = &["live", "sandbox", "projects", "alerts"];
 /// The lanes of webhooks: `slow` is shared by those whose endpoints fail or hang.
 const LANES: &[&str] = &["normal", "slow"];
 

@@ -91,7 +91,8 @@ macro_rules! reflection {
 reflection!(over_v1, v1);
 reflection!(over_v1alpha, v1alpha);
 
-pub(super) const PUBLIC: [&str; 9] = [
+pub(super) const PUBLIC: [&str; 10] = [
+    "AlertService",
     "EventService",
     "LogService",
     "MetaService",
@@ -100,7 +101,6 @@ pub(super) const PUBLIC: [&str; 9] = [
     "TestDataService",
     "ThesisService",
     "TokenService",
-    "AlertService",
     "WebhookService",
 ];
 pub(super) const INTERNAL: [&str; 7] = [
