@@ -147,7 +147,7 @@ async fn the_text_of_a_thesis_that_was_deleted_before_it_came_is_erased() {
     assert!(stored(&backend).await.iter().all(|(_, body)| !has_secret(body)));
 }
 
-/// Two cores on one store, with a thesis whose text is to be erased.
+/// Starts two cores on one store, with a thesis whose text the tests erase.
 async fn writer_and_reader() -> [Arc<Core>; 2] {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
@@ -167,7 +167,7 @@ fn with_key<M>(message: M) -> Request<M> {
     request
 }
 
-/// A page of events, as the JSON that a core keeps for an edge in its process, and the cursor of the next one.
+/// Reads a page of events as the JSON that a core gives to an edge in its process, and the cursor of the next page.
 async fn page_of(core: &Arc<Core>, message: v1::ListEventsRequest) -> (String, Option<String>) {
     let mut request = with_key(message);
     request.extensions_mut().insert(Trusted { renders: true, ..Trusted::default() });
