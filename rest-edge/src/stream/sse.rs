@@ -144,7 +144,7 @@ fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     response
 }
 
-/// The response to a client that resumes a replay behind its end. An `EventSource` does not reconnect after it.
+/// The response to a client that resumes a finished replay. After it, an `EventSource` does not reconnect.
 fn nothing_left(metadata: &MetadataMap) -> Response<Body> {
     let mut response = Response::new(Either::Left(Default::default()));
     *response.status_mut() = StatusCode::NO_CONTENT;
