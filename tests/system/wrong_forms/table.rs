@@ -17,7 +17,7 @@ pub(super) enum Form {
     Flag,
     /// An ISO 8601 time.
     Time,
-    /// Such a time in the plan's history.
+    /// A time within the plan's history window.
     AsOf,
     /// Such a time that must be there.
     NeededTime,
@@ -35,7 +35,7 @@ pub(super) enum Form {
     Speed,
     /// The words of a search.
     Words,
-    /// Searches in the text of an event, each a parameter of its own.
+    /// Searches in the text of an event. The parameter is repeated for each.
     Searches,
     /// A cursor of a list or a stream.
     Cursor,
