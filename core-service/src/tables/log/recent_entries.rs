@@ -106,8 +106,7 @@ impl RecentLog {
 pub(super) struct RecentEntries {
     logs: Cache<String, Arc<Mutex<RecentLog>>>,
     /// By log, the newest known entry that begins or ends an erasure. It changes under the lock of its log, after the
-    /// entries before it have left memory. So a reader of this number finds no earlier entry in memory, and nobody adds
-    /// one.
+    /// entries before it have left memory. So a reader of this number finds no earlier entry, and nobody adds one.
     erasures: RwLock<HashMap<String, u64>>,
 }
 
@@ -153,8 +152,7 @@ impl RecentEntries {
         self.set_erasure(log, found);
     }
 
-    /// Notes an entry that begins or ends an erasure and that this core did not read. Drops the entries before it from
-    /// memory.
+    /// Notes an entry that begins or ends an erasure, without its content. Drops the entries before it.
     pub(super) fn note_erasure(&self, log: &str, seq: u64) {
         if seq <= self.newest_erasure(log) {
             return;

@@ -76,11 +76,11 @@ pub(super) async fn replay_end(target: &Target, transport: Transport) -> Verdict
     if transport == Transport::Sse {
         let request = || target.request(Method::GET, &behind.path(), Some(&target.options.key));
         let response = retried(async || target.send(request()).await).await?;
-        ensure!(response.status() == StatusCode::NO_CONTENT, "{} behind the end instead of 204", response.status());
+        ensure!(response.status() == StatusCode::NO_CONTENT, "{} after the end instead of 204", response.status());
         return Ok(());
     }
     let (events, _) = read_to_end(&mut Stream::open(target, transport, &behind).await?).await?;
-    ensure!(events.is_empty(), "{} events come behind the end", events.len());
+    ensure!(events.is_empty(), "{} events come after the end", events.len());
     Ok(())
 }
 
