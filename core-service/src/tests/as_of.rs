@@ -250,6 +250,8 @@ async fn compare_view(core: &Arc<Core>, clock: &ManualClock, dataset: &Dataset, 
         }
         step(core, clock, &mut history, dataset, number).await;
     }
+    // The clock has jumped since the core last read it.
+    core.shared.control.refresh().await.unwrap();
     let call = call(core, key);
     let logs = logs(core, &call.caller.view).await;
     let tokens: Vec<String> = match dataset {
