@@ -163,10 +163,10 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     ("GET /v1/theses/{id}/receipt", &[path("id", Form::Id("THESIS_NOT_FOUND"))]),
-    ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND"))]),
+    ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), TAGS]),
     (
         "GET /v1/log/{dataset}/tile/{tile}",
-        &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND"))],
+        &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND")), TAGS],
     ),
     ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, AS_OF, TAGS]),
     ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50)), AS_OF]),
