@@ -234,14 +234,18 @@ async fn a_later_page_of_another_core_shows_no_erased_text() {
     let ObservedThing::Thesis(mut later) = observed("later") else { unreachable!() };
     later.upstream_id = "later".to_owned();
     assert!(observe(&writer, 3, ObservedThing::Thesis(later)).await);
-    let types = vec![v1::EventType::ThesisCreated.into()];
-    let first = v1::ListEventsRequest { types, limit: Some(1), ..v1::ListEventsRequest::default() };
-    let (newest, cursor) = page_of(&reader, first.clone()).await;
-    assert!(cursor.is_some() && newest.contains("later") && !newest.contains(SECRET), "{newest}");
-    let second = v1::ListEventsRequest { cursor, ..first };
-    assert!(page_of(&reader, second.clone()).await.0.contains(SECRET));
+    let mut request = v1::ListEventsRequest { limit: Some(1), ..v1::ListEventsRequest::default() };
+    // Derived events may come before it.
+    loop {
+        let (page, cursor) = page_of(&reader, request.clone()).await;
+        if page.contains(SECRET) {
+            break;
+        }
+        request.cursor = Some(cursor.expect("the page with the text is not the last one"));
+    }
+    assert!(request.cursor.is_some(), "the first page has the later thesis");
     erase_secret(&writer).await;
-    let (page, _) = page_of(&reader, second).await;
+    let (page, _) = page_of(&reader, request).await;
     assert!(page.contains("\"text\":\"\"") && !page.contains(SECRET), "{page}");
 }
 
