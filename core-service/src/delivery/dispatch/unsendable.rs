@@ -60,22 +60,22 @@ impl Dispatcher {
     /// the store, at most once in [`MAX_ERASURE_AGE_MS`]. A delivery that stores its own body needs no erasure.
     pub(super) async fn recent_erasure(&self, delivery: &Delivery) -> Result<u64> {
         let now_ms = self.shared.clock.now_ms();
-        if self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
-            return Ok(self.shared.log.newest_erasure(&delivery.dataset));
-        }
-        let erasure = self.present_erasure(delivery).await?;
-        if delivery.body.is_empty() {
+        if self.may_lag(delivery) && !self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
+            self.read_erasure(delivery).await?;
             self.erasure_reads.note(&delivery.dataset, now_ms);
         }
-        Ok(erasure)
+        Ok(self.shared.log.newest_erasure(&delivery.dataset))
     }
 
-    async fn present_erasure(&self, delivery: &Delivery) -> Result<u64> {
-        if delivery.body.is_empty() && !self.shared.backend.is_exclusive() {
-            // The checkpoint names the newest erasure.
-            self.shared.log.checkpoint(&delivery.dataset, ROWS).await?;
-        }
-        Ok(self.shared.log.newest_erasure(&delivery.dataset))
+    /// True if another core may have erased the text of a delivery's event, unknown to this core.
+    fn may_lag(&self, delivery: &Delivery) -> bool {
+        delivery.body.is_empty() && !self.shared.backend.is_exclusive()
+    }
+
+    /// Reads the checkpoint of the rows, which names the newest erasure.
+    async fn read_erasure(&self, delivery: &Delivery) -> Result<()> {
+        self.shared.log.checkpoint(&delivery.dataset, ROWS).await?;
+        Ok(())
     }
 
     /// Reads the event of a delivery as JSON. `erasure` is the newest known erasure of its log. The caller retries if
@@ -121,7 +121,10 @@ impl Dispatcher {
 
     /// Reads the event of a delivery as JSON, without a text that any core has erased.
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
-        let erasure = self.present_erasure(delivery).await?;
+        if self.may_lag(delivery) {
+            self.read_erasure(delivery).await?;
+        }
+        let erasure = self.shared.log.newest_erasure(&delivery.dataset);
         self.body(delivery, erasure).await?.map_err(Error::internal)
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     domain::{
         id,
-        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
+        observation::{Observation, ObservedEngagement, ObservedThing},
     },
     grpc::local,
     store::{
@@ -17,30 +17,13 @@ use crate::{
         schema,
     },
     tables::{audit, log::ROWS},
-    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory, shared_memory},
+    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory, observed_thesis, shared_memory},
 };
 
 const SECRET: &str = "my name and address";
 
 fn observed(text: &str) -> ObservedThing {
-    ObservedThing::Thesis(Box::new(ObservedThesis {
-        upstream_id: "post".to_owned(),
-        profile: ObservedProfile {
-            upstream_id: "u".to_owned(),
-            handle: "ann".to_owned(),
-            ..ObservedProfile::default()
-        },
-        token: ObservedToken {
-            chain: "base".to_owned(),
-            address: "0xa".to_owned(),
-            symbol: "RUN".to_owned(),
-            ..ObservedToken::default()
-        },
-        text: text.to_owned(),
-        created_at: 1_000,
-        updated_at: 1_000,
-        ..ObservedThesis::default()
-    }))
+    ObservedThing::Thesis(Box::new(observed_thesis("post", text)))
 }
 
 async fn observe(core: &Arc<Core>, revision: i64, seen: ObservedThing) -> bool {
@@ -231,9 +214,7 @@ async fn no_core_shows_an_erased_text_from_its_caches() {
 #[tokio::test]
 async fn a_later_page_of_another_core_shows_no_erased_text() {
     let [writer, reader] = writer_and_reader().await;
-    let ObservedThing::Thesis(mut later) = observed("later") else { unreachable!() };
-    later.upstream_id = "later".to_owned();
-    assert!(observe(&writer, 3, ObservedThing::Thesis(later)).await);
+    assert!(observe(&writer, 3, ObservedThing::Thesis(Box::new(observed_thesis("later", "later")))).await);
     let mut request = v1::ListEventsRequest { limit: Some(1), ..v1::ListEventsRequest::default() };
     // Derived events may come before it.
     loop {
