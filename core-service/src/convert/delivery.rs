@@ -6,7 +6,7 @@ use thesis_proto::{json::thin_event, time::from_millis, v1};
 use super::optional_time;
 use crate::domain::{control::Webhook, delivery::Delivery, retry::MAX_ATTEMPTS};
 
-/// The body that a webhook's attempt sends, from the JSON of its event.
+/// Makes the body of an attempt, full or thin, from the JSON of its event.
 pub fn payload(webhook: &Webhook, event: &Bytes) -> Bytes {
     let thin = if webhook.is_thin() { thin_event(event) } else { None };
     thin.map_or_else(|| event.clone(), Bytes::from)
