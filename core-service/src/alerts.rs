@@ -90,17 +90,16 @@ fn is_needed(shared: &Shared, peers: &Peers, live: bool) -> bool {
     has_any && peers.leads(shared_dataset(live).name())
 }
 
-/// A wait for the position of a log to move.
-type PositionMove = BoxFuture<'static, (Dataset, watch::Receiver<u64>, bool)>;
+/// Waits for the positions of logs to move. They are beside the [`Judge`], which tasks share by reference while it
+/// appends: such waits cannot be shared.
+type PositionMoves = FuturesUnordered<BoxFuture<'static, (Dataset, watch::Receiver<u64>, bool)>>;
 
 struct Judge {
     shared: Arc<Shared>,
     datasets: Arc<Datasets>,
     live: bool,
     watch: AlertWatch,
-    /// The followed logs, and waits for their positions.
     followed: BTreeSet<Dataset>,
-    moves: FuturesUnordered<PositionMove>,
     /// Logs with unread entries, and their positions.
     unread: Vec<(Dataset, watch::Receiver<u64>)>,
     /// Version of the rules and projects that are known, as numbers of changes.
@@ -112,10 +111,11 @@ impl Judge {
     /// Judges until this core leads no more, or has no alerts.
     async fn run(mut self, peers: &Peers) -> Result<()> {
         let mut control = self.shared.control.changes();
+        let mut moves = PositionMoves::new();
         while is_needed(&self.shared, peers, self.live) {
             control.mark_unchanged();
             self.update_rules().await?;
-            self.read_logs().await?;
+            self.read_logs(&mut moves).await?;
             self.watch.advance(self.shared.clock.now_ms());
             self.append_changes().await?;
             let now = Instant::now();
@@ -127,7 +127,7 @@ impl Judge {
             let due_in = due_in.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default()));
             let wait = due_in.map_or(CHECKPOINT_INTERVAL, |due_in| due_in.min(CHECKPOINT_INTERVAL));
             tokio::select! {
-                Some(moved) = self.moves.next() => self.note_move(moved)?,
+                Some(moved) = moves.next() => self.note_move(moved)?,
                 Ok(()) = control.changed() => {}
                 () = sleep(wait) => {}
             }
@@ -153,7 +153,7 @@ impl Judge {
     }
 
     /// Judges by the entries that the followed logs have beyond those that were read.
-    async fn read_logs(&mut self) -> Result<()> {
+    async fn read_logs(&mut self, moves: &mut PositionMoves) -> Result<()> {
         while let Some((dataset, mut position)) = self.unread.pop() {
             let upto = *position.borrow_and_update();
             while self.watch.read_upto(dataset.name()) < upto {
@@ -174,7 +174,7 @@ impl Judge {
                 }
                 self.append_changes().await?;
             }
-            self.moves.push(Box::pin(async move {
+            moves.push(Box::pin(async move {
                 let has_ended = position.changed().await.is_err();
                 (dataset, position, has_ended)
             }));

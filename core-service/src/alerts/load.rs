@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::{StreamExt as _, TryStreamExt as _, stream, stream::FuturesUnordered};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::{JUDGED, JUDGED_AT, Judge, PAGE, shared_dataset};
@@ -85,7 +85,6 @@ impl Judge {
         let mut judge = Self {
             watch: AlertWatch::new(0, BTreeMap::new()),
             followed: BTreeSet::new(),
-            moves: FuturesUnordered::new(),
             unread: Vec::new(),
             known: None,
             store_by: Instant::now(),
