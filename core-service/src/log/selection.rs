@@ -1,7 +1,7 @@
 //! Selects the entries of a view's logs that can match an event filter, by the index of one dimension.
 
 use bytes::Bytes;
-use thesis_proto::{filter::CompiledFilter, reference::TokenReadings, v1};
+use thesis_proto::{filter::CompiledFilter, names::is_of_alerts, reference::TokenReadings, v1};
 
 use crate::{
     convert,
@@ -22,6 +22,17 @@ pub enum Selection {
     All,
     /// The entries in any of these scopes.
     Scopes(Vec<EventScope>),
+}
+
+/// Returns whether a dataset has events of the types that a filter names. A read for alerts' events alone passes over
+/// the logs of theses, which have far more entries.
+pub fn has_types(dataset: &Dataset, filter: &CompiledFilter) -> bool {
+    match dataset {
+        Dataset::Alerts(_) => filter.names_alerts(),
+        Dataset::Live | Dataset::Sandbox | Dataset::Project(_) => {
+            !filter.names_alerts() || !filter.types().iter().copied().all(is_of_alerts)
+        }
+    }
 }
 
 /// Finds the entries that can match. The reader must not be older than the end position of the read: then it finds all
@@ -85,4 +96,24 @@ async fn tokens(reader: &RowReader<'_>, view: &View, reference: &TokenReadings) 
     }
     ids.extend(reader.token_ids_by_any_symbol(view, symbol, limit).await?);
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_are_looked_for_in_their_log_alone() {
+        let (live, alerts) = (Dataset::Live, Dataset::of_alerts("prj_1", true));
+        let (fired, posted) = (v1::EventType::AlertFiring, v1::EventType::ThesisCreated);
+        for (types, expected) in [
+            (Vec::new(), [true, false]),
+            (vec![posted], [true, false]),
+            (vec![fired], [false, true]),
+            (vec![fired, posted], [true, true]),
+        ] {
+            let filter = CompiledFilter::new(&types, None).unwrap();
+            assert_eq!([&live, &alerts].map(|dataset| has_types(dataset, &filter)), expected, "{types:?}");
+        }
+    }
 }

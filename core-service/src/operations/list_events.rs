@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     log::{
         backward::{Backward, LogSlice},
-        selection::select,
+        selection::{has_types, select},
     },
     service::Core,
     tables::theses::RowReader,
@@ -40,7 +40,7 @@ pub async fn list_events(core: &Core, call: &Call, message: v1::ListEventsReques
     let slices = view.datasets().iter().zip(positions).map(|(dataset, (before, projected))| LogSlice {
         dataset: dataset.clone(),
         before,
-        after: 0,
+        after: if has_types(dataset, &filter) { 0 } else { before.saturating_sub(1) },
         projected,
         from: floor.bound_for(dataset),
     });

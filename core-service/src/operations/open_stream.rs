@@ -26,6 +26,7 @@ use crate::{
     access::{gate::Call, open_streams::HeldStream},
     domain::dataset::View,
     error::{Error, Result},
+    log::selection::has_types,
     service::Core,
     store::Consistency,
 };
@@ -165,7 +166,7 @@ async fn begin(
     (call, logs): (&Call, &View),
     message: &v1::OpenRequest,
     filter: &CompiledFilter,
-    after: Option<Vec<u64>>,
+    mut after: Option<Vec<u64>>,
     names: &[String],
 ) -> Result<v1::OpenResponse> {
     let mut live = Vec::new();
@@ -177,8 +178,13 @@ async fn begin(
             None => core.datasets.refresh(dataset).await?,
         });
     }
-    if let Some(after) = &after {
+    if let Some(after) = &mut after {
         refuse_beyond(core, logs, after, &mut live).await?;
+        for ((dataset, after), live) in logs.datasets().iter().zip(after).zip(&live) {
+            if !has_types(dataset, filter) {
+                *after = *live;
+            }
+        }
     }
     let (mut positions, mut gap, mut replayed) = (live.clone(), None, 0);
     if let Some(after) = after {

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     log::{
         backward::{Backward, LogSlice},
-        selection::{Selection, select},
+        selection::{Selection, has_types, select},
     },
     service::Core,
     tables::{
@@ -163,7 +163,7 @@ impl MissedEvents<'_> {
         let slices = self.logs.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
             dataset: dataset.clone(),
             before: self.live[index] + 1,
-            after: after[index],
+            after: if has_types(dataset, self.filter) { after[index] } else { self.live[index] },
             projected: self.live[index],
             from: i64::MIN,
         });
