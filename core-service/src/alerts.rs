@@ -14,7 +14,7 @@ mod load;
 mod tests;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -36,6 +36,7 @@ use crate::{
         alert::{Alert, AlertChange, AlertWatch, Crossing, EntryThesis},
         dataset::Dataset,
         row::Token,
+        window::MINUTE_MS,
     },
     error::{Error, Result},
     log::datasets::Datasets,
@@ -54,6 +55,8 @@ const PAGE: usize = 500;
 /// A moved checkpoint is stored within this time. It is also the interval between two checks whether this core still
 /// leads.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// The time is stored at this interval while no log moves, in milliseconds. Reaching it again costs little.
+const TIME_INTERVAL_MS: i64 = MINUTE_MS;
 /// Pause after a failure, and while there is nothing to judge here.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -99,7 +102,10 @@ struct Judge {
     datasets: Arc<Datasets>,
     live: bool,
     watch: AlertWatch,
-    followed: BTreeSet<Dataset>,
+    /// The followed logs, and their stored checkpoints.
+    followed: BTreeMap<Dataset, u64>,
+    /// The stored time.
+    stored_at: i64,
     /// Logs with unread entries, and their positions.
     unread: Vec<(Dataset, watch::Receiver<u64>)>,
     /// Version of the rules and projects that are known, as numbers of changes.
@@ -135,11 +141,11 @@ impl Judge {
         self.store_checkpoint().await
     }
 
-    /// Follows the position of a log that is read up to `seq`.
-    async fn follow_log(&mut self, dataset: &Dataset, seq: u64) -> Result<()> {
+    /// Follows the position of a log that is read up to `seq`, and whose checkpoint is `judged`.
+    async fn follow_log(&mut self, dataset: &Dataset, seq: u64, judged: u64) -> Result<()> {
         let position = self.datasets.position(dataset).await?;
         self.watch.set_read(dataset.name(), seq);
-        self.followed.insert(dataset.clone());
+        self.followed.insert(dataset.clone(), judged);
         self.unread.push((dataset.clone(), position));
         Ok(())
     }
@@ -224,15 +230,24 @@ impl Judge {
 
     /// Stores how far the alerts are judged. The time follows the positions: alerts may be judged again at earlier
     /// times with these entries, but not at later times without them.
-    async fn store_checkpoint(&self) -> Result<()> {
-        let positions = self.followed.iter().map(|dataset| {
-            let name = dataset.name();
-            checkpoint_change(name, JUDGED, self.watch.read_upto(name))
-        });
-        self.shared.backend.apply(positions.collect()).await?;
-        let at = u64::try_from(self.watch.at()).unwrap_or_default();
-        let time = checkpoint_change(shared_dataset(self.live).name(), JUDGED_AT, at);
-        Ok(self.shared.backend.apply(vec![time]).await?)
+    async fn store_checkpoint(&mut self) -> Result<()> {
+        let (mut positions, at) = (Vec::new(), self.watch.at());
+        for (dataset, stored) in &mut self.followed {
+            let read = self.watch.read_upto(dataset.name());
+            if read > *stored {
+                positions.push(checkpoint_change(dataset.name(), JUDGED, read));
+                *stored = read;
+            }
+        }
+        if positions.is_empty() && at < self.stored_at.saturating_add(TIME_INTERVAL_MS) {
+            return Ok(());
+        }
+        self.shared.backend.apply(positions).await?;
+        let time = u64::try_from(at).unwrap_or_default();
+        let time = checkpoint_change(shared_dataset(self.live).name(), JUDGED_AT, time);
+        self.shared.backend.apply(vec![time]).await?;
+        self.stored_at = at;
+        Ok(())
     }
 
     /// The alerts of projects that may use them.

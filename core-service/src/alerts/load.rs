@@ -84,7 +84,8 @@ impl Judge {
         let stored = shared.log.checkpoint(shared_dataset(live).name(), JUDGED_AT).await?;
         let mut judge = Self {
             watch: AlertWatch::new(0, BTreeMap::new()),
-            followed: BTreeSet::new(),
+            followed: BTreeMap::new(),
+            stored_at: i64::try_from(stored).unwrap_or(i64::MAX),
             unread: Vec::new(),
             known: None,
             store_by: Instant::now(),
@@ -94,7 +95,7 @@ impl Judge {
         };
         let oldest = judge.wanted().iter().map(|alert| alert.updated_at).min();
         let oldest = oldest.unwrap_or_else(|| judge.shared.clock.now_ms()) - CLOCK_SKEW_MS;
-        judge.watch = AlertWatch::new(oldest.max(i64::try_from(stored).unwrap_or(i64::MAX)), BTreeMap::new());
+        judge.watch = AlertWatch::new(oldest.max(judge.stored_at), BTreeMap::new());
         Ok(judge)
     }
 
@@ -132,13 +133,13 @@ impl Judge {
                 *at = alert.updated_at.min(*at);
             }
         }
-        oldest.retain(|dataset, _| !self.followed.contains(dataset));
+        oldest.retain(|dataset, _| !self.followed.contains_key(dataset));
         for (dataset, at) in oldest {
             let judged = self.shared.log.checkpoint(dataset.name(), JUDGED).await?;
             let projected = self.datasets.refresh(&dataset).await?;
             let from = at.max(self.watch.at()) - CLOCK_SKEW_MS;
             let before = self.shared.log.last_at(dataset.name(), projected, from).await?;
-            self.follow_log(&dataset, judged.max(before)).await?;
+            self.follow_log(&dataset, judged.max(before), judged).await?;
         }
         Ok(())
     }
@@ -195,21 +196,36 @@ impl Judge {
         Ok(later)
     }
 
-    /// Reads the stored progress of alerts.
+    /// Reads the progress of alerts as their logs have it.
     async fn progress_of(&self, alerts: Vec<Arc<Alert>>) -> Result<Vec<(Arc<Alert>, AlertProgress)>> {
         let mut by_dataset: BTreeMap<Dataset, Vec<Arc<Alert>>> = BTreeMap::new();
         for alert in alerts {
             by_dataset.entry(alert.dataset()).or_default().push(alert);
         }
-        let mut found = Vec::new();
-        for (dataset, alerts) in by_dataset {
+        let reads = by_dataset.iter().map(|(dataset, alerts)| async move {
+            self.write_missing_rows(dataset).await?;
+            let mut found = Vec::new();
             for some in alerts.chunks(ALERTS) {
                 let ids: Vec<&str> = some.iter().map(|alert| alert.id.as_str()).collect();
                 let progress = alerts::progress(&self.shared.backend, dataset.name(), &ids).await?;
                 found.extend(some.iter().cloned().zip(progress));
             }
+            Ok::<_, Error>(found)
+        });
+        let reads: Vec<_> = reads.collect();
+        let found: Vec<_> = stream::iter(reads).buffered(CONCURRENT_READS).try_collect().await?;
+        Ok(found.concat())
+    }
+
+    /// Writes the rows of a log of alerts that its last writer left behind in a crash.
+    async fn write_missing_rows(&self, dataset: &Dataset) -> Result<()> {
+        let projected = self.datasets.refresh(dataset).await?;
+        let head = self.shared.log.head(dataset.name(), projected, Consistency::Quorum).await?;
+        if head > projected {
+            // The writer writes them before its first append. Every entry is younger than this time.
+            self.datasets.close_time_here(dataset, -1).await?;
         }
-        Ok(found)
+        Ok(())
     }
 }
 
