@@ -52,22 +52,28 @@ pub(super) async fn read(workspace: &Workspace, alert: &v1::Alert) -> Result<Cha
     let now = v1::GetTokenActivityRequest { r#ref: id.clone(), ..v1::GetTokenActivityRequest::default() };
     let now = tokens.get_token_activity(workspace.request(now)).await?.into_inner().activity.unwrap_or_default();
     let now = now.computed_at.as_ref().map_or(0, to_millis);
-    let times = (1 - HOURS..=0).map(|hour| from_millis(now + hour * HOUR_MS));
     let metric = alert.metric();
-    let reads: Vec<_> = times.map(|at| value_at(workspace, &id, metric, at)).collect();
+    let reads: Vec<_> = (1 - HOURS..=0)
+        .map(|hour| {
+            let at = from_millis(now + hour * HOUR_MS);
+            // The clock of the core that answers may be behind: then this time is in its future.
+            let as_of = (hour < 0).then_some(at);
+            let value = value_at(workspace, &id, metric, as_of);
+            async move { value.await.map(|value| (at, value)) }
+        })
+        .collect();
     Ok(draw(&try_join_all(reads).await?, alert))
 }
 
-/// Reads the metric as of a time.
+/// Reads the metric as of a time, or now.
 async fn value_at(
     workspace: &Workspace,
     token: &str,
     metric: v1::AlertMetric,
-    at: Timestamp,
-) -> Result<(Timestamp, Option<f64>), Status> {
+    as_of: Option<Timestamp>,
+) -> Result<Option<f64>, Status> {
     let (tokens, r#ref) = (&workspace.core().tokens, token.to_owned());
-    let as_of = Some(at);
-    let value = match metric {
+    Ok(match metric {
         v1::AlertMetric::ThesisCount5m | v1::AlertMetric::ChangePct => {
             let message = v1::GetThesisVelocityRequest { r#ref, as_of, ..v1::GetThesisVelocityRequest::default() };
             let answer = tokens.get_thesis_velocity(workspace.request(message)).await?.into_inner();
@@ -84,8 +90,7 @@ async fn value_at(
                 _ => activity.thesis_count_24h,
             }))
         }
-    };
-    Ok((at, value))
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of theses in a day are far below 2^52")]
