@@ -243,6 +243,9 @@ async fn a_new_rule_judges_at_once(service: &Service) {
     let firing = events(&client, 1).await.remove(0);
     assert_eq!((&firing["data"]["alert"]["id"], &firing["data"]["value"]), (&alert["id"], &json!(1.0)));
     assert_eq!(client.get(&path(&alert)).await.ok(200)["state"], "firing");
+    // The page passes over the theses, of which the sandbox has many.
+    let page = client.get(&format!("/v1/events?types={FIRING}&limit=1")).await.ok(200);
+    assert_eq!((rows(&page).as_slice(), &page["has_more"]), (&[firing.clone()][..], &json!(false)));
     let no_data = json!({"name": "x", "token": "AT-ONCE", "metric": "change_pct", "above": 0});
     let no_data = client.post("/v1/alerts", &no_data).await.ok(201);
     eventually("the state is known", SOON, async || {
