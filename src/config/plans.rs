@@ -63,8 +63,8 @@ pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
     })?;
     parse(&text).map_err(|reason| {
         refused(reason).remedy(
-            "correct the file: a table [plans.NAME] for each plan, with every field (alerts and test_theses may be left out); or \
-             unset it for the built-in plans",
+            "correct the file: a table [plans.NAME] for each plan, with every field (alerts and test_theses may be \
+             left out); or unset it for the built-in plans",
         )
     })
 }

@@ -10,15 +10,15 @@ use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 /// Interval between two derived events of a token, in milliseconds.
 pub const DERIVE_EVERY_MS: i64 = 5_000;
+/// Buckets of a timeline.
+const HOURS: i64 = 24;
+
 /// The change from the hour before the last to the last hour, in per cent; none if the hour before had no theses.
 #[must_use]
 pub fn change_pct(last_1h: i64, previous_1h: i64) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "counts of theses in an hour are far below 2^52")]
     (previous_1h != 0).then(|| (last_1h - previous_1h) as f64 * 100.0 / previous_1h as f64)
 }
-
-/// Buckets of a timeline.
-const HOURS: i64 = 24;
 
 /// A thesis with the fields for counting; its author is a number of its [`TokenTheses`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
