@@ -245,7 +245,8 @@ impl Reader<'_> {
 
 fn read(message: v1::IngestRequest, now_ms: i64) -> Result<(Dataset, Vec<Observation>)> {
     let mut fields = Fields::default();
-    let dataset = Dataset::parse(&message.dataset);
+    // A log of alerts has no theses.
+    let dataset = Dataset::parse(&message.dataset).filter(|dataset| !matches!(dataset, Dataset::Alerts(_)));
     if dataset.is_none() {
         fields.reject("dataset", "must be live, sandbox or project/<id>");
     }

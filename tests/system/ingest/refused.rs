@@ -49,7 +49,7 @@ async fn what_is_wrong_is_named_and_nothing_is_kept(service: &Service) {
     let (_, client, dataset) = start(service).await;
     let now = now_ms();
     let good = || revision(1, Observed::Thesis(posted("good", "good", now)));
-    for wrong in ["", "Live", "project/", "projects/1"] {
+    for wrong in ["", "Live", "project/", "projects/1", "alerts/prj_1/live"] {
         assert_eq!(named(&service.try_ingest(wrong, vec![good()]).await.unwrap_err()), ["dataset"], "{wrong}");
     }
     let a_thesis = |change: &dyn Fn(&mut v1::ThesisObservation)| {
