@@ -129,7 +129,9 @@ impl AlertWatch {
         token.set(WatchedAlert { alert: Arc::clone(alert), progress, is_held: true });
         self.keys.insert(alert.id.clone(), key);
         self.held.insert(alert.id.clone());
-        self.release();
+        if self.is_reached(&alert.id) {
+            self.release_one(&alert.id);
+        }
     }
 
     /// Removes a rule. A token without rules goes with its last one.
@@ -227,28 +229,32 @@ impl AlertWatch {
         Some((watched.progress.at.max(watched.alert.updated_at), watched.progress.reads.as_slice()))
     }
 
+    /// True if the moment that a held rule waits for is reached.
+    fn is_reached(&self, id: &str) -> bool {
+        let Some((at, reads)) = self.held_until(id) else { return true };
+        at <= self.at && reads.iter().all(|read| self.read_upto(&read.dataset) >= read.seq)
+    }
+
     /// Judges the held rules whose moment is reached.
     fn release(&mut self) {
-        if self.held.is_empty() {
-            return;
-        }
-        let is_reached = |id: &&String| {
-            let Some((at, reads)) = self.held_until(id) else { return true };
-            at <= self.at && reads.iter().all(|read| self.read_upto(&read.dataset) >= read.seq)
-        };
-        let reached: Vec<String> = self.held.iter().filter(is_reached).cloned().collect();
+        let reached: Vec<String> = self.held.iter().filter(|id| self.is_reached(id)).cloned().collect();
         for id in reached {
-            self.held.remove(&id);
-            let Some(key) = self.keys.get(&id).cloned() else { continue };
-            // The rules that the time concerns beside it are judged with the values of now.
-            self.settle(&key, |_| {});
-            let Some(token) = self.tokens.get_mut(&key) else { continue };
-            if let Some(watched) = token.alert_mut(&id) {
-                watched.is_held = false;
-            }
-            judge(token, &Arc::from(id), self.at, &self.reads, &mut self.changes);
-            note_due(token, &key, &mut self.due);
+            self.release_one(&id);
         }
+    }
+
+    /// Judges a held rule, from now on too.
+    fn release_one(&mut self, id: &str) {
+        self.held.remove(id);
+        let Some(key) = self.keys.get(id).cloned() else { return };
+        // The rules that the time concerns beside it are judged with the values of now.
+        self.settle(&key, |_| {});
+        let Some(token) = self.tokens.get_mut(&key) else { return };
+        if let Some(watched) = token.alert_mut(id) {
+            watched.is_held = false;
+        }
+        judge(token, &Arc::from(id), self.at, &self.reads, &mut self.changes);
+        note_due(token, &key, &mut self.due);
     }
 }
 
