@@ -126,12 +126,15 @@ impl AlertForm {
     /// The form with the current values of an alert.
     pub(super) fn of(alert: &v1::Alert, faults: Faults) -> Self {
         let direction = if alert.above.is_some() { ABOVE } else { "below" };
+        let threshold = alert.above.or(alert.below).unwrap_or_default().to_string();
+        // Left empty, it follows a changed threshold.
+        let recover = Some(alert.recover.to_string()).filter(|recover| *recover != threshold).unwrap_or_default();
         let typed = TypedAlert {
             name: alert.name.clone(),
             metric: alert_metric_name(alert.metric()).to_owned(),
             direction: direction.to_owned(),
-            threshold: alert.above.or(alert.below).unwrap_or_default().to_string(),
-            recover: alert.recover.to_string(),
+            threshold,
+            recover,
             wait: alert.r#for.clone(),
             keep_firing_for: alert.keep_firing_for.clone(),
             ..TypedAlert::default()
@@ -205,6 +208,11 @@ mod tests {
         assert_eq!((new.r#for.as_deref(), new.keep_firing_for), (Some("5m"), None));
         let changes = typed.changes("al_1");
         assert_eq!((changes.below, changes.update_mask.unwrap().paths.len()), (Some(2.5), 6));
+        for (recover, expected) in [(12.5, "12.5"), (20.0, "")] {
+            let alert = v1::Alert { above: Some(20.0), recover, ..v1::Alert::default() };
+            let form = AlertForm::of(&alert, Faults::none());
+            assert_eq!((form.threshold.as_str(), form.recover.as_str()), ("20", expected));
+        }
         let wrong = TypedAlert { threshold: "many".to_owned(), direction: ABOVE.to_owned(), ..TypedAlert::default() };
         assert!(wrong.new_alert().above.unwrap().is_nan());
     }
