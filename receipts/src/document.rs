@@ -18,6 +18,8 @@ use crate::{canonical::to_canonical, checkpoint::Checkpoint};
 pub const RECEIPT: &str = "receipt";
 /// The `object` of a statement.
 pub const STATEMENT: &str = "statement";
+/// The `type` of the evidence of an archive file.
+const FILE_EVIDENCE: &str = "archive.built";
 /// The first line of a statement's text. No log has this name, so a statement is never taken for a checkpoint.
 const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 
@@ -26,6 +28,8 @@ const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 pub enum Document {
     /// It proves what was recorded about a thesis.
     Receipt(Receipt),
+    /// It proves what an archive file has in it, by its hash.
+    FileReceipt(FileReceipt),
     /// It is a signed verdict.
     Statement(Statement),
 }
@@ -38,6 +42,30 @@ pub struct Receipt {
     /// The thesis.
     pub thesis_id: String,
     /// The [`crate::Evidence`] as JSON, with the fields of later versions.
+    pub evidence: Value,
+    /// The salt of the commitment, in Base64.
+    pub salt: String,
+    /// The index of the leaf.
+    pub index: u64,
+    /// The [`crate::TlogProof`] as text.
+    pub proof: String,
+    /// The keys that signed the checkpoint, each a [`crate::VerifierKey`] as text.
+    pub keys: Vec<String>,
+    /// False for data of tests.
+    pub livemode: bool,
+}
+
+/// The receipt of the log entry that has the hash of an archive file. The `type` of its evidence tells it from a
+/// [`Receipt`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileReceipt {
+    /// [`RECEIPT`].
+    pub object: String,
+    /// The day of the file.
+    pub date: String,
+    /// What the file has.
+    pub kind: String,
+    /// The [`crate::FileEvidence`] as JSON, with the fields of later versions.
     pub evidence: Value,
     /// The salt of the commitment, in Base64.
     pub salt: String,
@@ -85,7 +113,9 @@ impl Document {
             if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
         })?;
         let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_of_file = value["evidence"]["type"] == FILE_EVIDENCE;
         let read = match object.as_str() {
+            RECEIPT if is_of_file => serde_json::from_value(value).map(Self::FileReceipt),
             RECEIPT => serde_json::from_value(value).map(Self::Receipt),
             STATEMENT => serde_json::from_value(value).map(Self::Statement),
             _ => return Err(Unreadable::Object),

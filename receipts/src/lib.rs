@@ -30,7 +30,9 @@ pub use self::{
         Document, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
         statement_text,
     },
-    evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
+    evidence::{
+        Evidence, EvidenceKind, FileEvidence, FileEvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment,
+    },
     growing_tree::GrowingTree,
     note::{KeyKind, MAX_SIGNATURES, Note, NoteError, SigningKey, VerifierKey, VerifierKeyError},
     plan::ProofPlan,

@@ -53,8 +53,15 @@ const sayProven = (proven) => {
   ];
 };
 
-const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, witnesses }) => [
-  ...(isReceipt
+const FILE_LIMITS = [
+  "That your copy is this file: compare its SHA-256.",
+  "That the file is the newest: after the text of a deleted thesis was erased, a later entry may have another hash.",
+];
+
+const sayUnproven = ({ document: { evidence }, isReceipt, isOfFile, dataset, isTrusted, witnesses }) => [
+  ...(isOfFile
+    ? FILE_LIMITS
+    : isReceipt
     ? [
       "Who controls the account, or that the text is true.",
       "The time of the post: it is what the platform said.",
@@ -73,8 +80,19 @@ const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, wi
     ]),
 ];
 
-const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, checkpoint, keys }) => [
-  ...(isReceipt
+const fileFacts = ({ kind, date, rows, bytes, sha256, recorded_at: recordedAt }) => [
+  ["What happened", "The archive file was built"],
+  ["File", `${kind} of ${date}`],
+  ["Rows", String(rows)],
+  ["Bytes", String(bytes)],
+  ["SHA-256", sha256],
+  ["Recorded by the service", recordedAt],
+];
+
+const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, isOfFile, checkpoint, keys }) => [
+  ...(isOfFile
+    ? fileFacts(evidence)
+    : isReceipt
     ? [
       ["What happened", KINDS[evidence.type]],
       ["Author", `${evidence.profile.handle} (${evidence.profile.id})`],

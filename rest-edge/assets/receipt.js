@@ -205,6 +205,15 @@ const receipts = (() => {
     created_at: "string", recorded_at: "string",
   };
   const TYPES = ["thesis.created", "thesis.edited", "thesis.deleted"];
+  // The receipt of an archive file names the file in place of a thesis. Its evidence tells it from another one.
+  const FILE = "archive.built";
+  const { thesis_id: _, ...PROOF } = FIELDS.receipt;
+  const FILE_FIELDS = { date: "string", kind: "string", ...PROOF };
+  const FILE_EVIDENCE = {
+    type: "string", dataset: "string", sequence: "count", date: "string", kind: "string", position: "count",
+    rows: "count", bytes: "count", sha256: "string", recorded_at: "string",
+  };
+  const isOfFile = (document) => document.object === "receipt" && document.evidence?.type === FILE;
 
   const IS_OF_TYPE = {
     any: (value) => value !== undefined,
@@ -256,7 +265,7 @@ const receipts = (() => {
     }
     const fields = Object.hasOwn(FIELDS, document?.object) ? FIELDS[document.object] : undefined;
     if (!fields) throw new Unreadable("The file is neither a receipt nor a statement.");
-    const wrong = wrongField(document, fields);
+    const wrong = wrongField(document, isOfFile(document) ? FILE_FIELDS : fields);
     if (wrong !== undefined) {
       throw new Unreadable(`The file is no complete ${document.object}: its field ${wrong} is missing or wrong.`);
     }
@@ -291,9 +300,10 @@ const receipts = (() => {
   // Checks the evidence and its salt, and gives the leaf of the tree.
   const leafOf = async ({ evidence, salt }) => {
     const content = canonical(evidence, "evidence");
-    const wrong = wrongField(evidence, EVIDENCE, "evidence");
+    const ofFile = evidence?.type === FILE;
+    const wrong = wrongField(evidence, ofFile ? FILE_EVIDENCE : EVIDENCE, "evidence");
     demand(wrong === undefined, `The evidence is not complete: its field ${wrong} is missing or wrong.`);
-    demand(TYPES.includes(evidence.type), "The evidence is about something that this page does not know.");
+    demand(ofFile || TYPES.includes(evidence.type), "The evidence is about something that this page does not know.");
     const { text } = evidence;
     demand(text === undefined || text === null || typeof text === "string", "The text of the evidence is no text.");
     const salted = unbase64(salt, "salt");
@@ -305,6 +315,10 @@ const receipts = (() => {
   const checkParts = (receipt, { index }, dataset) => {
     const { evidence } = receipt;
     demand(evidence.thesis_id === receipt.thesis_id, "The receipt names another thesis than its evidence.");
+    if (isOfFile(receipt)) {
+      const isSame = evidence.date === receipt.date && evidence.kind === receipt.kind;
+      demand(isSame, "The receipt names another archive file than its evidence.");
+    }
     demand(index === receipt.index, "The index of the receipt is not that of its proof, which is of another entry.");
     demand(evidence.sequence === index + 1, "The sequence number of the evidence is not that of the proven entry.");
     demand(evidence.dataset === dataset, "The evidence is of another dataset than the log.");
@@ -354,7 +368,7 @@ const receipts = (() => {
       demand(times.length > 0, `The witness ${key.name} has not cosigned the checkpoint.`);
       witnesses.push({ name: key.name, time: Math.min(...times) });
     }
-    return { document, isReceipt, checkpoint, dataset, keys, isTrusted, witnesses };
+    return { document, isReceipt, isOfFile: isOfFile(document), checkpoint, dataset, keys, isTrusted, witnesses };
   };
 
   return { Invalid, Unreadable, MAX_BYTES, read, readKey, verify };

@@ -62,6 +62,14 @@ pub enum Invalid {
         /// In the evidence.
         evidence: String,
     },
+    /// The file is not the evidence's.
+    #[error("the receipt names the archive file {receipt}, but its evidence is about {evidence}")]
+    File {
+        /// In the receipt.
+        receipt: String,
+        /// In the evidence.
+        evidence: String,
+    },
     /// The index is not the proof's.
     #[error("the receipt names the index {receipt}, but its proof is for {proof}, so it is the proof of another entry")]
     Index {

@@ -13,11 +13,11 @@ use crate::{
     domain::{
         dataset::Dataset,
         entry::{Entry, SequencedEntry},
-        evidence::evidence,
+        evidence::{evidence, file_evidence},
         row::Thesis,
     },
     store::{StoreError, StoreResult},
-    tables::signed_trees::SignedTree,
+    tables::{archive_files::ArchivedFile, signed_trees::SignedTree},
 };
 
 /// Why there is no receipt.
@@ -33,6 +33,15 @@ pub enum NoReceipt {
     Erased,
 }
 
+/// The parts of a receipt that do not depend on its subject.
+struct Proof {
+    evidence: String,
+    salt: String,
+    index: i64,
+    proof: String,
+    keys: Vec<String>,
+}
+
 impl Trees {
     /// The receipt of a thesis: that of the entry that edited or deleted it last, or else created it.
     pub async fn receipt_of(&self, dataset: &Dataset, thesis: &Thesis) -> Result<v1::Receipt, NoReceipt> {
@@ -40,15 +49,39 @@ impl Trees {
         let found = self.evidence(dataset, seq).await?.filter(|(found, _)| found.thesis_id == thesis.id);
         let (evidence, salt) = found.ok_or(NoReceipt::Erased)?;
         let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
-        self.prove(dataset, &signed, evidence, &salt).await
+        let Evidence { thesis_id, sequence, .. } = &evidence;
+        let Proof { evidence, salt, index, proof, keys } =
+            self.prove(dataset, &signed, *sequence, evidence.to_json(), &salt).await?;
+        let (thesis_id, livemode) = (thesis_id.clone(), dataset.livemode());
+        Ok(v1::Receipt { thesis_id, evidence, salt, index, proof, keys, livemode })
+    }
+
+    /// The receipt of the entry that has the hash of an archive file.
+    pub async fn receipt_of_file(&self, dataset: &Dataset, archived: &ArchivedFile) -> Result<v1::ArchiveReceipt, NoReceipt> {
+        let seq = archived.seq;
+        let signed = self.checkpoint_over(dataset, seq).await?.filter(|signed| signed.size >= seq);
+        let signed = signed.ok_or(NoReceipt::Uncovered)?;
+        let entry = self.entry(dataset, seq).await?;
+        let evidence = entry.as_ref().and_then(|entry| file_evidence(dataset.name(), entry));
+        let lost = || StoreError::Damaged(format!("log {dataset} has no entry {seq} of an archive file"));
+        let (sequenced, evidence) = entry.zip(evidence).ok_or_else(lost)?;
+        let Proof { evidence, salt, index, proof, keys } =
+            self.prove(dataset, &signed, seq, evidence.to_json(), &sequenced.entry.salt).await?;
+        let (date, kind) = (archived.file.date.clone(), archived.file.kind.clone());
+        Ok(v1::ArchiveReceipt { date, kind, evidence, salt, index, proof, keys, livemode: dataset.livemode() })
+    }
+
+    /// Reads an entry of a log.
+    async fn entry(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<SequencedEntry>> {
+        let Some(stored) = self.shared.log.get(dataset.name(), seq).await? else { return Ok(None) };
+        let entry = Entry::from_stored(seq, stored);
+        let entry = entry.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?;
+        Ok(Some(SequencedEntry { seq, entry }))
     }
 
     /// The evidence of an entry, with its salt.
     async fn evidence(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<(Evidence, Vec<u8>)>> {
-        let Some(stored) = self.shared.log.get(dataset.name(), seq).await? else { return Ok(None) };
-        let entry = Entry::from_stored(seq, stored);
-        let entry = entry.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?;
-        let sequenced = SequencedEntry { seq, entry };
+        let Some(sequenced) = self.entry(dataset, seq).await? else { return Ok(None) };
         let found = evidence(dataset.name(), &sequenced).map(|evidence| (evidence, sequenced.entry.salt));
         Ok(found.filter(|(_, salt)| salt.len() == SALT_BYTES))
     }
@@ -58,28 +91,26 @@ impl Trees {
         &self,
         dataset: &Dataset,
         signed: &SignedTree,
-        evidence: Evidence,
+        seq: u64,
+        evidence: String,
         salt: &[u8],
-    ) -> Result<v1::Receipt, NoReceipt> {
-        let index = evidence.sequence.saturating_sub(1);
+    ) -> Result<Proof, NoReceipt> {
+        let index = seq.saturating_sub(1);
         let plan = ProofPlan::inclusion(index, signed.size).ok_or(NoReceipt::Uncovered)?;
         let hashes = plan.hashes(&self.tiles.read(dataset, &plan.tiles()).await?);
         let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tiles")))?;
-        let json = evidence.to_json();
-        let leaf = leaf_hash(&commitment(salt, json.as_bytes()));
+        let leaf = leaf_hash(&commitment(salt, evidence.as_bytes()));
         let root = root_of_inclusion(index, signed.size, leaf, &hashes);
         if root.is_none_or(|root| root[..] != signed.root[..]) {
-            let text = format!("the tree of {dataset} does not have the leaf of entry {}", evidence.sequence);
+            let text = format!("the tree of {dataset} does not have the leaf of entry {seq}");
             return Err(StoreError::Damaged(text).into());
         }
-        Ok(v1::Receipt {
-            thesis_id: evidence.thesis_id,
-            evidence: json,
+        Ok(Proof {
+            evidence,
             salt: BASE64_STANDARD.encode(salt),
             index: i64::try_from(index).unwrap_or(i64::MAX),
             proof: TlogProof { index, hashes, checkpoint: signed.note.clone() }.to_string(),
             keys: vec![signed.key.clone()],
-            livemode: dataset.livemode(),
         })
     }
 

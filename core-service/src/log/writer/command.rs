@@ -4,7 +4,7 @@ use prost::Message as _;
 
 use crate::{
     domain::{
-        entry::{Entry, SequencedEntry},
+        entry::{ArchiveFile, Entry, SequencedEntry},
         observation::{Observation, ObservedThing},
         row::NewThesis,
     },
@@ -45,6 +45,8 @@ pub(in crate::log) enum Command {
     EraseText {
         id: String,
     },
+    /// Adds a file of the archive.
+    AddFile(Box<ArchiveFile>),
     Import(Box<Import>),
 }
 
@@ -60,7 +62,7 @@ impl Command {
                 ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
-            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::Import(_) => 0,
+            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::AddFile(_) | Self::Import(_) => 0,
         }
     }
 }

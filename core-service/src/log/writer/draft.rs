@@ -1,5 +1,6 @@
 //! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
+mod archive;
 mod lookup;
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -48,6 +49,8 @@ pub(super) struct Draft<'a> {
     of_author: HashMap<(String, String), i64>,
     by_author: HashMap<String, i64>,
     in_dataset: Option<DatasetTotals>,
+    /// Hashes of archive files by date and kind, as entries under way or of this draft have them.
+    files: HashMap<(String, String), String>,
 }
 
 impl<'a> Draft<'a> {
@@ -77,6 +80,7 @@ impl<'a> Draft<'a> {
             of_author: HashMap::new(),
             by_author: HashMap::new(),
             in_dataset: None,
+            files: HashMap::new(),
         }
     }
 
@@ -109,6 +113,7 @@ impl<'a> Draft<'a> {
                     self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                 }
                 Some(Kind::ThesisDeleted(_)) => debug_assert!(false, "a deletion is under way"),
+                Some(Kind::ArchiveFile(file)) => self.put_file(file),
                 Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
             }
         }
