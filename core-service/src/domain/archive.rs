@@ -36,6 +36,18 @@ impl Day {
         self.0 * DAY_MS
     }
 
+    /// The number of days from it up to, and without, a later one; 0 for an earlier one.
+    #[must_use]
+    pub fn days_until(self, later: Self) -> u64 {
+        u64::try_from(later.0 - self.0).unwrap_or_default()
+    }
+
+    /// The day before it.
+    #[must_use]
+    pub const fn previous(self) -> Self {
+        Self(self.0 - 1)
+    }
+
     /// The day after it.
     #[must_use]
     pub const fn next(self) -> Self {
@@ -94,11 +106,14 @@ mod tests {
         for text in ["1970-01-01", "2026-02-28", "2024-02-29", "9999-12-31"] {
             assert_eq!(Day::parse(text).unwrap().to_string(), text);
         }
-        for wrong in ["", "2026-2-28", "2026-02-29", "2026-13-01", "20260228", "2026-02-28Z", "2026-02-2٨", "1969-12-31"] {
+        for wrong in
+            ["", "2026-2-28", "2026-02-29", "2026-13-01", "20260228", "2026-02-28Z", "2026-02-2٨", "1969-12-31"]
+        {
             assert_eq!(Day::parse(wrong), None, "{wrong}");
         }
         let day = Day::parse("2026-02-28").unwrap();
         assert_eq!(day.next().to_string(), "2026-03-01");
+        assert_eq!((day.next().previous(), day.days_until(day.next()), day.next().days_until(day)), (day, 1, 0));
         assert_eq!((Day::of(day.start_ms()), Day::of(day.next().start_ms() - 1)), (day, day));
         assert_eq!(Day::of(-1).next(), Day::of(0));
     }
