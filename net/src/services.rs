@@ -61,6 +61,7 @@ pub type Admin = dyn AdminService<
         BackfillStream = Stream<v1::BackfillResponse>,
         BackupStream = Stream<v1::BackupResponse>,
         ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
+        BuildArchiveStream = Stream<v1::BuildArchiveResponse>,
     >;
 
 /// `ArchiveService`.

@@ -28,7 +28,7 @@ pub(crate) use route;
 
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// The path with at most one `{parameter}`, and perhaps a `{*parameter}` for its rest.
+    /// The path with at most two parameters. The second one may be a `{*parameter}` for the rest of the path.
     pub(crate) path: &'static str,
     /// The rpc as `Service/Method`; none if the route needs no key.
     pub(crate) operation: Option<&'static str>,
@@ -55,7 +55,7 @@ pub(crate) struct Route {
     pub(crate) class: &'static str,
     /// The description of the path parameter.
     pub(crate) path_parameter: &'static str,
-    /// The description of the rest of the path, if that is a parameter.
+    /// The description of the second path parameter.
     pub(crate) path_rest: &'static str,
     /// A value of the path parameter that works in the sandbox.
     pub(crate) path_example: Option<&'static str>,
@@ -150,7 +150,7 @@ impl Route {
         self
     }
 
-    /// Describes the rest of the path.
+    /// Describes the second path parameter.
     pub(crate) fn path_rest(mut self, about: &'static str) -> Self {
         self.path_rest = about;
         self

@@ -62,7 +62,8 @@ macro_rules! admin_service {
             $change_request:ident -> $change_response:ident;)*
     } reads {
         $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
-    } streams {
+        archive::list_archive "ListArchive": ListArchiveRequest -> ListArchiveResponse;
+} streams {
         $($stream_file:ident::$stream:ident $stream_name:literal as $pieces:ident:
             $stream_request:ident -> $stream_response:ident;)*
     }) => {
@@ -132,6 +133,7 @@ admin_service!(changes {
     replay_deliveries::replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
         ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse;
     ingest::backfill "Backfill" as BackfillStream: BackfillRequest -> BackfillResponse;
+    archive::build_archive "BuildArchive" as BuildArchiveStream: BuildArchiveRequest -> BuildArchiveResponse;
     backup::backup "Backup" as BackupStream: BackupRequest -> BackupResponse;
     export_dataset::export_dataset "ExportDataset" as ExportDatasetStream:
         ExportDatasetRequest -> ExportDatasetResponse;

@@ -128,8 +128,8 @@ async fn get_archive_file(
 ) -> Result<Response<Self::GetArchiveFileStream>, Status> {
     answer(&self.core, Operation::GetArchiveFile, request, |core, call, message| async move {
         let pieces = operations::get_archive_file::get_archive_file(&core, &call, message).await?;
-        let failed = move |error| status(&error, &call.meta.request_id, Operation::GetArchiveFile.name());
-        Ok(pieces.map_err(failed).boxed())
+        let name = Operation::GetArchiveFile.name();
+        Ok(pieces.map_err(move |error| status(&error, &call.meta.request_id, name)).boxed())
     })
     .await
 });

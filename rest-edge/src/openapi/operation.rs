@@ -149,8 +149,9 @@ fn parameters(route: &Route) -> Vec<Value> {
         give_example(&mut parameter, route.path_example);
         parameters.push(parameter);
     }
-    if let Some((_, rest)) = route.path.split_once("{*") {
-        let (name, about) = (rest.trim_end_matches('}'), route.path_rest);
+    if let Some(rest) = route.path.split('{').nth(2) {
+        let name = rest.split('}').next().unwrap_or_default().trim_start_matches('*');
+        let about = route.path_rest;
         let schema = json!({"type": "string", "minLength": 1});
         parameters.push(json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema}));
     }
