@@ -63,6 +63,8 @@ pub(crate) struct Route {
     pub(crate) path_chars: usize,
     /// True if the response is one resource or document, with an `ETag`.
     pub(crate) tagged: bool,
+    /// True if it answers parts too, by `Range`, and has an `ETag`.
+    pub(crate) has_parts: bool,
     /// True if a request may carry an idempotency key.
     pub(crate) repeatable: bool,
     pub(crate) status: u16,
@@ -113,6 +115,7 @@ impl Route {
             path_example: None,
             path_chars: 64,
             tagged: false,
+            has_parts: false,
             status: 200,
             answers: SuccessResponse::Object,
             fails: &[],
@@ -169,6 +172,11 @@ impl Route {
 
     pub(crate) fn tagged(mut self) -> Self {
         self.tagged = true;
+        self
+    }
+
+    pub(crate) fn in_parts(mut self) -> Self {
+        self.has_parts = true;
         self
     }
 

@@ -10,8 +10,8 @@ use http::{
         ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
     },
 };
-use http_body::Frame;
 use http_body_util::{BodyExt as _, Either, StreamBody};
+use hyper::body::Frame;
 use thesis_proto::{error::ErrorCode, json, v1};
 use tonic::Status;
 
@@ -77,6 +77,7 @@ pub(super) fn routes() -> Vec<Route> {
             .path_parameter(DATE)
             .path_rest("The kind and `.parquet`, such as `theses.parquet`")
             .headers(HEADERS)
+            .in_parts()
             .answers_bytes(PARQUET, "The bytes of the file.", "(a Parquet file)"),
         route!(GET, "/v1/archive/{date}/{file}/receipt", "ArchiveService/GetArchiveReceipt", receipt)
             .named("getArchiveReceipt", TAG, "Reads the receipt of a file's hash.")

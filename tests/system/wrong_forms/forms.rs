@@ -120,6 +120,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             let early = ["1969-12-31T23:59:59Z", "0001-01-01"].map(str::to_owned);
             (fields(NOT_TIMES.iter().copied(), NOT_A_TIME), [far_future()].into_iter().chain(early).collect())
         }
+        Form::Date => {
+            let wrong = ["", "2026-2-28", "2026-02-30", "20260228", "2026-02-28T00:00:00Z", "1969-12-31", "today"];
+            (fields(wrong, "must be a date such as 2026-01-31"), vec!["9999-12-31".to_owned()])
+        }
         Form::Integer(min, max) => {
             let mut wrong = fields(NOT_INTEGERS.iter().copied(), "must be a whole number");
             let beyond = [min - 1, max + 1, -1, i32::MAX].map(|number| number.to_string());
