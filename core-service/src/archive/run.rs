@@ -21,6 +21,8 @@ use crate::{
     tables::{archive_files, log::outline},
 };
 
+/// Time from the start of a core to its first search for days without files.
+const START_DELAY: Duration = Duration::from_secs(10);
 /// Interval between two searches for days without files.
 const ROUND_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -28,8 +30,8 @@ const ROUND_INTERVAL: Duration = Duration::from_mins(1);
 pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, stop: CancellationToken) {
     let building = async {
         let mut first_missing = None;
+        sleep(START_DELAY).await;
         loop {
-            sleep(ROUND_INTERVAL).await;
             if !peers.leads(dataset.name()) {
                 // The core that leads measures it.
                 ARCHIVE_MISSING.at(dataset.name()).set(0.0);
@@ -38,6 +40,7 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
                 ARCHIVE_BUILDS.at("failed").increment(1);
                 tracing::warn!(%dataset, %error, "a day of the archive is not built, trying again");
             }
+            sleep(ROUND_INTERVAL).await;
         }
     };
     stop.run_until_cancelled(building).await;
