@@ -26,13 +26,13 @@
 
 pub mod account;
 pub mod admin;
+mod archive;
 pub mod create_stream_ticket;
 pub mod create_test_thesis;
 pub mod create_webhook;
 pub mod delete_webhook;
 pub mod ended_sessions;
 pub mod fields;
-mod archive;
 pub mod get_archive_file;
 pub mod get_archive_receipt;
 pub mod get_delivery;

@@ -10,9 +10,10 @@ use http::{HeaderValue, Request, Response, header::InvalidHeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::v1::{
     self, account_service_server::AccountService, admin_service_server::AdminService,
-    archive_service_server::ArchiveService, delivery_service_server::DeliveryService, event_service_server::EventService, gate_service_server::GateService,
-    log_service_server::LogService, meta_service_server::MetaService, peer_service_server::PeerService,
-    profile_service_server::ProfileService, search_service_server::SearchService, stream_service_server::StreamService,
+    archive_service_server::ArchiveService, delivery_service_server::DeliveryService,
+    event_service_server::EventService, gate_service_server::GateService, log_service_server::LogService,
+    meta_service_server::MetaService, peer_service_server::PeerService, profile_service_server::ProfileService,
+    search_service_server::SearchService, stream_service_server::StreamService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };

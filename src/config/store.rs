@@ -121,7 +121,8 @@ impl Store {
     /// The archive of the files of each day, if there is one. It makes the folder.
     pub(crate) fn archive(&self) -> Result<Option<ArchiveSettings>, Refused> {
         let given = self.archive_url.as_deref().map(str::trim).filter(|given| !given.is_empty());
-        let form = "set it as file:///FOLDER, or as s3://BUCKET/FOLDER with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+        let form =
+            "set it as file:///FOLDER, or as s3://BUCKET/FOLDER with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
         let url = match (given, self.kind) {
             (Some(given), _) => {
                 let url = Url::parse(given).map_err(|error| Refused::new("SVC_ARCHIVE_URL", error).remedy(form))?;
@@ -134,7 +135,8 @@ impl Store {
             (None, StoreKind::Embedded) => {
                 let dir = std::path::absolute(&self.data_dir).map_err(|error| refused_index(&self.data_dir, &error))?;
                 let dir = dir.join(ARCHIVE_DIR);
-                Url::from_file_path(&dir).map_err(|()| Refused::new("SVC_DATA_DIR", "it is no path that a URL can have"))?
+                Url::from_file_path(&dir)
+                    .map_err(|()| Refused::new("SVC_DATA_DIR", "it is no path that a URL can have"))?
             }
         };
         let storage = ArchiveStorage::open(&url).map_err(|error| {

@@ -60,7 +60,10 @@ async fn a_day_is_built_listed_and_downloaded(service: &Service) {
     for file in rows(&listed) {
         let kind = text(file, "kind");
         let known = built.iter().find(|built| text(built, "kind") == kind).unwrap();
-        assert_eq!([&file["rows"], &file["bytes"], &file["sha256"]], [&known["rows"], &known["bytes"], &known["sha256"]]);
+        assert_eq!(
+            [&file["rows"], &file["bytes"], &file["sha256"]],
+            [&known["rows"], &known["bytes"], &known["sha256"]]
+        );
         assert!(text(file, "url").ends_with(&path(&date, kind)), "{file}");
         let response = download(&client, &path(&date, kind), &[]).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -117,7 +120,10 @@ async fn a_part_of_a_file_is_downloaded(service: &Service) {
     let range = format!("bytes={size}-");
     let beyond = client.send(client.request(Method::GET, &path).header("range", &range)).await;
     let error = beyond.error(416, "RANGE_NOT_SATISFIABLE");
-    assert_eq!((&error["details"]["bytes"], beyond.header("content-range")), (&size.into(), &*format!("bytes */{size}")));
+    assert_eq!(
+        (&error["details"]["bytes"], beyond.header("content-range")),
+        (&size.into(), &*format!("bytes */{size}"))
+    );
 }
 
 async fn the_hash_of_a_file_has_a_receipt(service: &Service) {

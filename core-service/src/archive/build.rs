@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Archive,
-    day::{DayWriter, LastChanges, LogPart},
     columns::WrittenFile,
+    day::{DayWriter, LastChanges, LogPart},
     name_of,
     storage::StorageError,
 };
@@ -202,6 +202,7 @@ async fn current_theses(
     let changed: Vec<_> = created.filter_map(|created| Some((created.seq, changes.of(created.seq)?))).collect();
     let places: Vec<_> = changed.iter().map(|(_, seq)| (dataset.name(), *seq)).collect();
     let found = log.entries_at(&places).await?;
-    let theses = changed.iter().zip(found).filter_map(|((created, _), entry)| Some((*created, entry.kind?.into_thesis()?)));
+    let theses =
+        changed.iter().zip(found).filter_map(|((created, _), entry)| Some((*created, entry.kind?.into_thesis()?)));
     Ok(theses.collect())
 }

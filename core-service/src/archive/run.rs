@@ -6,11 +6,7 @@ use thesis_net::metric::value;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Archive, BuildError,
-    build::SETTLE_MS,
-    name_of,
-};
+use super::{Archive, BuildError, build::SETTLE_MS, name_of};
 use crate::{
     domain::{
         archive::{Day, FileKind},

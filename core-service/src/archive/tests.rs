@@ -213,7 +213,8 @@ async fn an_erased_text_leaves_the_files_that_are_built_after_it() {
     world.archive().build(&LIVE, first).await.unwrap();
     assert!(!has_secret(&world.rows(first, FileKind::Events).await));
     let after = world.listed(first).await;
-    let changed: Vec<_> = after.iter().filter(|(kind, file)| before[*kind] != **file).map(|(kind, _)| kind.as_str()).collect();
+    let changed: Vec<_> =
+        after.iter().filter(|(kind, file)| before[*kind] != **file).map(|(kind, _)| kind.as_str()).collect();
     assert_eq!((changed, world.file_entries().await, world.stored(first).len()), (vec!["events"], 5, 4));
     assert_eq!(before["events"].position, after["events"].position);
     world.core.close().await;

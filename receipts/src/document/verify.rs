@@ -102,8 +102,7 @@ impl FileReceipt {
         let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
         let evidence =
             FileEvidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
-        let (receipt, own) =
-            (format!("{}/{}", self.date, self.kind), format!("{}/{}", evidence.date, evidence.kind));
+        let (receipt, own) = (format!("{}/{}", self.date, self.kind), format!("{}/{}", evidence.date, evidence.kind));
         let subject_fault = (receipt != own).then_some(Invalid::File { receipt, evidence: own });
         let entry = ProvenEntry {
             canonical,
@@ -138,12 +137,7 @@ struct ProvenEntry<'a> {
 }
 
 impl ProvenEntry<'_> {
-    fn verify(
-        self,
-        subject: Subject,
-        trusted: &[VerifierKey],
-        witnesses: &[VerifierKey],
-    ) -> Result<Proven, Invalid> {
+    fn verify(self, subject: Subject, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
         let salt = BASE64_STANDARD.decode(self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
         let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, self.canonical.as_bytes()));
         let proof = TlogProof::parse(self.proof).ok_or(Invalid::ProofForm)?;

@@ -6,9 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::once};
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
-    header::{
-        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
-    },
+    header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE},
 };
 use http_body_util::{BodyExt as _, Either, StreamBody};
 use hyper::body::Frame;
@@ -42,8 +40,16 @@ const LIST: &[Param] = &[
 
 const HEADERS: &[Param] = &[
     Param::new("Range", Kind::Text(0, 256), "The wanted part, such as `bytes=0-1023` or `bytes=-8`"),
-    Param::new("If-Range", Kind::Text(0, 256), "The `ETag` of the file that `Range` is about; another one comes as a whole"),
-    Param::new("If-None-Match", Kind::Text(0, usize::MAX), "Answers 304 without a body when one of these `ETag`s is still the file's"),
+    Param::new(
+        "If-Range",
+        Kind::Text(0, 256),
+        "The `ETag` of the file that `Range` is about; another one comes as a whole",
+    ),
+    Param::new(
+        "If-None-Match",
+        Kind::Text(0, usize::MAX),
+        "Answers 304 without a body when one of these `ETag`s is still the file's",
+    ),
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -222,7 +228,8 @@ impl WantedRange {
         let (first, last) = text.trim().strip_prefix("bytes=")?.split_once('-')?;
         let number = |text: &str| -> Option<u64> {
             let text = text.trim();
-            (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().unwrap_or(u64::MAX))
+            (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+                .then(|| text.parse().unwrap_or(u64::MAX))
         };
         if first.trim().is_empty() {
             return Some(Self { suffix: Some(number(last)?), ..Self::default() });
@@ -254,7 +261,9 @@ mod tests {
         assert_eq!(of(" bytes=7-"), Some((Some(7), None, None)));
         assert_eq!(of("bytes=-8"), Some((None, None, Some(8))));
         assert_eq!(of("bytes=0-99999999999999999999"), Some((Some(0), Some(u64::MAX), None)));
-        for none in ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=0-1,3-4", "lines=0-1", "bytes=+1-2"] {
+        for none in
+            ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=0-1,3-4", "lines=0-1", "bytes=+1-2"]
+        {
             assert_eq!(of(none), None, "{none}");
         }
     }

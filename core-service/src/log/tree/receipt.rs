@@ -57,7 +57,11 @@ impl Trees {
     }
 
     /// The receipt of the entry that has the hash of an archive file.
-    pub async fn receipt_of_file(&self, dataset: &Dataset, archived: &ArchivedFile) -> Result<v1::ArchiveReceipt, NoReceipt> {
+    pub async fn receipt_of_file(
+        &self,
+        dataset: &Dataset,
+        archived: &ArchivedFile,
+    ) -> Result<v1::ArchiveReceipt, NoReceipt> {
         let seq = archived.seq;
         let signed = self.checkpoint_over(dataset, seq).await?.filter(|signed| signed.size >= seq);
         let signed = signed.ok_or(NoReceipt::Uncovered)?;
