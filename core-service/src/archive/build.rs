@@ -142,13 +142,14 @@ impl Archive {
             let to = part.upto.min(after + PAGE);
             let entries = log.entries(dataset.name(), after, to).await?;
             let current = current_theses(log, dataset, day, &entries, changes).await?;
-            let add_page = move || {
-                for entry in &entries {
-                    writer.add(entry, current.get(&entry.seq))?;
-                }
-                Ok(writer)
-            };
-            writer = self.run_on_thread(add_page).await?;
+            writer = self
+                .run_on_thread(move || {
+                    for entry in &entries {
+                        writer.add(entry, current.get(&entry.seq))?;
+                    }
+                    Ok(writer)
+                })
+                .await?;
             after = to;
             sleep(started.elapsed()).await;
         }
