@@ -118,34 +118,34 @@ impl Store {
         })
     }
 
-    /// The archive of the files of each day, if there is one. It makes the folder.
-    pub(crate) fn archive(&self) -> Result<Option<ArchiveSettings>, Refused> {
+    /// The place of the archive; none without one.
+    pub(crate) fn archive_url(&self) -> Result<Option<Url>, Refused> {
         let given = self.archive_url.as_deref().map(str::trim).filter(|given| !given.is_empty());
-        let form =
-            "set it as file:///FOLDER, or as s3://BUCKET/FOLDER with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-        let url = match (given, self.kind) {
+        match (given, self.kind) {
             (Some(given), _) => {
-                let url = Url::parse(given).map_err(|error| Refused::new("SVC_ARCHIVE_URL", error).remedy(form))?;
+                let url =
+                    Url::parse(given).map_err(|error| Refused::new("SVC_ARCHIVE_URL", error).remedy(ARCHIVE_FORM))?;
                 if !url.username().is_empty() || url.password().is_some() {
-                    return Err(Refused::new("SVC_ARCHIVE_URL", "it may hold no credentials").remedy(form));
+                    return Err(Refused::new("SVC_ARCHIVE_URL", "it may hold no credentials").remedy(ARCHIVE_FORM));
                 }
-                url
+                if !matches!(url.scheme(), "file" | "s3") {
+                    return Err(refused_archive(&url, &ArchiveOpenError::Url));
+                }
+                Ok(Some(url))
             }
-            (None, StoreKind::Scylla) => return Ok(None),
+            (None, StoreKind::Scylla) => Ok(None),
             (None, StoreKind::Embedded) => {
                 let dir = std::path::absolute(&self.data_dir).map_err(|error| refused_index(&self.data_dir, &error))?;
-                let dir = dir.join(ARCHIVE_DIR);
-                Url::from_file_path(&dir)
-                    .map_err(|()| Refused::new("SVC_DATA_DIR", "it is no path that a URL can have"))?
+                let wrong = || Refused::new("SVC_DATA_DIR", "it is no path that a URL can have");
+                Url::from_file_path(dir.join(ARCHIVE_DIR)).map(Some).map_err(|()| wrong())
             }
-        };
-        let storage = ArchiveStorage::open(&url).map_err(|error| {
-            let remedy = match &error {
-                ArchiveOpenError::Folder { path, source } => unusable(path, source),
-                ArchiveOpenError::Url | ArchiveOpenError::Bucket(_) => form.to_owned(),
-            };
-            Refused::new("SVC_ARCHIVE_URL", format!("`{url}`: {error}")).remedy(remedy)
-        })?;
+        }
+    }
+
+    /// The archive of the files of each day, if there is one. It makes the folder.
+    pub(crate) fn archive(&self) -> Result<Option<ArchiveSettings>, Refused> {
+        let Some(url) = self.archive_url()? else { return Ok(None) };
+        let storage = ArchiveStorage::open(&url).map_err(|error| refused_archive(&url, &error))?;
         Ok(Some(ArchiveSettings { storage, scratch: self.data_dir.clone() }))
     }
 
@@ -248,6 +248,19 @@ pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
         OpenError::Io { source, .. } => unusable(dir, source),
     };
     Refused::new("SVC_DATA_DIR", error).remedy(remedy)
+}
+
+/// What `SVC_ARCHIVE_URL` may be.
+const ARCHIVE_FORM: &str =
+    "set it as file:///FOLDER, or as s3://BUCKET/FOLDER with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
+/// Tells that the place of the archive cannot be used.
+fn refused_archive(url: &Url, error: &ArchiveOpenError) -> Refused {
+    let remedy = match error {
+        ArchiveOpenError::Folder { .. } => "name a folder that the service's user can write and that has room",
+        ArchiveOpenError::Url | ArchiveOpenError::Bucket(_) => ARCHIVE_FORM,
+    };
+    Refused::new("SVC_ARCHIVE_URL", format!("`{url}`: {error}")).remedy(remedy)
 }
 
 /// Name of the archive's folder in the data folder.

@@ -73,7 +73,7 @@ pub async fn build_archive(
                 let files = archive.build(&dataset, day).await.map_err(failed)?;
                 Ok(files.into_iter().map(|built| file(&dataset, built)).collect())
             };
-            Ok(v1::BuildArchiveResponse { data: core.run_to_end(work).await? })
+            Ok::<_, Error>(v1::BuildArchiveResponse { data: core.run_to_end(work).await? })
         }
     }))
 }
