@@ -5,7 +5,9 @@ use std::time::Duration;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use thesis_proto::v1::{self, Environment, archive_service_client::ArchiveServiceClient};
 use thesis_receipts::{Document, Subject};
+use tonic::transport::Endpoint;
 
 use crate::{
     admin::{admin, refused},
@@ -17,6 +19,7 @@ on_both_stores![
     a_part_of_a_file_is_downloaded,
     the_hash_of_a_file_has_a_receipt,
     what_is_not_there_is_named,
+    grpc_has_the_same_bytes,
 ];
 
 const DAY_MS: i64 = 86_400_000;
@@ -156,10 +159,34 @@ async fn what_is_not_there_is_named(service: &Service) {
     client.get("/v1/archive?from=2026-01-02&to=2026-01-01").await.invalid(&["to"]);
     let others: Vec<&str> = ALL_SCOPES.iter().copied().filter(|scope| *scope != "archive:read").collect();
     let project = service.project().await;
-    let bare = project.key(thesis_proto::v1::Environment::Test, &others).await.client;
+    let bare = project.key(Environment::Test, &others).await.client;
     bare.get("/v1/archive").await.error(403, "INSUFFICIENT_SCOPE");
     refused(service, &["archive", "build", "--date", &days_ago(0)], "VALIDATION_FAILED");
     refused(service, &["archive", "build", "--date", "yesterday"], "VALIDATION_FAILED");
+}
+
+async fn grpc_has_the_same_bytes(service: &Service) {
+    let (date, project) = (days_ago(2), service.project().await);
+    build(service, &date);
+    let key = project.key(Environment::Test, ALL_SCOPES).await;
+    let whole = download(&key.client, &path(&date, "events"), &[]).await.bytes().await.unwrap();
+    let channel = Endpoint::from_shared(service.grpc.clone()).unwrap().connect_lazy();
+    let mut archive = ArchiveServiceClient::new(channel);
+    let first = 4;
+    let wanted =
+        v1::GetArchiveFileRequest { date, kind: "events".to_owned(), first: Some(first), ..Default::default() };
+    let mut request = tonic::Request::new(wanted);
+    request.metadata_mut().insert("authorization", format!("Bearer {}", key.raw).parse().unwrap());
+    let mut pieces = archive.get_archive_file(request).await.unwrap().into_inner();
+    let mut bytes = Vec::new();
+    let mut files = Vec::new();
+    while let Some(piece) = pieces.message().await.unwrap() {
+        files.extend(piece.file);
+        bytes.extend_from_slice(&piece.data);
+    }
+    assert_eq!(bytes, whole[4..]);
+    assert_eq!(files.len(), 1, "the first message alone names the file");
+    assert_eq!(files[0].sha256, hex::encode(Sha256::digest(&whole)));
 }
 
 /// Files that are listed are whole, wherever the process that built them was killed.
@@ -170,11 +197,11 @@ async fn a_killed_build_leaves_nothing_half() {
     for round in 1..=6 {
         let (grpc, date) = (service.grpc.clone(), days_ago(round));
         let building = tokio::spawn(async move {
-            let channel = tonic::transport::Endpoint::from_shared(grpc).unwrap().connect_lazy();
-            let mut request = tonic::Request::new(thesis_proto::v1::BuildArchiveRequest { date, dataset: None });
+            let channel = Endpoint::from_shared(grpc).unwrap().connect_lazy();
+            let mut request = tonic::Request::new(v1::BuildArchiveRequest { date, dataset: None });
             let token = crate::harness::SERVICE_TOKEN.parse().unwrap();
             request.metadata_mut().insert("x-service-token", token);
-            let mut admin = thesis_proto::v1::admin_service_client::AdminServiceClient::new(channel);
+            let mut admin = v1::admin_service_client::AdminServiceClient::new(channel);
             // The process may be gone before it answers.
             if let Ok(mut built) = admin.build_archive(request).await.map(tonic::Response::into_inner) {
                 while let Ok(Some(_)) = built.message().await {}
