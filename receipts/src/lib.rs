@@ -27,7 +27,7 @@ pub use self::{
     canonical::{NotCanonical, to_canonical},
     checkpoint::Checkpoint,
     document::{
-        Document, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
+        Document, FileReceipt, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
         statement_text,
     },
     evidence::{

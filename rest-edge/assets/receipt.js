@@ -207,8 +207,8 @@ const receipts = (() => {
   const TYPES = ["thesis.created", "thesis.edited", "thesis.deleted"];
   // The receipt of an archive file names the file in place of a thesis. Its evidence tells it from another one.
   const FILE = "archive.built";
-  const { thesis_id: _, ...PROOF } = FIELDS.receipt;
-  const FILE_FIELDS = { date: "string", kind: "string", ...PROOF };
+  const { thesis_id: _, ...OF_ANY } = FIELDS.receipt;
+  const FILE_FIELDS = { date: "string", kind: "string", ...OF_ANY };
   const FILE_EVIDENCE = {
     type: "string", dataset: "string", sequence: "count", date: "string", kind: "string", position: "count",
     rows: "count", bytes: "count", sha256: "string", recorded_at: "string",

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    evidence::{Evidence, EvidenceKind, ProfileEvidence, TokenEvidence, commitment},
+    evidence::{Evidence, EvidenceKind, FileEvidence, FileEvidenceKind, ProfileEvidence, TokenEvidence, commitment},
     growing_tree::GrowingTree,
     note::{KeyKind, SigningKey, VerifierKey},
     plan::ProofPlan,
@@ -104,6 +104,33 @@ fn read(document: &impl Serialize) -> Document {
 
 fn refusal(document: &impl Serialize) -> Invalid {
     read(document).verify(&[log_key()], &[]).unwrap_err()
+}
+
+#[test]
+fn the_receipt_of_a_file_proves_its_hash() {
+    let [date, kind, sha256] = ["2026-01-31", "theses", "00ff"].map(str::to_owned);
+    let evidence = FileEvidence {
+        bytes: 9,
+        dataset: "live".to_owned(),
+        date: date.clone(),
+        kind: kind.clone(),
+        position: INDEX,
+        recorded_at: "2026-02-01T00:05:00.000Z".to_owned(),
+        rows: 2,
+        sequence: INDEX + 1,
+        sha256,
+        event: FileEvidenceKind::Built,
+    };
+    let Receipt { object, evidence: json, salt, index, proof, keys, livemode, .. } =
+        receipt_of(serde_json::to_value(&evidence).unwrap());
+    let receipt = FileReceipt { object, date, kind, evidence: json, salt, index, proof, keys, livemode };
+    let proven = read(&receipt).verify(&[log_key()], &[]).unwrap();
+    assert_eq!(proven.subject, Subject::Archived(Box::new(evidence)));
+    let of_other_kind = FileReceipt { kind: "events".to_owned(), ..receipt.clone() };
+    assert!(matches!(refusal(&of_other_kind), Invalid::File { .. }));
+    let mut with_other_hash = receipt;
+    with_other_hash.evidence["sha256"] = json!("00fe");
+    assert_eq!(refusal(&with_other_hash), Invalid::Root);
 }
 
 #[test]
