@@ -24,7 +24,7 @@ use crate::{
     store::{StoreError, StoreResult},
     tables::{
         archive_files,
-        log::{LogStore, outline},
+        log::{LogStore, ROWS, outline},
     },
 };
 
@@ -59,11 +59,16 @@ pub enum BuildError {
 }
 
 impl Archive {
-    /// Builds the files of a day, and lists them. What is built already stays as it is, unless an erasure changed it.
+    /// Builds the files of a day, and lists them. What is built already stays as it is, unless an erasure changed it. A
+    /// day before the first entry of the log has no files, so that a log without entries stays without.
     pub async fn build(&self, dataset: &Dataset, day: Day) -> Result<Vec<ArchiveFile>, BuildError> {
         let _turn = self.building.lock().await;
         // It reads the store, so that no old entries come into memory, and no entry of before an erasure from it.
         let log = LogStore::new(Arc::clone(&self.shared.backend));
+        self.demand_over(dataset, day).await?;
+        if self.first_day(dataset).await?.is_none_or(|first| day < first) {
+            return Ok(Vec::new());
+        }
         let part = self.part(&log, dataset, day).await?;
         let changes = last_changes(&log, dataset, part).await?;
         let mut files = Vec::new();
@@ -97,16 +102,21 @@ impl Archive {
         Ok(listed)
     }
 
-    /// Finds the part of the log that the files of a day are about.
-    async fn part(&self, log: &LogStore, dataset: &Dataset, day: Day) -> Result<LogPart, BuildError> {
-        let end = day.next().start_ms();
-        if self.shared.clock.now_ms() < end + SETTLE_MS {
+    /// Refuses a day that may get more entries.
+    async fn demand_over(&self, dataset: &Dataset, day: Day) -> Result<(), BuildError> {
+        if self.shared.clock.now_ms() < day.next().start_ms() + SETTLE_MS {
             return Err(BuildError::NotOver);
         }
         let head = self.datasets.refresh(dataset).await?;
         if self.shared.log.import(dataset.name()).await?.is_some_and(|import| head < import.entries) {
             return Err(BuildError::Importing);
         }
+        Ok(())
+    }
+
+    /// Finds the part of the log that the files of a day are about.
+    async fn part(&self, log: &LogStore, dataset: &Dataset, day: Day) -> StoreResult<LogPart> {
+        let head = self.shared.log.checkpoint(dataset.name(), ROWS).await?;
         let upto = self.end_of(log, dataset, day, head).await?;
         let after = self.end_of(log, dataset, day.previous(), head).await?.min(upto);
         let theses_after = position_before(log, dataset, day.start_ms() - AHEAD_MS, head).await?.min(after);

@@ -71,7 +71,7 @@ impl Archive {
     }
 
     /// The day of the first entry of a log.
-    async fn first_day(&self, dataset: &Dataset) -> Result<Option<Day>, BuildError> {
+    pub(super) async fn first_day(&self, dataset: &Dataset) -> Result<Option<Day>, BuildError> {
         let Some(body) = self.shared.log.get(dataset.name(), 1).await? else { return Ok(None) };
         Ok(Some(Day::of(outline(&body)?.created_at)))
     }

@@ -227,6 +227,8 @@ async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let mut first_missing = None;
     world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
     assert_eq!(first_missing, None, "the log is empty");
+    assert!(world.archive().build(&LIVE, Day::of(NOON).previous()).await.unwrap().is_empty());
+    assert_eq!(world.file_entries().await, 0, "a log without entries stays without");
     let (first, second) = two_days(&mut world).await;
     assert!(matches!(world.archive().build(&LIVE, second.next()).await, Err(BuildError::NotOver)));
     world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
