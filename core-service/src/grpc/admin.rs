@@ -62,8 +62,7 @@ macro_rules! admin_service {
             $change_request:ident -> $change_response:ident;)*
     } reads {
         $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
-        archive::list_archive "ListArchive": ListArchiveRequest -> ListArchiveResponse;
-} streams {
+    } streams {
         $($stream_file:ident::$stream:ident $stream_name:literal as $pieces:ident:
             $stream_request:ident -> $stream_response:ident;)*
     }) => {
@@ -129,6 +128,7 @@ admin_service!(changes {
     list_users::list_users "ListUsers": ListUsersRequest -> ListUsersResponse;
     list_audit_log::list_audit_log "ListAuditLog": ListAuditLogRequest -> ListAuditLogResponse;
     check_log::check_log "CheckLog": CheckLogRequest -> CheckLogResponse;
+    archive::list_archive "ListArchive": ListArchiveRequest -> ListArchiveResponse;
 } streams {
     replay_deliveries::replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
         ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse;
