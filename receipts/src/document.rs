@@ -18,8 +18,6 @@ use crate::{canonical::to_canonical, checkpoint::Checkpoint};
 pub const RECEIPT: &str = "receipt";
 /// The `object` of a statement.
 pub const STATEMENT: &str = "statement";
-/// The `type` of the evidence of an archive file.
-const FILE_EVIDENCE: &str = "archive.built";
 /// The first line of a statement's text. No log has this name, so a statement is never taken for a checkpoint.
 const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 
@@ -28,7 +26,7 @@ const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 pub enum Document {
     /// It proves what was recorded about a thesis.
     Receipt(Receipt),
-    /// It proves what an archive file has in it, by its hash.
+    /// It proves which hash an archive file has.
     FileReceipt(FileReceipt),
     /// It is a signed verdict.
     Statement(Statement),
@@ -55,8 +53,7 @@ pub struct Receipt {
     pub livemode: bool,
 }
 
-/// The receipt of the log entry that has the hash of an archive file. The `type` of its evidence tells it from a
-/// [`Receipt`].
+/// The receipt of the log entry that has the hash of an archive file. The field `entry` tells it from a [`Receipt`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileReceipt {
     /// [`RECEIPT`].
@@ -65,8 +62,12 @@ pub struct FileReceipt {
     pub date: String,
     /// What the file has.
     pub kind: String,
-    /// The [`crate::FileEvidence`] as JSON, with the fields of later versions.
-    pub evidence: Value,
+    /// The SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// The SHA-256 of the stored entry, in hexadecimal digits. The commitment is to its bytes.
+    pub evidence: String,
+    /// The stored entry, in Base64: see [`crate::FileEntry`].
+    pub entry: String,
     /// The salt of the commitment, in Base64.
     pub salt: String,
     /// The index of the leaf.
@@ -113,7 +114,7 @@ impl Document {
             if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
         })?;
         let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let is_of_file = value["evidence"]["type"] == FILE_EVIDENCE;
+        let is_of_file = value.get("entry").is_some();
         let read = match object.as_str() {
             RECEIPT if is_of_file => serde_json::from_value(value).map(Self::FileReceipt),
             RECEIPT => serde_json::from_value(value).map(Self::Receipt),

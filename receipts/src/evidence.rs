@@ -84,49 +84,6 @@ impl Evidence {
     }
 }
 
-/// What a log recorded about a file of the archive. The fields stand in the order of canonical JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileEvidence {
-    /// Its size.
-    pub bytes: u64,
-    /// The dataset of the log: `live` or `sandbox`.
-    pub dataset: String,
-    /// The day in UTC, such as `2026-01-31`.
-    pub date: String,
-    /// What the file has, such as `theses`.
-    pub kind: String,
-    /// The file is about the log up to this sequence number.
-    pub position: u64,
-    /// When the service recorded this: ISO 8601.
-    pub recorded_at: String,
-    /// Its rows.
-    pub rows: u64,
-    /// The sequence number of the log entry.
-    pub sequence: u64,
-    /// The SHA-256 of its bytes, in hexadecimal digits.
-    pub sha256: String,
-    /// [`FileEvidenceKind`].
-    #[serde(rename = "type")]
-    pub event: FileEvidenceKind,
-}
-
-/// What happened to a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FileEvidenceKind {
-    /// It was built.
-    #[default]
-    #[serde(rename = "archive.built")]
-    Built,
-}
-
-impl FileEvidence {
-    /// The canonical JSON. It needs no intermediate value, because the fields stand in its order.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings and whole numbers have a JSON form")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,24 +113,6 @@ mod tests {
         evidence.text = None;
         assert_eq!(evidence.to_json(), canonical(&evidence));
         assert!(!evidence.to_json().contains("text"));
-    }
-
-    #[test]
-    fn the_json_of_a_file_is_canonical() {
-        let evidence = FileEvidence {
-            bytes: 9,
-            dataset: "live".to_owned(),
-            date: "2026-01-31".to_owned(),
-            kind: "token_hours".to_owned(),
-            position: 5,
-            recorded_at: "2026-02-01T00:05:00.000Z".to_owned(),
-            rows: 2,
-            sequence: 7,
-            sha256: "00ff".to_owned(),
-            event: FileEvidenceKind::Built,
-        };
-        assert_eq!(evidence.to_json(), to_canonical(&serde_json::to_value(&evidence).unwrap()).unwrap());
-        assert!(evidence.to_json().ends_with(r#""type":"archive.built"}"#));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod canonical;
 mod checkpoint;
 mod document;
 mod evidence;
+mod file_entry;
 mod growing_tree;
 mod note;
 mod plan;
@@ -30,9 +31,8 @@ pub use self::{
         Document, FileReceipt, Invalid, Proven, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, Witnessed,
         statement_text,
     },
-    evidence::{
-        Evidence, EvidenceKind, FileEvidence, FileEvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment,
-    },
+    evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
+    file_entry::FileEntry,
     growing_tree::GrowingTree,
     note::{KeyKind, MAX_SIGNATURES, Note, NoteError, SigningKey, VerifierKey, VerifierKeyError},
     plan::ProofPlan,

@@ -35,7 +35,7 @@ const sayCondition = ({ isTrusted, keys }) =>
 
 // What is proven, in a sentence for the verdict and in more for the list.
 const sayProven = (proven) => {
-  const { document: { evidence }, isReceipt, checkpoint: { origin, size }, witnesses } = proven;
+  const { document: { evidence }, isReceipt, file, sequence, checkpoint: { origin, size }, witnesses } = proven;
   const seen = witnesses.map(({ name, time }) => `The witness ${name} had seen this log by ${shownTime(time)}.`);
   if (!isReceipt) {
     return [
@@ -45,10 +45,10 @@ const sayProven = (proven) => {
     ];
   }
   return [
-    `${sayCondition(proven)}the service recorded this as entry ${evidence.sequence} of its log ${origin}.`,
-    `The signed tree of ${size} entries has it as entry ${evidence.sequence}; a later rewrite would contradict this ` +
+    `${sayCondition(proven)}the service recorded this as entry ${sequence} of its log ${origin}.`,
+    `The signed tree of ${size} entries has it as entry ${sequence}; a later rewrite would contradict this ` +
       "signature.",
-    `The service recorded it at ${evidence.recorded_at}, by its own clock.`,
+    `The service recorded it at ${file?.recordedAt ?? evidence.recorded_at}, by its own clock.`,
     ...seen,
   ];
 };
@@ -58,8 +58,8 @@ const FILE_LIMITS = [
   "That the file is the newest: after the text of a deleted thesis was erased, a later entry may have another hash.",
 ];
 
-const sayUnproven = ({ document: { evidence }, isReceipt, isOfFile, dataset, isTrusted, witnesses }) => [
-  ...(isOfFile
+const sayUnproven = ({ document: { evidence }, isReceipt, file, dataset, isTrusted, witnesses }) => [
+  ...(file
     ? FILE_LIMITS
     : isReceipt
     ? [
@@ -80,7 +80,7 @@ const sayUnproven = ({ document: { evidence }, isReceipt, isOfFile, dataset, isT
     ]),
 ];
 
-const fileFacts = ({ kind, date, rows, bytes, sha256, recorded_at: recordedAt }) => [
+const fileFacts = ({ kind, date, rows, bytes, sha256, recordedAt }) => [
   ["What happened", "The archive file was built"],
   ["File", `${kind} of ${date}`],
   ["Rows", String(rows)],
@@ -89,9 +89,9 @@ const fileFacts = ({ kind, date, rows, bytes, sha256, recorded_at: recordedAt })
   ["Recorded by the service", recordedAt],
 ];
 
-const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, isOfFile, checkpoint, keys }) => [
-  ...(isOfFile
-    ? fileFacts(evidence)
+const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, file, checkpoint, keys }) => [
+  ...(file
+    ? fileFacts(file)
     : isReceipt
     ? [
       ["What happened", KINDS[evidence.type]],

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
-use thesis_receipts::{Document, Evidence, EvidenceKind, FileEvidence, Proven, Subject};
+use thesis_receipts::{Document, Evidence, EvidenceKind, FileEntry, Proven, Subject};
 
 const OBJECT: &str = "receipt_verification";
 
@@ -72,7 +72,9 @@ impl Report {
         // As the file has it: the signature covers fields of later versions too.
         let content = match document {
             Document::Receipt(receipt) => receipt.evidence.clone(),
-            Document::FileReceipt(receipt) => receipt.evidence.clone(),
+            Document::FileReceipt(receipt) => {
+                json!({"date": receipt.date, "kind": receipt.kind, "sha256": receipt.sha256})
+            }
             Document::Statement(statement) => json!({"claim": statement.claim, "verdict": statement.verdict}),
         };
         Self {
@@ -171,12 +173,13 @@ fn message(proven: &Proven) -> String {
                 deed(evidence)
             )
         }
-        Subject::Archived(evidence) => {
-            let FileEvidence { sequence, recorded_at, date, kind, sha256, rows, .. } = evidence.as_ref();
+        Subject::Archived { entry, sequence } => {
+            let FileEntry { date, kind, rows, sha256, recorded_at, .. } = entry;
             format!(
-                "the service recorded at {recorded_at}, by its own clock, that its archive file {kind} of {date} has {rows} \
-                 rows and the SHA-256 {sha256}; the signed tree of {size} entries of the log {log} has it as entry \
-                 {sequence}, and a later rewrite would contradict this signature"
+                "the service recorded at {}, by its own clock, that its archive file {kind} of {date} has {rows} rows \
+                 and the SHA-256 {sha256}; the signed tree of {size} entries of the log {log} has this as entry \
+                 {sequence}, and a later rewrite would contradict this signature",
+                format_millis(*recorded_at)
             )
         }
         Subject::Stated { .. } => format!(
@@ -216,7 +219,7 @@ fn caution(proven: &Proven) -> String {
             "It does not prove who controls the account, or that the text is true; the time of the post is what the \
              platform said."
         }
-        Subject::Archived(_) => {
+        Subject::Archived { .. } => {
             "It does not prove that your copy is that file: compare its SHA-256. A later entry may have another hash, \
              after the text of a deleted thesis was erased."
         }

@@ -138,10 +138,11 @@ async fn the_hash_of_a_file_has_a_receipt(service: &Service) {
     })
     .await;
     let proven = Document::parse(receipt.to_string().as_bytes()).unwrap().verify(&[], &[]).unwrap();
-    let Subject::Archived(evidence) = proven.subject else { panic!("{proven:?}") };
+    let Subject::Archived { entry, .. } = &proven.subject else { panic!("{proven:?}") };
     let theses = built.iter().find(|file| text(file, "kind") == "theses").unwrap();
-    assert_eq!((&*evidence.date, &*evidence.kind, &*evidence.sha256), (&*date, "theses", text(theses, "sha256")));
-    assert_eq!(Some(evidence.position), theses["position"].as_u64());
+    assert_eq!((&*entry.date, &*entry.kind, &*entry.sha256), (&*date, "theses", text(theses, "sha256")));
+    let numbers = [entry.position, entry.rows, entry.bytes].map(Some);
+    assert_eq!(numbers, ["position", "rows", "bytes"].map(|name| theses[name].as_u64()));
     let mut other = receipt.clone();
     other["kind"] = "events".into();
     assert!(Document::parse(other.to_string().as_bytes()).unwrap().verify(&[], &[]).is_err());

@@ -349,7 +349,8 @@ pub struct ProfileUpdated {
     pub previous_handle: Option<String>,
 }
 
-/// A file of the archive: what it covers, and its hash.
+/// A file of the archive: what it covers, and its hash. Receipts show the stored form of this entry, so its tags, that of
+/// the kind and that of [`Entry::created_at`] are public (`docs/guides/receipts.md`).
 #[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveFile {

@@ -1,16 +1,13 @@
 //! What an entry's leaf in the tree of its log commits to.
 //!
 //! The leaf is the hash of a commitment to evidence and to the entry's salt. The evidence of a thesis that was created,
-//! edited or deleted, and that of a file of the archive, is canonical JSON, which a receipt shows. That of any other entry
-//! is the hash of its stored form.
+//! edited or deleted is canonical JSON, which a receipt shows. That of any other entry is the hash of its stored form.
 //! An entry whose text was erased has lost its salt, and keeps its leaf.
 
 use prost::DecodeError;
 use sha2::{Digest as _, Sha256};
 use thesis_proto::time::format_millis;
-use thesis_receipts::{
-    Evidence, EvidenceKind, FileEvidence, FileEvidenceKind, Hash, ProfileEvidence, TokenEvidence, commitment, leaf_hash,
-};
+use thesis_receipts::{Evidence, EvidenceKind, Hash, ProfileEvidence, TokenEvidence, commitment, leaf_hash};
 
 use super::{
     entry::{Entry, Kind, NamedProfile, NamedToken, SequencedEntry},
@@ -53,24 +50,6 @@ pub fn evidence(dataset: &str, sequenced: &SequencedEntry) -> Option<Evidence> {
     }
 }
 
-/// The evidence of an entry about a file of the archive.
-#[must_use]
-pub fn file_evidence(dataset: &str, SequencedEntry { seq, entry }: &SequencedEntry) -> Option<FileEvidence> {
-    let Some(Kind::ArchiveFile(file)) = &entry.kind else { return None };
-    Some(FileEvidence {
-        bytes: file.bytes,
-        dataset: dataset.to_owned(),
-        date: file.date.clone(),
-        kind: file.kind.clone(),
-        position: file.position,
-        recorded_at: format_millis(entry.created_at),
-        rows: file.rows,
-        sequence: *seq,
-        sha256: file.sha256.clone(),
-        event: FileEvidenceKind::Built,
-    })
-}
-
 /// The leaf of an entry, from its stored form.
 ///
 /// # Errors
@@ -81,10 +60,8 @@ pub fn leaf(dataset: &str, seq: u64, stored: &[u8]) -> Result<Hash, DecodeError>
         return Ok(leaf);
     }
     let sequenced = SequencedEntry { seq, entry };
-    let json = evidence(dataset, &sequenced).map(|evidence| evidence.to_json());
-    let json = json.or_else(|| file_evidence(dataset, &sequenced).map(|evidence| evidence.to_json()));
-    let commitment = match json {
-        Some(json) => commitment(&sequenced.entry.salt, json.as_bytes()),
+    let commitment = match evidence(dataset, &sequenced) {
+        Some(evidence) => commitment(&sequenced.entry.salt, evidence.to_json().as_bytes()),
         None => commitment(&sequenced.entry.salt, &Sha256::digest(stored)),
     };
     Ok(leaf_hash(&commitment))
@@ -119,7 +96,7 @@ fn of_named_token(token: &NamedToken) -> TokenEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::entry::{ArchiveFile, ThesisCreated, ThesisDeleted, ThesisEdited};
+    use crate::domain::entry::{ThesisCreated, ThesisDeleted, ThesisEdited};
 
     fn thesis() -> Thesis {
         Thesis { id: "th_1".to_owned(), text: "Grüße 🚀".to_owned(), created_at: 5, ..Thesis::default() }
@@ -171,18 +148,6 @@ mod tests {
         for other in [leaf("sandbox", 3, &created().stored(3)), leaf("live", 3, &other_salt.stored(3))] {
             assert_ne!(other, Ok(expected));
         }
-    }
-
-    #[test]
-    fn evidence_of_a_file_has_its_hash() {
-        let (date, kind, sha256) = ("2026-01-31".to_owned(), "theses".to_owned(), "00ff".to_owned());
-        let entry = entry(Kind::ArchiveFile(ArchiveFile { date, kind, position: 2, rows: 1, bytes: 9, sha256 }));
-        let stored = entry.stored(3);
-        let json = file_evidence("live", &SequencedEntry { seq: 3, entry }).unwrap().to_json();
-        let first = r#"{"bytes":9,"dataset":"live","date":"2026-01-31","kind":"theses","position":2"#;
-        let rest = r#""rows":1,"sequence":3,"sha256":"00ff","type":"archive.built"}"#;
-        assert_eq!(json, format!(r#"{first},"recorded_at":"1970-01-01T00:00:01.500Z",{rest}"#));
-        assert_eq!(leaf("live", 3, &stored), Ok(leaf_hash(&commitment(&[7; 16], json.as_bytes()))));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::{Document, FileReceipt, Invalid, RECEIPT, Receipt, STATEMENT, Statement, statement_text};
 use crate::{
     canonical::to_canonical,
     checkpoint::Checkpoint,
-    evidence::{Evidence, FileEvidence, SALT_BYTES, commitment},
+    evidence::{Evidence, SALT_BYTES, commitment},
+    file_entry::FileEntry,
     note::{KeyKind, Note, NoteError, VerifierKey},
     proof::root_of_inclusion,
     tlog_proof::TlogProof,
@@ -42,7 +44,12 @@ pub enum Subject {
     /// The log has an entry with this evidence.
     Recorded(Box<Evidence>),
     /// The log has an entry with the hash of this archive file.
-    Archived(Box<FileEvidence>),
+    Archived {
+        /// What the log recorded about the file.
+        entry: FileEntry,
+        /// The sequence number of the entry.
+        sequence: u64,
+    },
     /// The service gave this verdict about this claim.
     Stated {
         /// The request.
@@ -83,9 +90,8 @@ impl Receipt {
         let subject_fault = (self.thesis_id != evidence.thesis_id)
             .then(|| Invalid::Thesis { receipt: self.thesis_id.clone(), evidence: evidence.thesis_id.clone() });
         let entry = ProvenEntry {
-            canonical,
-            dataset: evidence.dataset.clone(),
-            sequence: evidence.sequence,
+            evidence: canonical.as_bytes(),
+            place: Some((&evidence.dataset, evidence.sequence)),
             subject_fault,
             salt: &self.salt,
             index: self.index,
@@ -93,40 +99,46 @@ impl Receipt {
             keys: &self.keys,
             livemode: self.livemode,
         };
-        entry.verify(Subject::Recorded(Box::new(evidence)), trusted, witnesses)
+        entry.verify(Subject::Recorded(Box::new(evidence.clone())), trusted, witnesses)
     }
 }
 
 impl FileReceipt {
     fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
-        let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
-        let evidence =
-            FileEvidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
-        let (receipt, own) = (format!("{}/{}", self.date, self.kind), format!("{}/{}", evidence.date, evidence.kind));
-        let subject_fault = (receipt != own).then_some(Invalid::File { receipt, evidence: own });
+        let stored = BASE64_STANDARD.decode(&self.entry).map_err(|_| Invalid::Entry)?;
+        let hash: [u8; 32] = Sha256::digest(&stored).into();
+        if hex::encode(hash) != self.evidence {
+            return Err(Invalid::EntryHash);
+        }
+        let file = FileEntry::read(&stored).ok_or(Invalid::Entry)?;
+        let receipt = file_name(&self.date, &self.kind, &self.sha256);
+        let own = file_name(&file.date, &file.kind, &file.sha256);
         let entry = ProvenEntry {
-            canonical,
-            dataset: evidence.dataset.clone(),
-            sequence: evidence.sequence,
-            subject_fault,
+            evidence: &hash,
+            place: None,
+            subject_fault: (receipt != own).then_some(Invalid::File { receipt, entry: own }),
             salt: &self.salt,
             index: self.index,
             proof: &self.proof,
             keys: &self.keys,
             livemode: self.livemode,
         };
-        entry.verify(Subject::Archived(Box::new(evidence)), trusted, witnesses)
+        let subject = Subject::Archived { entry: file, sequence: self.index.saturating_add(1) };
+        entry.verify(subject, trusted, witnesses)
     }
+}
+
+/// A file as errors name it.
+fn file_name(date: &str, kind: &str, sha256: &str) -> String {
+    format!("{kind} of {date} with the SHA-256 {sha256}")
 }
 
 /// What a receipt says about one entry of the log, whatever the entry is about.
 struct ProvenEntry<'a> {
-    /// The canonical JSON of the evidence.
-    canonical: String,
-    /// The dataset of the evidence.
-    dataset: String,
-    /// The sequence number of the evidence.
-    sequence: u64,
+    /// The bytes of the evidence.
+    evidence: &'a [u8],
+    /// Dataset and sequence number, if the evidence names them.
+    place: Option<(&'a str, u64)>,
     /// Set if the receipt names another subject than its evidence.
     subject_fault: Option<Invalid>,
     salt: &'a str,
@@ -139,7 +151,7 @@ struct ProvenEntry<'a> {
 impl ProvenEntry<'_> {
     fn verify(self, subject: Subject, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<Proven, Invalid> {
         let salt = BASE64_STANDARD.decode(self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
-        let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, self.canonical.as_bytes()));
+        let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, self.evidence));
         let proof = TlogProof::parse(self.proof).ok_or(Invalid::ProofForm)?;
         let signed = SignedCheckpoint::read(&proof.checkpoint)?;
         let keys = self.keys;
@@ -163,11 +175,14 @@ impl ProvenEntry<'_> {
         if self.index != proof.index {
             return Err(Invalid::Index { receipt: self.index, proof: proof.index });
         }
-        if self.sequence.checked_sub(1) != Some(proof.index) {
-            return Err(Invalid::Sequence { sequence: self.sequence, index: proof.index });
-        }
-        if self.dataset != signed.dataset {
-            return Err(Invalid::Dataset { evidence: self.dataset, log: signed.dataset.to_owned() });
+        if let Some((dataset, sequence)) = self.place {
+            if sequence.checked_sub(1) != Some(proof.index) {
+                return Err(Invalid::Sequence { sequence, index: proof.index });
+            }
+            if dataset != signed.dataset {
+                let (evidence, log) = (dataset.to_owned(), signed.dataset.to_owned());
+                return Err(Invalid::Dataset { evidence, log });
+            }
         }
         signed.check_livemode(self.livemode)
     }

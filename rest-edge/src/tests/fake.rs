@@ -171,8 +171,7 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
             reply(v1::GetArchiveFileResponse { file, first: 0, length: 4, data })
         }
         "ArchiveService/GetArchiveReceipt" => {
-            let (evidence, receipt) = ("{}".to_owned(), v1::ArchiveReceipt::default());
-            reply(v1::GetArchiveReceiptResponse { receipt: Some(v1::ArchiveReceipt { evidence, ..receipt }) })
+            reply(v1::GetArchiveReceiptResponse { receipt: Some(v1::ArchiveReceipt::default()) })
         }
         "ThesisService/VerifyThesis" => {
             reply(v1::VerifyThesisResponse { verification: Some(v1::ThesisVerification::default()) })

@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use thesis_proto::v1;
 use thesis_receipts::{
     Checkpoint, Evidence, Note, ProofPlan, SALT_BYTES, TlogProof, commitment, leaf_hash, root_of_inclusion,
@@ -12,12 +13,12 @@ use super::Trees;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, SequencedEntry},
-        evidence::{evidence, file_evidence},
+        entry::{ArchiveFile, Entry, Kind, SequencedEntry},
+        evidence::evidence,
         row::Thesis,
     },
     store::{StoreError, StoreResult},
-    tables::{archive_files::ArchivedFile, signed_trees::SignedTree},
+    tables::{archive_files::ArchivedFile, log::decode, signed_trees::SignedTree},
 };
 
 /// Why there is no receipt.
@@ -35,7 +36,6 @@ pub enum NoReceipt {
 
 /// The parts of a receipt that do not depend on its subject.
 struct Proof {
-    evidence: String,
     salt: String,
     index: i64,
     proof: String,
@@ -50,13 +50,14 @@ impl Trees {
         let (evidence, salt) = found.ok_or(NoReceipt::Erased)?;
         let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
         let Evidence { thesis_id, sequence, .. } = &evidence;
-        let Proof { evidence, salt, index, proof, keys } =
-            self.prove(dataset, &signed, *sequence, evidence.to_json(), &salt).await?;
-        let (thesis_id, livemode) = (thesis_id.clone(), dataset.livemode());
-        Ok(v1::Receipt { thesis_id, evidence, salt, index, proof, keys, livemode })
+        let (json, livemode) = (evidence.to_json(), dataset.livemode());
+        let Proof { salt, index, proof, keys } =
+            self.prove(dataset, &signed, *sequence, json.as_bytes(), &salt).await?;
+        Ok(v1::Receipt { thesis_id: thesis_id.clone(), evidence: json, salt, index, proof, keys, livemode })
     }
 
-    /// The receipt of the entry that has the hash of an archive file.
+    /// The receipt of the entry that has the hash of an archive file. Its evidence is the hash of the stored entry, so
+    /// the receipt has the stored entry too.
     pub async fn receipt_of_file(
         &self,
         dataset: &Dataset,
@@ -65,27 +66,22 @@ impl Trees {
         let seq = archived.seq;
         let signed = self.checkpoint_over(dataset, seq).await?.filter(|signed| signed.size >= seq);
         let signed = signed.ok_or(NoReceipt::Uncovered)?;
-        let entry = self.entry(dataset, seq).await?;
-        let evidence = entry.as_ref().and_then(|entry| file_evidence(dataset.name(), entry));
         let lost = || StoreError::Damaged(format!("log {dataset} has no entry {seq} of an archive file"));
-        let (sequenced, evidence) = entry.zip(evidence).ok_or_else(lost)?;
-        let Proof { evidence, salt, index, proof, keys } =
-            self.prove(dataset, &signed, seq, evidence.to_json(), &sequenced.entry.salt).await?;
-        let (date, kind) = (archived.file.date.clone(), archived.file.kind.clone());
-        Ok(v1::ArchiveReceipt { date, kind, evidence, salt, index, proof, keys, livemode: dataset.livemode() })
-    }
-
-    /// Reads an entry of a log.
-    async fn entry(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<SequencedEntry>> {
-        let Some(stored) = self.shared.log.get(dataset.name(), seq).await? else { return Ok(None) };
-        let entry = Entry::from_stored(seq, stored);
-        let entry = entry.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?;
-        Ok(Some(SequencedEntry { seq, entry }))
+        let stored = self.shared.log.get(dataset.name(), seq).await?.ok_or_else(lost)?;
+        let Entry { kind, salt, .. } = decode(seq, stored.clone())?;
+        let Some(Kind::ArchiveFile(ArchiveFile { date, kind, sha256, .. })) = kind else { return Err(lost().into()) };
+        let hash = Sha256::digest(&stored);
+        let Proof { salt, index, proof, keys } = self.prove(dataset, &signed, seq, &hash, &salt).await?;
+        let (evidence, entry, livemode) = (hex::encode(hash), BASE64_STANDARD.encode(&stored), dataset.livemode());
+        Ok(v1::ArchiveReceipt { date, kind, sha256, evidence, entry, salt, index, proof, keys, livemode })
     }
 
     /// The evidence of an entry, with its salt.
     async fn evidence(&self, dataset: &Dataset, seq: u64) -> StoreResult<Option<(Evidence, Vec<u8>)>> {
-        let Some(sequenced) = self.entry(dataset, seq).await? else { return Ok(None) };
+        let Some(stored) = self.shared.log.get(dataset.name(), seq).await? else { return Ok(None) };
+        let entry = Entry::from_stored(seq, stored);
+        let entry = entry.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?;
+        let sequenced = SequencedEntry { seq, entry };
         let found = evidence(dataset.name(), &sequenced).map(|evidence| (evidence, sequenced.entry.salt));
         Ok(found.filter(|(_, salt)| salt.len() == SALT_BYTES))
     }
@@ -96,21 +92,20 @@ impl Trees {
         dataset: &Dataset,
         signed: &SignedTree,
         seq: u64,
-        evidence: String,
+        evidence: &[u8],
         salt: &[u8],
     ) -> Result<Proof, NoReceipt> {
         let index = seq.saturating_sub(1);
         let plan = ProofPlan::inclusion(index, signed.size).ok_or(NoReceipt::Uncovered)?;
         let hashes = plan.hashes(&self.tiles.read(dataset, &plan.tiles()).await?);
         let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tiles")))?;
-        let leaf = leaf_hash(&commitment(salt, evidence.as_bytes()));
+        let leaf = leaf_hash(&commitment(salt, evidence));
         let root = root_of_inclusion(index, signed.size, leaf, &hashes);
         if root.is_none_or(|root| root[..] != signed.root[..]) {
             let text = format!("the tree of {dataset} does not have the leaf of entry {seq}");
             return Err(StoreError::Damaged(text).into());
         }
         Ok(Proof {
-            evidence,
             salt: BASE64_STANDARD.encode(salt),
             index: i64::try_from(index).unwrap_or(i64::MAX),
             proof: TlogProof { index, hashes, checkpoint: signed.note.clone() }.to_string(),
