@@ -16,7 +16,7 @@ use crate::{
     domain::{
         archive::{Day, FileKind},
         dataset::Dataset,
-        entry::{ArchiveFile, SequencedEntry},
+        entry::{ArchiveFile, SequencedEntry, begins_erasure},
         row::Thesis,
         window::MINUTE_MS,
     },
@@ -35,6 +35,8 @@ pub(super) const SETTLE_MS: i64 = 5 * MINUTE_MS;
 const AHEAD_MS: i64 = 10 * MINUTE_MS;
 /// Entries of one read.
 const PAGE: u64 = 256;
+/// Entries of one read that searches for an erasure.
+const ERASURE_PAGE: usize = 1_000;
 
 /// A day that was not built.
 #[derive(Debug, thiserror::Error)]
@@ -58,32 +60,69 @@ pub enum BuildError {
     Importing,
 }
 
+/// The files of a day before they are stored.
+pub(super) struct WrittenDay {
+    part: LogPart,
+    files: Vec<(FileKind, WrittenFile)>,
+    /// The head of the log before the first entry was read. Files have what an erasure up to here left.
+    head: u64,
+}
+
 impl Archive {
     /// Builds the files of a day, and lists them. What is built already stays as it is, unless an erasure changed it. A
     /// day before the first entry of the log has no files, so that a log without entries stays without.
     pub async fn build(&self, dataset: &Dataset, day: Day) -> Result<Vec<ArchiveFile>, BuildError> {
         let _turn = self.building.lock().await;
+        loop {
+            let Some(written) = self.write_day(dataset, day).await? else { return Ok(Vec::new()) };
+            let position = written.part.upto;
+            if let Some(files) = self.publish_day(dataset, day, written).await? {
+                tracing::info!(%dataset, %day, position, "the files of a day are built");
+                return Ok(files);
+            }
+            tracing::info!(%dataset, %day, "a text was erased while the files of a day were built, building them again");
+        }
+    }
+
+    /// Writes the files of a day; none before the first entry of the log.
+    pub(super) async fn write_day(&self, dataset: &Dataset, day: Day) -> Result<Option<WrittenDay>, BuildError> {
         // It reads the store, so that no old entries come into memory, and no entry of before an erasure from it.
         let log = LogStore::new(Arc::clone(&self.shared.backend));
-        self.demand_over(dataset, day).await?;
+        let head = self.demand_over(dataset, day).await?;
         if self.first_day(dataset).await?.is_none_or(|first| day < first) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let part = self.part(&log, dataset, day).await?;
         let changes = last_changes(&log, dataset, part).await?;
-        let mut files = Vec::new();
-        for (kind, written) in self.write(&log, dataset, day, part, &changes).await? {
-            files.push(self.publish(dataset, day, part, kind, written).await?);
+        let files = self.write(&log, dataset, day, part, &changes).await?;
+        Ok(Some(WrittenDay { part, files, head }))
+    }
+
+    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text was
+    /// erased since the files were begun: they may have it, and are not listed.
+    pub(super) async fn publish_day(
+        &self,
+        dataset: &Dataset,
+        day: Day,
+        WrittenDay { part, files, mut head }: WrittenDay,
+    ) -> Result<Option<Vec<ArchiveFile>>, BuildError> {
+        let mut published = Vec::new();
+        for (kind, written) in files {
+            let file = self.store(dataset, day, part, kind, written).await?;
+            if self.erased_since(dataset, &mut head).await? {
+                return Ok(None);
+            }
+            self.datasets.add_file_here(dataset, file.clone()).await?;
+            published.push(file);
         }
         let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await?;
         let names: Vec<_> = listed.iter().map(|listed| name_of(dataset, &listed.file)).collect();
         self.storage.keep_only(&format!("{dataset}/{day}"), &names).await?;
-        tracing::info!(%dataset, %day, position = part.upto, "the files of a day are built");
-        Ok(files)
+        Ok(Some(published))
     }
 
-    /// Stores a file, then lists it.
-    async fn publish(
+    /// Stores a file, unless it is there.
+    async fn store(
         &self,
         dataset: &Dataset,
         day: Day,
@@ -93,17 +132,31 @@ impl Archive {
     ) -> Result<ArchiveFile, BuildError> {
         let WrittenFile { file, rows, bytes, sha256 } = written;
         let (date, kind) = (day.to_string(), kind.as_str().to_owned());
-        let listed = ArchiveFile { date, kind, position: part.upto, rows, bytes, sha256 };
-        let name = name_of(dataset, &listed);
+        let stored = ArchiveFile { date, kind, position: part.upto, rows, bytes, sha256 };
+        let name = name_of(dataset, &stored);
         if !self.storage.has(&name, bytes).await? {
             self.storage.put(&name, file, bytes).await?;
         }
-        self.datasets.add_file_here(dataset, listed.clone()).await?;
-        Ok(listed)
+        Ok(stored)
     }
 
-    /// Refuses a day that may get more entries.
-    async fn demand_over(&self, dataset: &Dataset, day: Day) -> Result<(), BuildError> {
+    /// Returns whether the log has an erasure after `head`, which moves on to the present head.
+    async fn erased_since(&self, dataset: &Dataset, head: &mut u64) -> Result<bool, BuildError> {
+        let log = LogStore::new(Arc::clone(&self.shared.backend));
+        let present = self.datasets.refresh(dataset).await?;
+        while *head < present {
+            let page = log.read(dataset.name(), *head, present, ERASURE_PAGE).await?;
+            let missing = || StoreError::Unavailable(format!("log {dataset} could not be read up to {present}"));
+            *head = page.last().ok_or_else(missing)?.0;
+            if page.iter().any(|(_, body)| begins_erasure(body)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Refuses a day that may get more entries. Returns the head of the log.
+    async fn demand_over(&self, dataset: &Dataset, day: Day) -> Result<u64, BuildError> {
         if self.shared.clock.now_ms() < day.next().start_ms() + SETTLE_MS {
             return Err(BuildError::NotOver);
         }
@@ -111,7 +164,7 @@ impl Archive {
         if self.shared.log.import(dataset.name()).await?.is_some_and(|import| head < import.entries) {
             return Err(BuildError::Importing);
         }
-        Ok(())
+        Ok(head)
     }
 
     /// Finds the part of the log that the files of a day are about.

@@ -4,17 +4,20 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::TempDir;
+use thesis_proto::v1::EraseThesisRequest;
 use url::Url;
 
 use super::*;
 use crate::{
     domain::{
+        account::Actor,
         archive::{Day, FileKind},
         entry::Kind,
         id,
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         window::{DAY_MS, HOUR_MS},
     },
+    operations::admin::erase_thesis::erase_thesis,
     service::Core,
     start::CoreSettings,
     store::{Consistency, SharedBackend},
@@ -67,6 +70,12 @@ impl World {
             ..ObservedThesis::default()
         };
         self.observe(ObservedThing::Thesis(Box::new(seen))).await;
+    }
+
+    async fn erase(&self, name: &str) {
+        let (dataset, id, reason) = ("live".to_owned(), thesis(name), "the author asked".to_owned());
+        let message = EraseThesisRequest { dataset, id, reason };
+        erase_thesis(&self.core, &Actor::operator(None), &message).await.unwrap();
     }
 
     /// The number of entries about files.
@@ -203,13 +212,7 @@ async fn an_erased_text_leaves_the_files_that_are_built_after_it() {
     let has_secret = |rows: &[BTreeMap<String, String>]| rows.iter().any(|row| row["json"].contains(SECRET));
     assert!(has_secret(&world.rows(first, FileKind::Events).await));
     let before = world.listed(first).await;
-    let message = thesis_proto::v1::EraseThesisRequest {
-        dataset: "live".to_owned(),
-        id: thesis("gone"),
-        reason: "the author asked".to_owned(),
-    };
-    let operator = crate::domain::account::Actor::operator(None);
-    crate::operations::admin::erase_thesis::erase_thesis(&world.core, &operator, &message).await.unwrap();
+    world.erase("gone").await;
     world.archive().build(&LIVE, first).await.unwrap();
     assert!(!has_secret(&world.rows(first, FileKind::Events).await));
     let after = world.listed(first).await;
@@ -217,6 +220,22 @@ async fn an_erased_text_leaves_the_files_that_are_built_after_it() {
         after.iter().filter(|(kind, file)| before[*kind] != **file).map(|(kind, _)| kind.as_str()).collect();
     assert_eq!((changed, world.file_entries().await, world.stored(first).len()), (vec!["events"], 5, 4));
     assert_eq!(before["events"].position, after["events"].position);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn files_that_were_written_before_an_erasure_are_not_listed_after_it() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let written = world.archive().write_day(&LIVE, first).await.unwrap().unwrap();
+    world.erase("gone").await;
+    assert_eq!(world.archive().publish_day(&LIVE, first, written).await.unwrap(), None);
+    assert!(world.listed(first).await.is_empty());
+    world.archive().build(&LIVE, first).await.unwrap();
+    let events = world.rows(first, FileKind::Events).await;
+    assert!(!events.is_empty() && events.iter().all(|row| !row["json"].contains(SECRET)));
+    assert_eq!(world.stored(first).len(), 4);
     world.core.close().await;
 }
 
