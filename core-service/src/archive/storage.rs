@@ -1,7 +1,7 @@
 //! Where the files of the archive lie: in a folder, or in a bucket of an S3 service.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     ops::Range,
     path::PathBuf,
@@ -49,8 +49,8 @@ pub enum StorageError {
     /// The storage refused it, or does not answer.
     #[error("the archive's storage failed: {0}")]
     Storage(#[from] object_store::Error),
-    /// The scratch file cannot be read.
-    #[error("a file for the archive cannot be read: {0}")]
+    /// A scratch file or the folder cannot be used.
+    #[error("a file for the archive cannot be used: {0}")]
     Scratch(#[from] io::Error),
 }
 
@@ -66,6 +66,8 @@ impl StorageError {
 pub struct ArchiveStorage {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// The folder; none for a bucket.
+    root: Option<PathBuf>,
 }
 
 impl ArchiveStorage {
@@ -82,7 +84,7 @@ impl ArchiveStorage {
                     RetryConfig { max_retries: MAX_RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
                 let store = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry).build()?;
                 let prefix = Path::from_url_path(url.path()).map_err(object_store::Error::from)?;
-                Ok(Self { store: Arc::new(store), prefix })
+                Ok(Self { store: Arc::new(store), prefix, root: None })
             }
             _ => Err(OpenError::Url),
         }
@@ -90,12 +92,12 @@ impl ArchiveStorage {
 
     /// Opens a folder, and finds out whether it can be written.
     fn open_folder(path: PathBuf) -> Result<Self, OpenError> {
-        let writable = std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
+        let writable = fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
         if let Err(source) = writable {
             return Err(OpenError::Folder { path, source });
         }
         let store = LocalFileSystem::new_with_prefix(&path)?.with_fsync(true);
-        Ok(Self { store: Arc::new(store), prefix: Path::default() })
+        Ok(Self { store: Arc::new(store), prefix: Path::default(), root: Some(path) })
     }
 
     fn path(&self, name: &str) -> Path {
@@ -143,7 +145,24 @@ impl ArchiveStorage {
         for meta in found.into_iter().filter(|meta| !kept.contains(&meta.location)) {
             self.store.delete(&meta.location).await?;
         }
-        Ok(())
+        self.delete_unfinished(folder).await
+    }
+
+    /// Deletes what a killed process has left of files that it did not finish. The store keeps them under names with `#`
+    /// and a number, and lists none of them. A bucket has rules of its own for that.
+    async fn delete_unfinished(&self, folder: &str) -> Result<(), StorageError> {
+        let Some(root) = &self.root else { return Ok(()) };
+        let folder = root.join(folder);
+        let deleting = blocking::run(move || -> io::Result<()> {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().contains('#') {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        });
+        Ok(deleting.await.map_err(io::Error::other)??)
     }
 }
 

@@ -194,9 +194,10 @@ async fn building_again_changes_nothing() {
     assert_eq!((listed.len(), stored.len()), (4, 4));
     world.archive().build(&LIVE, second).await.unwrap();
     assert_eq!(world.file_entries().await, 8);
-    // A file that a killed process left, and one that somebody deleted.
+    // Files that a killed process left, and one that somebody deleted.
     let folder = world.folder.path().join("live").join(first.to_string());
     fs::write(folder.join("theses-0000.parquet"), "half").unwrap();
+    fs::write(folder.join("theses-0000.parquet#1"), "half").unwrap();
     fs::remove_file(folder.join(&stored[0])).unwrap();
     world.archive().build(&LIVE, first).await.unwrap();
     assert_eq!((world.file_entries().await, world.listed(first).await, world.stored(first)), (8, listed, stored));

@@ -21,6 +21,8 @@ use crate::{
 
 /// Files of one read.
 const READ: usize = 200;
+/// A text that stands after every kind.
+const AFTER_KINDS: &str = "~";
 
 pub async fn list_archive_files(
     core: &Core,
@@ -46,7 +48,7 @@ pub async fn list_archive_files(
     let (floor, mut after) = match &message.cursor {
         None => {
             let floor = call.history_floor(from.map(Day::start_ms))?;
-            (floor, to.map(|to| (to.next().to_string(), String::new())))
+            (floor, to.map(|to| (to.to_string(), AFTER_KINDS.to_owned())))
         }
         Some(cursor) => {
             let position: Option<TimePosition> = signer.read(&name, cursor);
