@@ -58,7 +58,6 @@ fn checkpoint_note(checkpoint: &Checkpoint) -> String {
     format!("{text}\n{log}{witness}")
 }
 
-/// The receipt of evidence that may have fields which only a later version knows.
 /// The proof that a log has an entry with this evidence.
 fn proof_of(evidence: &[u8]) -> String {
     let leaf = leaf_hash(&commitment(&SALT, evidence));
@@ -72,6 +71,7 @@ fn proof_of(evidence: &[u8]) -> String {
     TlogProof { index: INDEX, hashes, checkpoint: checkpoint_note(&checkpoint) }.to_string()
 }
 
+/// The receipt of evidence that may have fields which only a later version knows.
 fn receipt_of(evidence: Value) -> Receipt {
     let proof = proof_of(to_canonical(&evidence).unwrap().as_bytes());
     Receipt {

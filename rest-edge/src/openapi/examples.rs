@@ -18,8 +18,8 @@ examples! {
     "event_thesis.created" "event_token.activity" "event_token.thesis_velocity" "event_webhook.test" "findProfile"
     "getArchiveReceipt" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets" "getReceipt"
     "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "listArchiveFiles"
-    "listDeliveries" "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret" "search" "searchSemantically" "testWebhook"
-    "updateWebhook" "verifyThesis"
+    "listDeliveries" "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret"
+    "search" "searchSemantically" "testWebhook" "updateWebhook" "verifyThesis"
 }
 
 /// The text of a stream: its first cursor, a gap, an event and a ping.
