@@ -7,6 +7,7 @@ use thesis_proto::{
 
 use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited, Totals};
 use crate::domain::{
+    archive::{Day, FileKind},
     dataset::Dataset,
     id,
     row::{Profile, Thesis, Token},
@@ -50,6 +51,11 @@ impl Entry {
         }
         if !self.times().all(|at| is_time(&from_millis(at))) {
             return Err("has a time outside of the years 1 to 9999".to_owned());
+        }
+        if let Some(Kind::ArchiveFile(file)) = &self.kind
+            && (Day::parse(&file.date).is_none() || FileKind::parse(&file.kind).is_none() || file.position >= seq)
+        {
+            return Err("names a file that no archive has".to_owned());
         }
         if self.counts().iter().any(|count| count.unsigned_abs() > MAX_COUNT) {
             return Err("has a count above 2^53".to_owned());
@@ -114,7 +120,7 @@ impl Entry {
             Some(Kind::TokenObserved(change)) => (None, None, Some(&change.token)),
             Some(Kind::TokenActivity(change)) => (None, None, Some(&change.token)),
             Some(Kind::ThesisVelocity(change)) => (None, None, Some(&change.token)),
-            None => (None, None, None),
+            Some(Kind::ArchiveFile(_)) | None => (None, None, None),
         }
     }
 }
