@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 
-use serde_json::Value;
 use thesis_receipts::{Document, VerifierKey};
 
 const MUTATIONS: usize = 10_000;
 const PLAIN: &[u8] = include_bytes!("../../docs/receipts/valid/plain.json");
 const EMOJI: &[u8] = include_bytes!("../../docs/receipts/valid/emoji.json");
+const FILE: &[u8] = include_bytes!("../../docs/receipts/valid/archive-file.json");
 const STATEMENT: &[u8] = include_bytes!("../../docs/receipts/valid/statement.json");
 
 /// A small generator of random numbers (xorshift).
@@ -48,7 +48,7 @@ fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn every_random_mutation_is_refused() {
-    let files = [PLAIN, EMOJI, STATEMENT];
+    let files = [PLAIN, EMOJI, FILE, STATEMENT];
     let trusted: Vec<Vec<VerifierKey>> = files.iter().map(|file| keys(file)).collect();
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut refused = 0;
@@ -56,11 +56,12 @@ fn every_random_mutation_is_refused() {
         let number = random.below(files.len());
         let (file, trusted) = (files[number], &trusted[number]);
         let mutated = mutate(file, &mut random);
-        // Another space between two values leaves the same receipt.
-        if serde_json::from_slice::<Value>(&mutated).ok() == serde_json::from_slice(file).ok() {
+        let document = Document::parse(&mutated).ok();
+        // Another space between two values, or one more field, leaves the same document.
+        if document == Document::parse(file).ok() {
             continue;
         }
-        let accepted = Document::parse(&mutated).ok().and_then(|document| document.verify(trusted, &[]).ok());
+        let accepted = document.and_then(|document| document.verify(trusted, &[]).ok());
         assert_eq!(accepted, None, "{}", String::from_utf8_lossy(&mutated));
         refused += 1;
     }
