@@ -147,6 +147,8 @@ async fn two_days(world: &mut World) -> (Day, Day) {
     let liked = ObservedEngagement { upstream_id: "kept".to_owned(), likes: Some(7), replies: None };
     world.observe(ObservedThing::Engagement(liked)).await;
     world.observe(ObservedThing::Deletion("gone".to_owned())).await;
+    // An entry without content, which is no row of any file.
+    world.core.datasets.close_time_here(&LIVE, world.core.shared.clock.now_ms()).await.unwrap();
     world.clock.advance(DAY_MS);
     world.post("late", "bob", "arrived late", NOON + 2).await;
     world.post("edited", "bob", "after", NOON + 1).await;
@@ -179,6 +181,7 @@ async fn a_day_has_what_was_known_at_its_end() {
         assert_eq!(world.column(first, FileKind::TokenHours, "unique_authors").await, ["2"]);
         let created = |types: Vec<String>| types.iter().filter(|of| *of == "thesis.created").count();
         assert_eq!(created(world.column(first, FileKind::Events, "type").await), 3);
+        assert!(world.column(first, FileKind::Events, "id").await.iter().all(|id| id.starts_with("evt_")));
         assert_eq!(created(world.column(second, FileKind::Events, "type").await), 2);
         world.core.close().await;
     }
