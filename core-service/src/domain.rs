@@ -4,6 +4,7 @@
 
 pub(crate) mod abuse;
 pub mod account;
+pub mod archive;
 pub mod control;
 pub mod dataset;
 pub mod delivery;
