@@ -60,6 +60,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
             guide!("The upstream", "upstream", "upstream.md"),
             guide!("Capacity", "capacity", "capacity.md"),
             guide!("Measurements", "measurements", "measurements.md"),
+            guide!("Simulation", "simulation", "simulation.md"),
         ],
     },
 ];

@@ -1,18 +1,21 @@
-//! The rule for sending a failed request to another node.
+//! The rule for sending a failed request again.
 //!
 //! A repeatable request goes to another node when one node fails, not after overload or a failed read. Only reads go to
-//! a second node early. Conditional writes are sent once, and too few replicas leave them in doubt.
+//! a second node early. Conditional writes are executed once, and too few replicas leave them in doubt.
 
 use scylla::{
     errors::{DbError, RequestAttemptError},
     policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession},
 };
 
-/// Maximum number of other nodes that get the request: with three copies of each row there are two.
-const MAX_OTHER_NODES: u32 = 2;
+/// Maximum number of retries of a request. With three copies of each row there are two other nodes.
+const MAX_RETRIES: u32 = 2;
 
 /// Sends a repeatable request to another node if this node is starting up, going down or cut off. If a request fails
 /// because of too much work, or because the copies of a row do not answer, it would fail there too and add more work.
+///
+/// A node that has evicted a statement between its preparation and its execution has executed nothing, so the request
+/// goes to that node again; the driver prepares the statement there first.
 #[derive(Debug)]
 pub(super) struct RetryOtherNodes;
 
@@ -39,12 +42,17 @@ impl RetryPolicy for RetryOtherNodes {
 
 impl RetrySession for RetryCount {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        if !request.is_idempotent || self.0 == MAX_OTHER_NODES || !is_its_own(request.error) {
-            return RetryDecision::DontRetry;
+        let decision = match request.error {
+            _ if self.0 == MAX_RETRIES => RetryDecision::DontRetry,
+            RequestAttemptError::DbError(DbError::Unprepared { .. }, _) => RetryDecision::RetrySameTarget(None),
+            error if request.is_idempotent && is_its_own(error) => RetryDecision::RetryNextTarget(None),
+            _ => RetryDecision::DontRetry,
+        };
+        if !matches!(decision, RetryDecision::DontRetry) {
+            self.0 += 1;
+            crate::metrics::STORE_RETRIES.one().increment(1);
         }
-        self.0 += 1;
-        crate::metrics::STORE_RETRIES.one().increment(1);
-        RetryDecision::RetryNextTarget(None)
+        decision
     }
 
     fn reset(&mut self) {
@@ -80,5 +88,17 @@ mod tests {
         ] {
             assert!(!is_its_own(error.clone()), "{error}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_a_node_evicted_is_sent_again_twice() {
+        let evicted = RequestAttemptError::DbError(DbError::Unprepared { statement_id: "1".into() }, String::new());
+        let mut session = RetryOtherNodes.new_session();
+        for _ in 0..MAX_RETRIES {
+            let request = RequestInfo { error: &evicted, is_idempotent: false, consistency: Consistency::LocalQuorum };
+            assert_eq!(session.decide_should_retry(request), RetryDecision::RetrySameTarget(None));
+        }
+        let request = RequestInfo { error: &evicted, is_idempotent: false, consistency: Consistency::LocalQuorum };
+        assert_eq!(session.decide_should_retry(request), RetryDecision::DontRetry);
     }
 }
