@@ -82,7 +82,7 @@ async fn a_day_is_built_listed_and_downloaded(service: &Service) {
     let file = rows(&listed).iter().find(|file| text(file, "kind") == "theses").unwrap();
     assert_eq!(file["rows"].as_u64(), Some(of_sandbox));
     let pages = client.all(&format!("/v1/archive?from={date}&to={date}&limit=1")).await;
-    assert_eq!(pages, rows(&listed));
+    assert_eq!(&pages, rows(&listed));
     let one = client.get(&format!("/v1/archive?from={date}&to={date}&kind=events")).await.ok(200);
     assert_eq!(rows(&one).iter().map(|file| text(file, "kind")).collect::<Vec<_>>(), ["events"]);
     assert!(rows(&admin(service, &["archive", "list"])).iter().any(|file| text(file, "date") == date));

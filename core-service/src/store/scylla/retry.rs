@@ -34,6 +34,14 @@ const fn is_its_own(error: &RequestAttemptError) -> bool {
     )
 }
 
+const fn decide(error: &RequestAttemptError, is_idempotent: bool) -> RetryDecision {
+    match error {
+        RequestAttemptError::DbError(DbError::Unprepared { .. }, _) => RetryDecision::RetrySameTarget(None),
+        error if is_idempotent && is_its_own(error) => RetryDecision::RetryNextTarget(None),
+        _ => RetryDecision::DontRetry,
+    }
+}
+
 impl RetryPolicy for RetryOtherNodes {
     fn new_session(&self) -> Box<dyn RetrySession> {
         Box::new(RetryCount(0))
@@ -42,13 +50,11 @@ impl RetryPolicy for RetryOtherNodes {
 
 impl RetrySession for RetryCount {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        let decision = match request.error {
-            _ if self.0 == MAX_RETRIES => RetryDecision::DontRetry,
-            RequestAttemptError::DbError(DbError::Unprepared { .. }, _) => RetryDecision::RetrySameTarget(None),
-            error if request.is_idempotent && is_its_own(error) => RetryDecision::RetryNextTarget(None),
-            _ => RetryDecision::DontRetry,
-        };
-        if !matches!(decision, RetryDecision::DontRetry) {
+        if self.0 == MAX_RETRIES {
+            return RetryDecision::DontRetry;
+        }
+        let decision = decide(request.error, request.is_idempotent);
+        if decision != RetryDecision::DontRetry {
             self.0 += 1;
             crate::metrics::STORE_RETRIES.one().increment(1);
         }
@@ -91,14 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_a_node_evicted_is_sent_again_twice() {
+    fn a_statement_that_a_node_evicted_is_sent_there_again() {
         let evicted = RequestAttemptError::DbError(DbError::Unprepared { statement_id: "1".into() }, String::new());
-        let mut session = RetryOtherNodes.new_session();
-        for _ in 0..MAX_RETRIES {
-            let request = RequestInfo { error: &evicted, is_idempotent: false, consistency: Consistency::LocalQuorum };
-            assert_eq!(session.decide_should_retry(request), RetryDecision::RetrySameTarget(None));
-        }
-        let request = RequestInfo { error: &evicted, is_idempotent: false, consistency: Consistency::LocalQuorum };
-        assert_eq!(session.decide_should_retry(request), RetryDecision::DontRetry);
+        assert_eq!(decide(&evicted, true), RetryDecision::RetrySameTarget(None));
+        assert_eq!(decide(&RequestAttemptError::UnableToAllocStreamId, true), RetryDecision::RetryNextTarget(None));
+        assert_eq!(decide(&RequestAttemptError::UnableToAllocStreamId, false), RetryDecision::DontRetry);
     }
 }
