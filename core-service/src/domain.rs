@@ -5,6 +5,7 @@
 pub(crate) mod abuse;
 pub mod account;
 pub mod alert;
+pub mod archive;
 pub mod control;
 pub mod dataset;
 pub mod delivery;

@@ -126,7 +126,8 @@ fn public_services(core: &Arc<Core>) -> Routes {
         test_data_service_server::TestDataServiceServer,
         alert_service_server::AlertServiceServer,
         webhook_service_server::WebhookServiceServer,
-        log_service_server::LogServiceServer
+        log_service_server::LogServiceServer,
+        archive_service_server::ArchiveServiceServer
     )
 }
 

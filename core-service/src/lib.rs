@@ -3,6 +3,7 @@
 mod access;
 mod accounts;
 mod alerts;
+mod archive;
 mod control;
 mod convert;
 mod delivery;
@@ -33,6 +34,7 @@ mod threads;
 pub use self::{
     access::gate::{Gate, RequestMeta},
     accounts::{AccountSettings, Person, mail::MailSettings},
+    archive::{ArchiveSettings, ArchiveStorage, OpenError as ArchiveOpenError},
     domain::event_id::thesis_event_id,
     error::{Error, Result},
     ingest::settings::UpstreamSettings,

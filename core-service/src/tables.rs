@@ -3,6 +3,7 @@
 pub mod abuse;
 pub mod account;
 pub mod alerts;
+pub mod archive_files;
 pub mod attempts;
 pub mod audit;
 pub mod control;

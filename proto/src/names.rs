@@ -144,6 +144,7 @@ pub const SCOPES: &[(&str, bool)] = &[
     ("webhooks:write", false),
     ("alerts:write", false),
     ("wallets:read", false),
+    ("archive:read", false),
 ];
 
 #[cfg(test)]

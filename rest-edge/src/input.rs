@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Time,
     /// A number or null.
     NullableNumber,
+    /// A day, such as `2026-01-31`.
+    Date,
     /// True or false.
     Flag,
     /// A whole number with minimum, maximum and default.

@@ -23,6 +23,7 @@
 //! leaves the list, and to `parameters` in `recount/caller.rs`.
 
 mod alerts;
+mod archive;
 mod discovery;
 mod events;
 mod log;
@@ -49,6 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
         theses::routes(),
         verify::routes(),
         log::routes(),
+        archive::routes(),
         tokens::routes(),
         search::routes(),
         test_theses::routes(),

@@ -31,6 +31,7 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
         | Kind::ThesisAwaited(_)
+        | Kind::ArchiveFile(_)
         | Kind::AlertProgressed(_) => return None,
     })
 }
@@ -44,9 +45,9 @@ pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
         5 => v1::EventType::TokenActivity,
         6 => v1::EventType::TokenThesisVelocity,
         7 => v1::EventType::ProfileUpdated,
-        17 => v1::EventType::AlertFiring,
-        18 => v1::EventType::AlertResolved,
-        tag if [8, 9, 10, 11, 12, 13, 19].contains(&tag) => return false,
+        18 => v1::EventType::AlertFiring,
+        19 => v1::EventType::AlertResolved,
+        tag if [8, 9, 10, 11, 12, 13, 17, 20].contains(&tag) => return false,
         // It may be of a kind that only a newer version knows, which no reader may pass over.
         _ => return true,
     };
@@ -102,6 +103,7 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
         | Kind::ThesisAwaited(_)
+        | Kind::ArchiveFile(_)
         | Kind::AlertProgressed(_) => return None,
     };
     Some(v1::Event {
@@ -152,6 +154,7 @@ mod tests {
             Kind::ProfileObserved(Default::default()),
             Kind::TokenObserved(Default::default()),
             Kind::ThesisAwaited(Default::default()),
+            Kind::ArchiveFile(Default::default()),
             Kind::AlertFiring(Default::default()),
             Kind::AlertResolved(Default::default()),
             Kind::AlertProgressed(Default::default()),

@@ -33,6 +33,7 @@ scopes! {
     WebhooksWrite "webhooks:write" false;
     AlertsWrite "alerts:write" false;
     WalletsRead "wallets:read" false;
+    ArchiveRead "archive:read" false;
 }
 
 impl Scope {

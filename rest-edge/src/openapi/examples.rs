@@ -17,10 +17,10 @@ examples! {
     "createAlert" "createStreamTicket" "createTestThesis" "createWebhook" "deleteAlert" "deleteWebhook"
     "event_alert.firing" "event_alert.resolved" "event_profile.updated"
     "event_thesis.created" "event_token.activity" "event_token.thesis_velocity" "event_webhook.test" "findProfile"
-    "getAlert" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets" "getReceipt" "getThesis"
-    "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "listAlerts" "listDeliveries" "listEvents" "listLogKeys"
-    "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret" "search" "searchSemantically" "testWebhook"
-    "updateAlert" "updateWebhook" "verifyThesis"
+    "getAlert" "getArchiveReceipt" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets"
+    "getReceipt" "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "listAlerts"
+    "listArchiveFiles" "listDeliveries" "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery"
+    "rotateWebhookSecret" "search" "searchSemantically" "testWebhook" "updateAlert" "updateWebhook" "verifyThesis"
 }
 
 /// The text of a stream: its first cursor, a gap, an event and a ping.

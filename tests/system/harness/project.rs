@@ -21,6 +21,7 @@ pub(crate) const ALL_SCOPES: &[&str] = &[
     "streams:read",
     "webhooks:write",
     "alerts:write",
+    "archive:read",
 ];
 
 /// A project of an organization of its own.

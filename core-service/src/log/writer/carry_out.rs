@@ -270,6 +270,10 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
             let place = draft.change_alert(change, *crossing);
             DraftResult { place, ..DraftResult::nothing(change.alert.id.clone()) }
         }
+        Command::AddFile(file) => {
+            let place = draft.add_file(file).await?;
+            DraftResult { place, ..DraftResult::nothing(file.kind.clone()) }
+        }
         // `carry_out` handles imports.
         Command::Import(_) => DraftResult::nothing(String::new()),
     })

@@ -5,7 +5,7 @@ use prost::Message as _;
 use crate::{
     domain::{
         alert::{AlertChange, Crossing},
-        entry::{Entry, SequencedEntry},
+        entry::{ArchiveFile, Entry, SequencedEntry},
         observation::{Observation, ObservedThing},
         row::NewThesis,
     },
@@ -51,6 +51,8 @@ pub(in crate::log) enum Command {
     CloseTime {
         at: i64,
     },
+    /// Adds a file of the archive.
+    AddFile(Box<ArchiveFile>),
     Import(Box<Import>),
     /// Adds the next change of an alert's progress, unless the log has a change with its revision.
     ChangeAlert(Box<AlertChange>, Crossing),
@@ -69,7 +71,8 @@ impl Command {
                 _ => 0,
             },
             Self::ChangeAlert(change, _) => change.encoded_len(),
-            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } | Self::Import(_) => 0,
+            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } => 0,
+            Self::AddFile(_) | Self::Import(_) => 0,
         }
     }
 }

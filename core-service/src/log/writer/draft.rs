@@ -1,7 +1,8 @@
 //! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
 mod alerts;
-mod erase;
+mod archive;
+mod deletion;
 mod lookup;
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -12,7 +13,7 @@ use crate::{
         dataset::Dataset,
         entry::{
             DatasetTotals, Entry, Kind, NamedProfile, NamedToken, ProfileObserved, ProfileUpdated, ThesisChanged,
-            ThesisCreated, ThesisDeleted, ThesisEdited, TokenObserved, Totals,
+            ThesisCreated, ThesisEdited, TokenObserved, Totals,
         },
         id,
         row::{NewThesis, Profile, Thesis, Token},
@@ -52,6 +53,8 @@ pub(super) struct Draft<'a> {
     in_dataset: Option<DatasetTotals>,
     /// By alert: the revision of its progress.
     revisions: HashMap<String, u64>,
+    /// Hashes of archive files by date and kind, as entries under way or of this draft have them.
+    files: HashMap<(String, String), String>,
 }
 
 impl<'a> Draft<'a> {
@@ -82,6 +85,7 @@ impl<'a> Draft<'a> {
             by_author: HashMap::new(),
             in_dataset: None,
             revisions: HashMap::new(),
+            files: HashMap::new(),
         }
     }
 
@@ -114,6 +118,7 @@ impl<'a> Draft<'a> {
                     self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                 }
                 Some(Kind::ThesisDeleted(_)) => debug_assert!(false, "a deletion is under way"),
+                Some(Kind::ArchiveFile(file)) => self.put_file(file),
                 Some(Kind::AlertFiring(change) | Kind::AlertResolved(change) | Kind::AlertProgressed(change)) => {
                     self.revisions.insert(change.alert.id.clone(), change.progress.revision);
                 }
@@ -331,24 +336,6 @@ impl<'a> Draft<'a> {
         Ok(place)
     }
 
-    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
-        // A thesis deleted before its observation was never counted.
-        let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
-        thesis.deleted_at.get_or_insert(self.now);
-        let at = self.time_of_next(None);
-        thesis.removed_at = Some(at);
-        if by == 0 {
-            thesis.recorded_at = at;
-        }
-        let totals = self.totals(&thesis, by).await?;
-        let (profile, token) = self.names(&thesis).await?;
-        thesis.changed_in = Some(self.next_sequence());
-        self.put_thesis(&thesis);
-        let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
-        let deleted = ThesisDeleted { thesis, totals, profile, token };
-        Ok(self.add(id, None, false, Kind::ThesisDeleted(deleted)))
-    }
-
     pub(super) async fn edit(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
         let (profile, token) = self.names(&thesis).await?;
         let previous = thesis.changed_in.replace(self.next_sequence());
@@ -371,16 +358,6 @@ impl<'a> Draft<'a> {
         let (address, symbol) = token.map(|token| (token.address, token.symbol)).unwrap_or_default();
         let token = NamedToken { id: thesis.token_id.clone(), chain: thesis.chain.clone(), address, symbol };
         Ok((NamedProfile { id: thesis.profile_id.clone(), handle }, token))
-    }
-
-    /// Adds the deletion of a thesis if its dataset has more than `limit`.
-    pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<EntryPlace> {
-        let Some(thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
-        if thesis.deleted_at.is_some() || self.dataset_totals().await?.theses <= limit {
-            return Ok(EntryPlace::Nowhere);
-        }
-        let version = thesis.version;
-        self.delete(thesis, version).await
     }
 
     pub(super) fn change(

@@ -74,6 +74,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0011_accounts",
     "0012_trees",
     "0013_alerts",
+    "0014_archive",
 ];
 
 /// The line in a migration that lets older versions run beside it.

@@ -48,6 +48,7 @@ const PROJECTED: &[&Table] = &[
     &schema::AUTHOR,
     &schema::TOKEN_TOTALS,
     &schema::ALERT_PROGRESS,
+    &schema::ARCHIVE_FILE,
 ];
 
 /// Name of the projection of the control log into rows.

@@ -32,6 +32,7 @@ fn about(scope: &str) -> &'static str {
         "webhooks:write" => "Manages webhooks.",
         "alerts:write" => "Manages alerts.",
         "wallets:read" => "Reads the wallets of profiles, where this installation offers them.",
+        "archive:read" => "Downloads files of each day.",
         _ => "",
     }
 }
