@@ -163,15 +163,6 @@ impl Kind {
             Self::AlertFiring(_) | Self::AlertResolved(_) | Self::AlertProgressed(_) => None,
         }
     }
-
-    /// The change of an alert that an entry of this kind is, if it is one.
-    #[must_use]
-    pub const fn alert_change(&self) -> Option<&AlertChange> {
-        match self {
-            Self::AlertFiring(change) | Self::AlertResolved(change) | Self::AlertProgressed(change) => Some(change),
-            _ => None,
-        }
-    }
 }
 
 /// A thesis, with its author and token as they were.

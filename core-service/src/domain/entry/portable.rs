@@ -23,6 +23,17 @@ const SHA256_DIGITS: usize = 64;
 /// Prefix of the addresses of tokens that test theses created.
 const TEST_ADDRESS: &str = "test";
 
+impl Kind {
+    /// The change of an alert that an entry of this kind is, if it is one.
+    #[must_use]
+    pub const fn alert_change(&self) -> Option<&AlertChange> {
+        match self {
+            Self::AlertFiring(change) | Self::AlertResolved(change) | Self::AlertProgressed(change) => Some(change),
+            _ => None,
+        }
+    }
+}
+
 impl Entry {
     /// Checks that its rows have the ids that they would get in a dataset. With other ids, a later observation of the
     /// upstream would create a second row. The error names that row. Also checks that a creation names `seq`, the place
