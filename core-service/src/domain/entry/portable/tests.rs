@@ -1,8 +1,8 @@
-mod alerts;
+mod parts;
 
 use proptest::{collection::vec, option::of, prelude::*};
 
-use self::alerts::alert_change;
+use self::parts::{alert_change, totals};
 use super::*;
 use crate::domain::{
     entry::{
@@ -20,19 +20,6 @@ fn int() -> impl Strategy<Value = i64> {
 
 fn age() -> impl Strategy<Value = Age> {
     (of(int()), int(), any::<bool>()).prop_map(|(revision, observed_at, own)| Age { revision, observed_at, own })
-}
-
-fn totals() -> impl Strategy<Value = Totals> {
-    let in_dataset = (int(), int(), int());
-    let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
-    let counts = (int(), int(), int(), int());
-    (counts, of(in_dataset)).prop_map(|((theses, authors, of_author, by_author), in_dataset)| Totals {
-        theses,
-        authors,
-        of_author,
-        in_dataset,
-        by_author,
-    })
 }
 
 /// Its parts are boxed, as all that are large: otherwise a test's stack is too small for them.

@@ -1,9 +1,25 @@
-//! Changes of alerts.
+//! Totals and changes of alerts.
 
 use proptest::{collection::vec, option::of, prelude::*};
 
 use super::{int, token};
-use crate::domain::alert::{Alert, AlertChange, AlertProgress, LogRead};
+use crate::domain::{
+    alert::{Alert, AlertChange, AlertProgress, LogRead},
+    entry::{DatasetTotals, Totals},
+};
+
+pub(super) fn totals() -> impl Strategy<Value = Totals> {
+    let in_dataset = (int(), int(), int());
+    let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
+    let counts = (int(), int(), int(), int());
+    (counts, of(in_dataset)).prop_map(|((theses, authors, of_author, by_author), in_dataset)| Totals {
+        theses,
+        authors,
+        of_author,
+        in_dataset,
+        by_author,
+    })
+}
 
 /// Fractions with few digits, which JSON gives back exactly.
 fn number() -> impl Strategy<Value = f64> {
