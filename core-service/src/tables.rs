@@ -2,6 +2,7 @@
 
 pub mod abuse;
 pub mod account;
+mod attempt_counts;
 pub mod attempts;
 pub mod audit;
 pub mod control;
