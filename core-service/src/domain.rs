@@ -24,4 +24,5 @@ pub(crate) mod reference;
 pub(crate) mod retry;
 pub mod row;
 pub(crate) mod scope;
+pub(crate) mod webhook_replay;
 pub mod window;

@@ -42,7 +42,7 @@ use crate::{
         admin::bootstrap::{Bootstrap, bootstrap},
         ended_sessions,
         missing::MAX_NEAR_SEARCHES,
-        stream_tickets,
+        stream_tickets, webhook_replays,
     },
     replicas::{
         members::Members,
@@ -143,6 +143,7 @@ impl Core {
         let dial = dial.unwrap_or_else(|| {
             over_grpc(settings.core_authorities, settings.service_token.clone(), Arc::clone(&clock))
         });
+        let plans = settings.plans.clone();
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(backend, replica);
@@ -170,7 +171,7 @@ impl Core {
             search,
             near_searches: Arc::new(Semaphore::new(MAX_NEAR_SEARCHES)),
             idempotency: Idempotency::new(Arc::clone(backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
-            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), plans, peers.all_connected()),
             slots,
             members,
             peers,
@@ -273,7 +274,11 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
+        self.tasks.spawn(async move {
+            let (sessions, replays) = (Arc::clone(&core), Arc::clone(&core));
+            let watching = async { tokio::join!(ended_sessions::watch(sessions), webhook_replays::watch(replays)) };
+            core.stop.run_until_cancelled(watching).await;
+        });
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let ended = CancellationToken::new();

@@ -32,6 +32,7 @@ pub mod theses;
 pub mod tree_tiles;
 pub mod unfinished;
 pub mod upstream;
+pub mod webhook_replays;
 
 use bytes::Bytes;
 use prost::Message;

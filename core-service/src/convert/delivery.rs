@@ -4,7 +4,10 @@ use bytes::Bytes;
 use thesis_proto::{json::thin_event, time::from_millis, v1};
 
 use super::optional_time;
-use crate::domain::{control::Webhook, delivery::Delivery, retry::MAX_ATTEMPTS};
+use crate::domain::{
+    attempt_counts::AttemptCounts, control::Webhook, delivery::Delivery, retry::MAX_ATTEMPTS,
+    webhook_replay::WebhookReplay,
+};
 
 /// The body that a webhook's attempt sends, from the JSON of its event.
 pub fn payload(webhook: &Webhook, event: &Bytes) -> Bytes {
@@ -40,5 +43,31 @@ pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
                 failure: attempt.failure.clone(),
             })
             .collect(),
+    }
+}
+
+/// The attempts since a time, in unix milliseconds.
+pub fn attempts(counts: &AttemptCounts, since: i64) -> v1::WebhookAttempts {
+    v1::WebhookAttempts {
+        since: Some(from_millis(since)),
+        attempts: counts.attempts.cast_signed(),
+        successes: counts.successes.cast_signed(),
+        success_rate: counts.success_rate(),
+        latency_p50_ms: counts.percentile(50),
+        latency_p99_ms: counts.percentile(99),
+    }
+}
+
+pub fn webhook_replay(webhook_id: &str, replay: &WebhookReplay) -> v1::WebhookReplay {
+    v1::WebhookReplay {
+        id: replay.id.clone(),
+        webhook_id: webhook_id.to_owned(),
+        since: Some(from_millis(replay.since)),
+        status: replay.status,
+        examined: replay.examined,
+        replayed: replay.replayed,
+        done: replay.finished_at.is_some(),
+        created_at: Some(from_millis(replay.created_at)),
+        finished_at: optional_time(replay.finished_at),
     }
 }

@@ -162,6 +162,8 @@ operations! {
     ListDeliveries WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     GetDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     ReplayDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    GetWebhookInsight WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    StartWebhookReplay WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
 }
 
 impl Operation {
@@ -178,6 +180,7 @@ impl Operation {
                 | Self::RotateWebhookSecret
                 | Self::TestWebhook
                 | Self::ReplayDelivery
+                | Self::StartWebhookReplay
         )
     }
 
@@ -220,6 +223,7 @@ mod tests {
             "WebhookService/RotateWebhookSecret",
             "WebhookService/TestWebhook",
             "WebhookService/ReplayDelivery",
+            "WebhookService/StartWebhookReplay",
         ];
         assert_eq!(names(Operation::is_change), changes);
         let mut repeatable = names(Operation::is_repeatable);

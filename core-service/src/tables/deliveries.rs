@@ -41,10 +41,11 @@
 
 mod insight;
 
-use std::{collections::HashMap, mem, ops::Bound};
+use std::{collections::HashMap, mem, ops::Bound, sync::Arc};
 
 use futures::future::join_all;
 use prost::Message as _;
+use quick_cache::sync::Cache;
 
 pub use self::insight::AttemptTotals;
 use super::{
@@ -70,6 +71,8 @@ const CREATE_BATCH: usize = 64;
 const BUCKETS_PAGE: usize = 64;
 /// Number of a quiet webhook's buckets that are read at the same time.
 const PARALLEL_BUCKETS: usize = 16;
+/// Maximum number of webhooks whose counts stay in memory.
+const MAX_TOTALS: usize = 1_000;
 
 /// Start position of the next page of a delivery log.
 pub type LogPosition = (i64, String);
@@ -79,6 +82,8 @@ pub struct DeliveryStore {
     backend: SharedBackend,
     buckets: DeliveryBuckets,
     counter: AttemptCounter,
+    /// The counts of webhooks that were read lately, each with the time of the read.
+    totals: Arc<Cache<String, (i64, Arc<AttemptTotals>)>>,
     pub queue: DeliveryQueue,
 }
 
@@ -107,7 +112,8 @@ impl DeliveryStore {
     pub fn new(backend: SharedBackend, run: String) -> Self {
         let buckets = DeliveryBuckets::new(backend.clone());
         let queue = DeliveryQueue::new(backend.clone(), buckets.clone());
-        Self { queue, counter: AttemptCounter::new(run), buckets, backend }
+        let totals = Arc::new(Cache::new(MAX_TOTALS));
+        Self { queue, counter: AttemptCounter::new(run), totals, buckets, backend }
     }
 
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
