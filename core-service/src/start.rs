@@ -271,14 +271,17 @@ impl Core {
             let limit_of = |project: &str| core.gate.stream_limit(project);
             core.stop.run_until_cancelled(core.slots.run(core.shared.control.changes(), limit_of)).await
         });
+        self.spawn_watches();
+    }
+
+    /// Spawns what looks after sessions, streams and replays that clients began.
+    fn spawn_watches(self: &Arc<Self>) {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
-        self.tasks.spawn(async move {
-            let (sessions, replays) = (Arc::clone(&core), Arc::clone(&core));
-            let watching = async { tokio::join!(ended_sessions::watch(sessions), webhook_replays::watch(replays)) };
-            core.stop.run_until_cancelled(watching).await;
-        });
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(webhook_replays::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let ended = CancellationToken::new();

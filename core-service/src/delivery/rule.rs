@@ -70,8 +70,8 @@ impl DeliveryRule {
         created_at <= self.cancelled_until
     }
 
-    /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook. Replays wait
-    /// for the endpoint too: they could come in great numbers after the URL has changed.
+    /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook. Replays
+    /// wait for the endpoint too: they could come in great numbers after the URL has changed.
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
             Verdict::Cancel

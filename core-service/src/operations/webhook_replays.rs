@@ -1,10 +1,10 @@
 //! Sends many finished deliveries of a webhook again, newest first and 50 a second.
 //!
-//! A replay goes on in steps. Each examines some deliveries, creates the replays of those that are wanted, and stores how
-//! far it has come, under the condition that no other core did. The ids of what a step creates derive from the replay,
-//! from the step's time, which was stored before, and from the originals. So a core that repeats the step of a dead one
-//! creates the same deliveries, and nothing is sent twice for that. The core that got the request takes the steps. When
-//! none was stored for half a minute, the core that hands out the webhook's attempts goes on.
+//! A replay goes on in steps. Each examines some deliveries, creates the replays of those that are wanted, and stores
+//! how far it has come, under the condition that no other core did. The ids of what a step creates derive from the
+//! replay, from the step's time, which was stored before, and from the originals. So a core that repeats the step of a
+//! dead one creates the same deliveries, and nothing is sent twice for that. The core that got the request takes the
+//! steps. When none was stored for half a minute, the core that hands out the webhook's attempts goes on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -146,3 +146,6 @@ async fn examine(core: &Core, webhook: &str, replay: &mut WebhookReplay, wanted:
     }
     Ok(is_last)
 }
+
+#[cfg(test)]
+mod tests;

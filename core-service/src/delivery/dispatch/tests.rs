@@ -5,6 +5,7 @@ mod outage;
 mod reports;
 mod shares;
 mod takeover;
+mod verification;
 mod waiting;
 
 use thesis_proto::v1::{EventType, WebhookStatus};

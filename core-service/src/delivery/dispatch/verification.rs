@@ -1,5 +1,5 @@
-//! Verification of endpoints: where the plan demands it, live webhooks of a new organization wait until their endpoint has
-//! answered a signed test, so that nobody aims floods at the servers of others.
+//! Verification of endpoints: where the plan demands it, live webhooks of a new organization wait until their endpoint
+//! has answered a signed test, so that nobody aims floods at the servers of others.
 
 use std::sync::Arc;
 

@@ -58,8 +58,8 @@ impl AttemptTotals {
 }
 
 impl DeliveryStore {
-    /// Reads the counts of a webhook's attempts, and the time at which they were read. They may be ten seconds old, since
-    /// a read scans up to 864 partitions.
+    /// Reads the counts of a webhook's attempts, and the time at which they were read. They may be ten seconds old,
+    /// since a read scans up to 864 partitions.
     pub async fn recent_totals(&self, webhook: &str, now_ms: i64) -> StoreResult<(i64, Arc<AttemptTotals>)> {
         let is_recent = |at: i64| (0..MAX_TOTALS_AGE_MS).contains(&(now_ms - at));
         if let Some(known) = self.totals.get(webhook).filter(|(at, _)| is_recent(*at)) {
