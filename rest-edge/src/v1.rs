@@ -57,6 +57,7 @@ pub(crate) fn routes() -> Vec<Route> {
         webhooks::list_routes(),
         webhooks::routes(),
         webhook_deliveries::routes(),
+        webhook_deliveries::overall_routes(),
     ]
     .into_iter()
     .flatten()

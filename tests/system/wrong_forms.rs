@@ -193,7 +193,11 @@ async fn path_parameters(service: &Service) {
         let (wrong, right) = in_path(&row.form);
         for Wrong { value, told } in &wrong {
             let target = path.replace(&place, value);
-            let answer = client.send(client.request(method.clone(), &target)).await;
+            let mut request = client.request(method.clone(), &target);
+            if path == "/v1/webhooks/{id}/replay" {
+                request = request.json(&right_body(path, ""));
+            }
+            let answer = client.send(request).await;
             check(&answer, row.name, told, &target);
         }
         for value in right {
@@ -254,6 +258,7 @@ fn right_body(path: &str, field: &str) -> Value {
         "/v1/verify/thesis" => json!({author: "sbx_1", "token": "RUN", "created_after": iso(now_ms() - 60_000)}),
         "/v1/test/theses" => json!({"handle": "writer", "token": "FORMS", "text": "x"}),
         "/v1/webhooks/{id}" => json!({}),
+        "/v1/webhooks/{id}/replay" => json!({"since": iso(now_ms() - 60_000)}),
         "/v1/webhooks" => json!({"url": "http://127.0.0.1:19997/", "events": ["thesis.created"]}),
         "/v1/search/semantic" => json!({"query": "moon"}),
         _ => panic!("{path} takes no body"),

@@ -186,6 +186,12 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "WebhookService/ReplayDelivery" => {
             reply(v1::ReplayDeliveryResponse { delivery: Some(v1::WebhookDelivery::default()) })
         }
+        "WebhookService/GetWebhookInsight" => {
+            reply(v1::GetWebhookInsightResponse { insight: Some(v1::WebhookInsight::default()) })
+        }
+        "WebhookService/StartWebhookReplay" => {
+            reply(v1::StartWebhookReplayResponse { replay: Some(v1::WebhookReplay::default()) })
+        }
         "EventService/CreateStreamTicket" => {
             reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
         }
