@@ -147,6 +147,9 @@ snapshots! {
             delivered_at: None,
             ..delivery()
         } => WebhookDelivery;
+    webhook_insight:
+        webhook_insight() => WebhookInsight,
+        v1::WebhookInsight { oldest_pending_at: None, replay: None, ..webhook_insight() } => WebhookInsight;
     lists:
         v1::ListThesesResponse { data: vec![thesis()], next_cursor: text("next"), has_more: true } => ThesisList,
         v1::ListEventsResponse { data: vec![], next_cursor: None, has_more: false } => EventList,
@@ -319,6 +322,8 @@ fn openapi_schemas() {
         ThesisVelocity,
         WebhookWithSecret,
         DeletedWebhook,
+        WebhookInsight,
+        WebhookReplay,
         ProfileWallets,
         KeyInfo,
         Usage,
