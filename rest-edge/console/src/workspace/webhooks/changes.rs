@@ -28,13 +28,13 @@ pub(super) struct StatusForm {
 }
 
 /// Shows the webhook's page with the faults of a button.
-async fn show_faults(workspace: Workspace, id: &str, status: &Status) -> Page {
+pub(super) async fn show_faults(workspace: Workspace, id: &str, status: &Status) -> Page {
     let shown = FormState { typed: None, faults: Faults::of(status)? };
     show_webhook(workspace, id, &PageQuery::default(), shown).await
 }
 
 /// Redirects to the webhook's page with a notice.
-fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
+pub(super) fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
     see_other(&format!("{}?done={word}", workspace.webhook_path(id)))
 }
 
