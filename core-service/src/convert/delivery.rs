@@ -9,10 +9,10 @@ use crate::domain::{
     webhook_replay::WebhookReplay,
 };
 
-/// The body that a webhook's attempt sends, from the JSON of its event.
-pub fn payload(webhook: &Webhook, event: &Bytes) -> Bytes {
-    let thin = if webhook.is_thin() { thin_event(event) } else { None };
-    thin.map_or_else(|| event.clone(), Bytes::from)
+/// The body that a webhook's attempt sends, from the JSON of its event. None if it should be thin and the JSON is no
+/// event: the whole of it must not go out instead.
+pub fn payload(webhook: &Webhook, event: &Bytes) -> Option<Bytes> {
+    if webhook.is_thin() { thin_event(event).map(Bytes::from) } else { Some(event.clone()) }
 }
 
 pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
@@ -69,5 +69,23 @@ pub fn webhook_replay(webhook_id: &str, replay: &WebhookReplay) -> v1::WebhookRe
         done: replay.finished_at.is_some(),
         created_at: Some(from_millis(replay.created_at)),
         finished_at: optional_time(replay.finished_at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_payload_has_what_is_no_event() {
+        let event = Bytes::from_static(
+            br#"{"object":"event","id":"evt_1","type":"x","created_at":"y","livemode":true,"data":{"text":"secret"}}"#,
+        );
+        let (full, thin) = (Webhook::default(), Webhook { payload: Webhook::THIN, ..Webhook::default() });
+        assert_eq!(payload(&full, &event), Some(event.clone()));
+        let sent = payload(&thin, &event).unwrap();
+        assert!(sent.starts_with(b"{\"object\":\"event\"") && !String::from_utf8_lossy(&sent).contains("secret"));
+        let other = Bytes::from_static(b"{\"text\":\"secret\"}");
+        assert_eq!((payload(&full, &other), payload(&thin, &other)), (Some(other), None));
     }
 }
