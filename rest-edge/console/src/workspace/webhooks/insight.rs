@@ -1,18 +1,10 @@
-//! How the deliveries of a webhook go, and the form that sends many of them again.
+//! How the deliveries of a webhook go, as its page shows it.
 
-use axum::extract::Path;
-use serde::Deserialize;
-use thesis_proto::{error::ApiError, names::parse_delivery_status, v1};
+use thesis_proto::v1;
 use tonic::{Code, Status};
 
-use super::{
-    WebhookPath,
-    changes::{done, show_faults},
-};
 use crate::{
-    Page,
-    form::Posted,
-    page_query::{time_field, typed_time},
+    page_query::time_field,
     view::{Choice, choices, group_digits},
     workspace::Workspace,
 };
@@ -75,34 +67,6 @@ pub(super) fn replay_text(replay: &v1::WebhookReplay) -> String {
     let (replayed, examined) = (group_digits(replay.replayed), group_digits(replay.examined));
     let state = if replay.done { "done" } else { "under way" };
     format!("{state}: {replayed} sent again of {examined} examined")
-}
-
-/// The form that sends many deliveries again.
-#[derive(Deserialize)]
-pub(super) struct ReplayForm {
-    #[serde(default)]
-    since: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    once: String,
-}
-
-pub(super) async fn replay(
-    workspace: Workspace,
-    Path((_, _, id)): WebhookPath,
-    Posted(form): Posted<ReplayForm>,
-) -> Page {
-    let since = match typed_time("since", &form.since) {
-        Ok(since) => since,
-        Err(fault) => return show_faults(workspace, &id, &ApiError::validation(&[fault]).to_status("")).await,
-    };
-    let status = parse_delivery_status(&form.status).unwrap_or_default().into();
-    let message = v1::StartWebhookReplayRequest { id: id.clone(), since, status };
-    match workspace.core().webhooks.start_webhook_replay(workspace.request_once(&form.once, message)).await {
-        Ok(_) => Ok(done(&workspace, &id, "replaying")),
-        Err(status) => show_faults(workspace, &id, &status).await,
-    }
 }
 
 #[cfg(test)]
