@@ -6,9 +6,9 @@
 //! dead one creates the same deliveries, and nothing is sent twice for that. The core that got the request takes the
 //! steps. When none was stored for half a minute, the core that hands out the webhook's attempts goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::replay_delivery::{create_deliveries, replay_of};
 use crate::{
@@ -35,8 +35,10 @@ const PAGE: usize = 50;
 const STEP_REPLAYS: usize = 25;
 /// Maximum number of deliveries that a step examines.
 const MAX_EXAMINED: i64 = 2_000;
-/// Interval between two checks for replays that nobody takes on.
-const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Interval between two checks for replays that nobody takes on: of shards that are new here or had one.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between two checks of the other shards.
+const RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 /// Time without a step after which another core goes on, in milliseconds.
 const ABANDONED_MS: i64 = 30_000;
 
@@ -44,22 +46,32 @@ const ABANDONED_MS: i64 = 30_000;
 pub async fn watch(core: Arc<Core>) {
     let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut is_start = true;
+    let mut checked = HashMap::new();
+    // Before its start nobody takes on replays of a store with one process.
+    let mut abandoned_ms = if core.shared.backend.is_exclusive() { 0 } else { ABANDONED_MS };
     loop {
         ticks.tick().await;
-        // Before its start nobody takes on replays of a store with one process.
-        let abandoned_ms = if is_start && core.shared.backend.is_exclusive() { 0 } else { ABANDONED_MS };
-        is_start = false;
-        if let Err(error) = adopt(&core, abandoned_ms).await {
+        checked.retain(|shard, at: &mut Instant| core.dispatcher.serves(*shard) && at.elapsed() < RECHECK_INTERVAL);
+        if let Err(error) = adopt(&core, &mut checked, abandoned_ms).await {
             tracing::warn!(%error, "looking for unfinished replays of webhooks failed, trying again");
         }
+        abandoned_ms = ABANDONED_MS;
     }
 }
 
-async fn adopt(core: &Arc<Core>, abandoned_ms: i64) -> Result<()> {
+/// Looks for unfinished replays in the shards of this core that were not checked lately, and goes on with those that
+/// had no step for some time. A shard counts as checked while it has none.
+async fn adopt(core: &Arc<Core>, checked: &mut HashMap<i64, Instant>, abandoned_ms: i64) -> Result<()> {
     let now_ms = core.shared.clock.now_ms();
     for shard in (0..SHARDS).filter(|shard| core.dispatcher.serves(*shard)) {
-        for (webhook, stored) in rows::unfinished(&core.shared.backend, shard).await? {
+        if checked.contains_key(&shard) {
+            continue;
+        }
+        let unfinished = rows::unfinished(&core.shared.backend, shard).await?;
+        if unfinished.is_empty() {
+            checked.insert(shard, Instant::now());
+        }
+        for (webhook, stored) in unfinished {
             if now_ms - stored.1.step_at >= abandoned_ms {
                 spawn(core, webhook, stored);
             }

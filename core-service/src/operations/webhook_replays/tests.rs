@@ -119,11 +119,11 @@ async fn a_replay_that_nobody_takes_on_is_adopted() {
     let wanted = prepare(&core).await;
     rows::write(&core.shared.backend, WEBHOOK, None, &new_replay()).await.unwrap().unwrap();
     clock.advance(ABANDONED_MS - 1);
-    adopt(&core, ABANDONED_MS).await.unwrap();
+    adopt(&core, &mut HashMap::new(), ABANDONED_MS).await.unwrap();
     sleep(RETRY_PAUSE).await;
     assert_eq!(stored(&core).await.1, new_replay(), "another core may still work on it");
     clock.advance(1);
-    adopt(&core, ABANDONED_MS).await.unwrap();
+    adopt(&core, &mut HashMap::new(), ABANDONED_MS).await.unwrap();
     for _ in 0..10_000 {
         if stored(&core).await.1.finished_at.is_some() {
             assert_eq!(replayed(&core).await, wanted);
