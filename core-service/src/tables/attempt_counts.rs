@@ -1,9 +1,9 @@
 //! The counts of attempts, in rows beside the deliveries that they count.
 //!
-//! A row of the kind [`COUNTED`] counts the attempts that one process has noted: of the deliveries of its partition, those
-//! that began in one slot of five minutes. It has the whole counts, and one write stores it with the rows of the
-//! deliveries, which are in the same partition. So after a crash the counts are those of the delivery log, no
-//! attempt costs another request, and nothing needs a condition. Readers add the rows of all processes.
+//! A row of the kind [`COUNTED`] counts the attempts that one process has noted: of the deliveries of its partition,
+//! those that began in one slot of five minutes. It has the whole counts, and one write stores it with the rows of the
+//! deliveries, which are in the same partition. So after a crash the counts are those of the delivery log, no attempt
+//! costs another request, and nothing needs a condition. Readers add the rows of all processes.
 //!
 //! Two owners of a webhook that both send an attempt also both count it, although the delivery keeps one of them.
 

@@ -2,8 +2,8 @@
 //!
 //! A partition of `delivery` has five minutes of a webhook. Its rows of the kind [`QUEUED`] name attempts that are due
 //! in that time, and those of the kind [`LOGGED`] are the deliveries that were created in it, with their attempts. So
-//! the two rows of a new delivery are one write, and so are those of its first report. Rows of the kind [`COUNTED`] count
-//! the attempts of these deliveries (`tables/attempt_counts.rs`). A webhook with 1,000 deliveries
+//! the two rows of a new delivery are one write, and so are those of its first report. Rows of the kind [`COUNTED`]
+//! count the attempts of these deliveries (`tables/attempt_counts.rs`). A webhook with 1,000 deliveries
 //! a second has partitions of about 70 MB. This is computed and not measured: 300,000 deliveries, each with about
 //! 230 bytes in the keys and bodies of its two rows.
 //!

@@ -180,17 +180,13 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "EventService/GetEvent" => reply(v1::GetEventResponse { event: Some(event(7)) }),
         "WebhookService/GetWebhook" => reply(v1::GetWebhookResponse { webhook: Some(v1::Webhook::default()) }),
         "WebhookService/UpdateWebhook" => reply(v1::UpdateWebhookResponse { webhook: Some(v1::Webhook::default()) }),
-        "WebhookService/TestWebhook" => {
-            reply(v1::TestWebhookResponse { delivery: Some(v1::WebhookDelivery::default()) })
-        }
-        "WebhookService/ReplayDelivery" => {
-            reply(v1::ReplayDeliveryResponse { delivery: Some(v1::WebhookDelivery::default()) })
-        }
+        "WebhookService/TestWebhook" => reply(v1::TestWebhookResponse { delivery: Some(Default::default()) }),
+        "WebhookService/ReplayDelivery" => reply(v1::ReplayDeliveryResponse { delivery: Some(Default::default()) }),
         "WebhookService/GetWebhookInsight" => {
-            reply(v1::GetWebhookInsightResponse { insight: Some(v1::WebhookInsight::default()) })
+            reply(v1::GetWebhookInsightResponse { insight: Some(Default::default()) })
         }
         "WebhookService/StartWebhookReplay" => {
-            reply(v1::StartWebhookReplayResponse { replay: Some(v1::WebhookReplay::default()) })
+            reply(v1::StartWebhookReplayResponse { replay: Some(Default::default()) })
         }
         "EventService/CreateStreamTicket" => {
             reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
