@@ -25,8 +25,8 @@ pub(super) const THIN: &str = "ThinEvent";
 /// The schema of what a webhook with the payload `thin` receives.
 fn thin() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
-    let created_at =
-        json!({"type": "string", "format": "date-time", "description": "When the event was added to the log."});
+    let about = "When the event was added to the log.";
+    let created_at = json!({"type": "string", "format": "date-time", "description": about});
     json!({
         "type": "object",
         "description": "An event without its data, for webhooks with the payload `thin`. Read it by `GET /v1/events/{id}`.",

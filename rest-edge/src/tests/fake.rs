@@ -155,12 +155,8 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
             reply(v1::GetProfileWalletsResponse { profile_wallets: Some(v1::ProfileWallets::default()) })
         }
         "TokenService/GetToken" => reply(v1::GetTokenResponse { token: Some(v1::Token::default()) }),
-        "TokenService/GetTokenActivity" => {
-            reply(v1::GetTokenActivityResponse { activity: Some(v1::TokenActivity::default()) })
-        }
-        "TokenService/GetThesisVelocity" => {
-            reply(v1::GetThesisVelocityResponse { velocity: Some(v1::ThesisVelocity::default()) })
-        }
+        "TokenService/GetTokenActivity" => reply(v1::GetTokenActivityResponse { activity: Some(Default::default()) }),
+        "TokenService/GetThesisVelocity" => reply(v1::GetThesisVelocityResponse { velocity: Some(Default::default()) }),
         "LogService/GetCheckpoint" => reply(v1::GetCheckpointResponse { note: "note".to_owned() }),
         "LogService/GetTile" => reply(v1::GetTileResponse { hashes: vec![1; 32].into() }),
         "LogService/GetReceipt" => {
@@ -189,7 +185,7 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
             reply(v1::StartWebhookReplayResponse { replay: Some(Default::default()) })
         }
         "EventService/CreateStreamTicket" => {
-            reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
+            reply(v1::CreateStreamTicketResponse { stream_ticket: Some(Default::default()) })
         }
         "StreamService/Open" => {
             let asked = v1::OpenRequest::decode(message.clone()).unwrap();

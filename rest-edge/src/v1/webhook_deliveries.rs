@@ -36,13 +36,17 @@ const REPLAY: &[Param] = &[
 pub(super) fn overall_routes() -> Vec<Route> {
     vec![
         route!(GET, "/v1/webhooks/{id}/insight", "WebhookService/GetWebhookInsight", insight)
-            .named("getWebhookInsight", webhooks::TAG, "Shows how a webhook's deliveries go, and how far its last replay is.")
+            .named(
+                "getWebhookInsight",
+                webhooks::TAG,
+                "Shows how a webhook's deliveries go, and how far its last replay is.",
+            )
             .about(
                 "Success rate, latency and attempts of the last hour and day, counted in slots of five minutes by the \
                  time at which an attempt began, and the oldest delivery that is `pending` or `retrying`. Attempts of \
                  tests and replays count too. Counts may be ten seconds old. `awaits_verification` is true while \
-                 deliveries wait until a test send was answered with 2xx, which some plans demand of new organizations. \
-                 `replay` is the last replay of many deliveries.",
+                 deliveries wait until a test send was answered with 2xx, which some plans demand of new \
+                 organizations. `replay` is the last replay of many deliveries.",
             )
             .needs(Some("webhooks:write"), "standard")
             .fails(&[ErrorCode::WebhookNotFound])
@@ -56,10 +60,10 @@ pub(super) fn overall_routes() -> Vec<Route> {
             )
             .about(
                 "Makes a new delivery of each one that was created since `since`, before this request, and ended with \
-                 `status`: newest first, 50 a second, each with the same event id and six attempts of its own, whatever \
-                 the webhook's status. Tests and replays are not sent again. `replay` of the webhook's insight shows how \
-                 far it is. It counts as one of the 10 test sends and replays a minute and project. While another one of \
-                 the webhook runs, the answer is 409 `DELIVERY_IN_PROGRESS`.",
+                 `status`: newest first, 50 a second, each with the same event id and six attempts of its own, \
+                 whatever the webhook's status. Tests and replays are not sent again. `replay` of the webhook's \
+                 insight shows how far it is. It counts as one of the 10 test sends and replays a minute and project. \
+                 While another one of the webhook runs, the answer is 409 `DELIVERY_IN_PROGRESS`.",
             )
             .needs(Some("webhooks:write"), "standard")
             .fails(&[ErrorCode::WebhookNotFound, ErrorCode::DeliveryInProgress])

@@ -163,8 +163,8 @@ async fn measure(
     Ok(())
 }
 
-/// Creates approved projects with webhooks for live theses that nobody writes: by a core in this process, since no request
-/// may create more than one.
+/// Creates approved projects with webhooks for live theses that nobody writes: by a core in this process, since no
+/// request may create more than one.
 pub(crate) async fn create_unwanted(setup: &Setup, webhooks: usize, unwanted: Unwanted) -> Result<(), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let control = &core.shared.control;
