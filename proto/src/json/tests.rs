@@ -147,7 +147,7 @@ snapshots! {
             delivered_at: None,
             ..delivery()
         } => WebhookDelivery;
-    webhook_insight:
+    webhook_insights:
         webhook_insight() => WebhookInsight,
         v1::WebhookInsight { oldest_pending_at: None, replay: None, ..webhook_insight() } => WebhookInsight;
     lists:

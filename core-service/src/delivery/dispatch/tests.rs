@@ -5,6 +5,7 @@ mod outage;
 mod reports;
 mod shares;
 mod takeover;
+mod thin;
 mod verification;
 mod waiting;
 
