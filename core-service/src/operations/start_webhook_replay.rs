@@ -16,7 +16,7 @@ use crate::{
     domain::{delivery::Status, id, webhook_replay::WebhookReplay},
     error::{Error, Result},
     service::Core,
-    store::Consistency,
+    store::{Consistency, StoreError},
     tables::webhook_replays as rows,
 };
 
@@ -96,5 +96,5 @@ async fn begin(core: &Arc<Core>, call: &Call, webhook: &str, replay: WebhookRepl
             return Ok(replay);
         }
     }
-    Err(Error::new(ErrorCode::ServiceUnavailable, "other requests change the replays of this webhook; try again"))
+    Err(StoreError::InDoubt("other requests begin replays of the webhook".to_owned()).into())
 }
