@@ -63,11 +63,13 @@ pub async fn watch(core: Arc<Core>) {
 /// had no step for some time. A shard counts as checked while it has none.
 async fn adopt(core: &Arc<Core>, checked: &mut HashMap<i64, Instant>, abandoned_ms: i64) -> Result<()> {
     let now_ms = core.shared.clock.now_ms();
-    for shard in (0..SHARDS).filter(|shard| core.dispatcher.serves(*shard)) {
-        if checked.contains_key(&shard) {
-            continue;
-        }
-        let unfinished = rows::unfinished(&core.shared.backend, shard).await?;
+    let is_due = |shard: &i64| !checked.contains_key(shard) && core.dispatcher.serves(*shard);
+    let shards: Vec<i64> = (0..SHARDS).filter(is_due).collect();
+    if shards.is_empty() {
+        return Ok(());
+    }
+    let found = rows::unfinished(&core.shared.backend, &shards).await?;
+    for (shard, unfinished) in shards.into_iter().zip(found) {
         if unfinished.is_empty() {
             checked.insert(shard, Instant::now());
         }

@@ -30,23 +30,29 @@ pub async fn read(
     row.map(|row| Ok((row.version, decode_message(row.body, "webhook replay")?))).transpose()
 }
 
-/// Reads the replays of a shard that are not done, each with its webhook.
-pub async fn unfinished(backend: &SharedBackend, shard: i64) -> StoreResult<Vec<(String, StoredReplay)>> {
-    let mut scan = Scan::all(&WEBHOOK_REPLAY, key![shard], PAGE);
-    let mut found = Vec::new();
-    loop {
-        let rows = backend.scan(&scan).await?;
-        for row in &rows {
-            let replay: WebhookReplay = decode_message(row.body.clone(), "webhook replay")?;
-            if let (None, Some(webhook)) = (replay.finished_at, row.clustering.first()) {
-                found.push((webhook.text().to_owned(), (row.version, replay)));
+/// Reads the replays of shards that are not done, each with its webhook, in the order of the shards.
+pub async fn unfinished(backend: &SharedBackend, shards: &[i64]) -> StoreResult<Vec<Vec<(String, StoredReplay)>>> {
+    let scans: Vec<Scan> = shards.iter().map(|shard| Scan::all(&WEBHOOK_REPLAY, key![*shard], PAGE)).collect();
+    let first_pages = backend.scan_many(&scans).await?;
+    let mut found = Vec::with_capacity(shards.len());
+    for (mut scan, mut rows) in scans.into_iter().zip(first_pages) {
+        let mut of_shard = Vec::new();
+        loop {
+            for row in &rows {
+                let replay: WebhookReplay = decode_message(row.body.clone(), "webhook replay")?;
+                if let (None, Some(webhook)) = (replay.finished_at, row.clustering.first()) {
+                    of_shard.push((webhook.text().to_owned(), (row.version, replay)));
+                }
             }
+            match rows.last() {
+                Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
+                _ => break,
+            }
+            rows = backend.scan(&scan).await?;
         }
-        match rows.last() {
-            Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
-            _ => return Ok(found),
-        }
+        found.push(of_shard);
     }
+    Ok(found)
 }
 
 /// Stores a replay if its row still has this version, or is new. Returns the new version; none if it has another one.
