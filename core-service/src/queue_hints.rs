@@ -24,8 +24,8 @@ pub struct PendingDelivery {
     /// The delivery; its row is in its queue.
     pub delivery: Delivery,
     pub body: Bytes,
-    /// The newest erasure of the event's log that was known before the body was read; 0 for a new delivery, whose
-    /// event another core may have read.
+    /// The newest erasure of the event's log that this core knew before it read the body. 0 for a new delivery, because
+    /// another core may have read its event.
     pub erasure: u64,
     /// The epoch of the shard's lease under which the dispatcher has this state; 0 before it has the delivery.
     pub epoch: i64,

@@ -1,4 +1,4 @@
-//! The headers of an attempt with its signatures: `Service-Signature`, and those of Standard Webhooks.
+//! Signs attempts: makes `Service-Signature` and the headers of Standard Webhooks.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -13,12 +13,12 @@ use thesis_proto::{
     webhook::{Attempt, SECRET_PREFIX, SIGNATURE, STANDARD_SIGNATURE, STANDARD_TIMESTAMP},
 };
 
-/// Maximum number of webhooks whose keys are kept.
+/// Maximum number of webhooks whose key pairs are in memory.
 const MAX_KEYS: usize = 16_384;
-/// Bytes of the seed of a key.
+/// Bytes of the seed of an Ed25519 key.
 const SEED_BYTES: usize = 32;
 
-/// Signs attempts. It keeps the key pairs of webhooks: computing one takes as long as a signature.
+/// Signs attempts. It caches the key pairs of webhooks, because computing a pair takes as long as a signature.
 pub struct Signer {
     pairs: Cache<[u8; SEED_BYTES], Arc<Ed25519KeyPair>>,
 }
@@ -30,7 +30,8 @@ impl Default for Signer {
 }
 
 impl Signer {
-    /// The headers of an attempt, signed at this time; `None` if one has characters that no header can carry.
+    /// Returns the headers of an attempt, signed at this time. `None` if a value has characters that HTTP does not
+    /// allow.
     pub fn headers(&self, claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
         let attempt = Attempt {
             event_id: &claim.event_id,
@@ -42,7 +43,7 @@ impl Signer {
         };
         let text = |value: &str| HeaderValue::try_from(value).ok();
         let mut headers = HeaderMap::with_capacity(16 + claim.headers.len());
-        // The service's own headers come later and replace those of the same name.
+        // The service's own headers come after the customer's, and replace headers of the same name.
         for header in &claim.headers {
             let mut value = text(header.value.as_deref().unwrap_or_default())?;
             value.set_sensitive(true);
@@ -60,8 +61,8 @@ impl Signer {
         Some(headers)
     }
 
-    /// The signatures of `<id>.<t>.<body>`: `v1,<base64>` for each secret that is a key of the standard, in their
-    /// order, then `v1a,<base64>`.
+    /// Returns the signatures of `<id>.<t>.<body>`: `v1,<base64>` for each secret that is a key of Standard Webhooks,
+    /// in the order of the secrets, then `v1a,<base64>`.
     fn standard_signature(&self, claim: &ClaimResponse, unix_seconds: i64) -> String {
         let prefix = format!("{}.{unix_seconds}.", claim.event_id);
         let mut signatures: Vec<String> = Vec::with_capacity(claim.secrets.len() + 1);
@@ -76,15 +77,15 @@ impl Signer {
         signatures.join(" ")
     }
 
-    /// The key pair of a seed; none for other bytes.
+    /// Returns the key pair of a seed, or none if the bytes are not a seed.
     fn pair(&self, seed: &[u8]) -> Option<Arc<Ed25519KeyPair>> {
         let seed: [u8; SEED_BYTES] = seed.try_into().ok()?;
         self.pairs.get_or_insert_with(&seed, || Ed25519KeyPair::from_seed_unchecked(&seed).map(Arc::new)).ok()
     }
 }
 
-/// The key of Standard Webhooks in a signing secret. None if the secret is not `whsec_` and base64, as a secret of the
-/// service always is.
+/// The key of Standard Webhooks in a signing secret. None if the secret is not `whsec_` and base64. Secrets that the
+/// service creates always are.
 #[must_use]
 pub fn standard_key(secret: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(secret.strip_prefix(SECRET_PREFIX)?).ok().filter(|key| !key.is_empty())
@@ -121,7 +122,7 @@ mod tests {
     const NEW: &str = "acc43e3edcf1ee02ec44d5ccb60d186878734a28089cf564180bd1c0bdd36a79";
     const OLD: &str = "146a5751b92ec9fd50121cc19743e6e00519dcb0f63ffbf5a624e1146e524fa6";
 
-    /// The example of the standard's own libraries: secret, id, time, body and signature.
+    /// The test vector of the standard's own libraries: secret, id, time, body and signature.
     const EXAMPLE: [&str; 5] = [
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         "msg_p5jXN8AQM9LWM0D4loKWxJek",

@@ -87,7 +87,7 @@ impl CompiledFilter {
             && any(&self.handles, handle, |filter, handle| is_handle(filter, handle))
     }
 
-    /// True if it filters by text, for which no log has an index.
+    /// True if it filters by text. No log has an index for that.
     #[must_use]
     pub const fn has_texts(&self) -> bool {
         !self.texts.is_empty()
@@ -188,7 +188,7 @@ fn compile<T: PartialEq>(
     parsed
 }
 
-/// The rule that a value breaks which is no reference.
+/// The message for a value that is not a reference.
 fn no_reference(forms: &str) -> String {
     format!("is not a valid reference; give {forms}")
 }

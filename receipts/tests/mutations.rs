@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 
-use serde_json::Value;
 use thesis_receipts::{Document, VerifierKey};
 
 const MUTATIONS: usize = 10_000;
@@ -56,11 +55,12 @@ fn every_random_mutation_is_refused() {
         let number = random.below(files.len());
         let (file, trusted) = (files[number], &trusted[number]);
         let mutated = mutate(file, &mut random);
-        // Another space between two values leaves the same receipt.
-        if serde_json::from_slice::<Value>(&mutated).ok() == serde_json::from_slice(file).ok() {
+        let document = Document::parse(&mutated).ok();
+        // Another space between two values, or one more field, leaves the same document.
+        if document == Document::parse(file).ok() {
             continue;
         }
-        let accepted = Document::parse(&mutated).ok().and_then(|document| document.verify(trusted, &[]).ok());
+        let accepted = document.and_then(|document| document.verify(trusted, &[]).ok());
         assert_eq!(accepted, None, "{}", String::from_utf8_lossy(&mutated));
         refused += 1;
     }

@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     SomeOf(fn() -> Vec<&'static str>),
     /// The speed of a replay: `max`, or a number.
     Speed,
-    /// Searches, each a parameter of its own.
+    /// Searches. The parameter is repeated for each.
     Searches,
     /// Event types with their minimum and maximum number.
     EventTypeList(usize, usize),

@@ -40,7 +40,7 @@ const FROM: Param =
     Param::new("from", Kind::Time, "Replays past events from this time on, which lies within the history window");
 
 const TO: Param =
-    Param::new("to", Kind::Time, "Ends the replay after the events of this time; it goes on live without");
+    Param::new("to", Kind::Time, "Ends the replay after the events of this time; without it the stream continues live");
 
 const SPEED: Param = Param::new(
     "speed",

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The fields of a webhook, in the API's order.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 14] = [
     "object",
     "id",
     "url",
@@ -28,6 +28,9 @@ const FIELDS: [&str; 11] = [
     "livemode",
     "created_at",
     "updated_at",
+    "headers",
+    "payload",
+    "public_key",
 ];
 
 /// How a delivery ended.

@@ -67,7 +67,7 @@ impl Follower {
         }
     }
 
-    /// Handles events until the stream breaks off; returns the reason. None if a replay is complete.
+    /// Handles events until the stream breaks, and returns the reason. None if a replay is complete.
     async fn take(&mut self, mut stream: Response) -> Result<Option<String>, Failure> {
         let mut parser = Parser::new(MAX_EVENT_BYTES);
         loop {

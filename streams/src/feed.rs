@@ -114,8 +114,8 @@ impl Listening {
         self.listener.first().is_some()
     }
 
-    /// Shows the events after a position that pass the filter, until `show` returns false, or up to the first that is
-    /// not due. Returns the position reached.
+    /// Shows the matching events after a position, until `show` returns false or an event is not due. Returns the
+    /// position reached.
     pub(crate) fn read(
         &self,
         after: u64,

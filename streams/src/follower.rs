@@ -40,11 +40,11 @@ impl Shared {
 pub(crate) struct Follower {
     feed: Arc<Feed>,
     position: u64,
-    /// The position of the last event that was due, whether it passes the filter or not.
+    /// The position of the last due event, whether or not it matches the filter.
     passed: u64,
-    /// The position after which nothing is shown. Such a follower never becomes live.
+    /// The position of the last event to show. A follower with an end never becomes live.
     end: Option<u64>,
-    /// The time of the next event, if that is not due.
+    /// The time of the next event, if it is not due yet.
     waits_for: Option<i64>,
     reading: Reading,
 }
@@ -57,11 +57,11 @@ enum Reading {
 struct PageReading {
     /// A page, and the number of its entries that were read.
     page: Option<(Arc<Page>, usize)>,
-    /// The page after it. A replay reads it ahead.
+    /// The page after the current one, which a replay reads ahead.
     fetching: Option<Fetching>,
     /// The position up to which a text may have been erased before any of these pages was read.
     erased: u64,
-    /// Counts this follower in `streams_lagging`, unless it replays the past.
+    /// Counts this follower in `streams_lagging`, unless it is a replay.
     _lags: Option<InProgress>,
 }
 
@@ -71,7 +71,7 @@ impl PageReading {
         Self { page: None, fetching: None, erased: feed.erased(), _lags: lags }
     }
 
-    /// Drops pages that were read before an erasure. The page of a slow client or a paced replay may be old.
+    /// Drops pages that were read before an erasure. A slow client or a paced replay may keep a page for long.
     fn drop_erased(&mut self, feed: &Feed) {
         let erased = feed.erased();
         if self.erased < erased {
@@ -87,12 +87,12 @@ impl Follower {
         Self { feed, position, passed: position, end, waits_for: None, reading }
     }
 
-    /// The position of the last event that was due.
+    /// The position of the last due event.
     pub(crate) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// The time of the next event, if that was not due at the last read.
+    /// The time of the next event, if it was not due at the last read.
     pub(crate) fn waits_for(&self) -> Option<i64> {
         self.waits_for
     }
@@ -119,7 +119,7 @@ impl Follower {
         self.feed.count(self.position, filter).unwrap_or_else(entries)
     }
 
-    /// Shows the events that are there, due, and pass the filter, in order and each once, until `show` returns false.
+    /// Shows the available, due and matching events in order, each once, until `show` returns false.
     pub(crate) fn read(&mut self, shared: &Shared, gate: Gate<'_>, mut show: impl FnMut(&Entry) -> bool) {
         self.waits_for = None;
         while !self.is_done() {
@@ -189,7 +189,7 @@ impl Follower {
                     let page = ready!(fetching.as_mut().poll(context));
                     reading.fetching = None;
                     let page = page?;
-                    // What the feed no longer has is in the log.
+                    // The log has the events that have left the feed.
                     let has_next = self.end.is_none_or(|end| page.position < end) && !self.feed.covers(page.position);
                     reading.fetching = (shared.is_replay && has_next).then(|| shared.fetch(&self.feed, page.position));
                     reading.page = Some((page, 0));

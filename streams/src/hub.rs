@@ -17,10 +17,10 @@ use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
 
 use crate::{
     follower::{Follower, Shared},
-    link::{Link, OpenStream, ReplayPlace},
+    link::{Link, OpenStream, ReplaySlot},
     metrics::GAPS,
     pages::{Pages, Wanted},
-    replay::{Place, Replay},
+    replay::{Replay, SlotGuard},
     ring::{MAX_ENTRIES, Render},
     subscription::Subscription,
     tails::Tails,
@@ -45,18 +45,19 @@ pub struct OpenedStream {
     pub metadata: MetadataMap,
     /// The positions at which the stream begins.
     pub begin: v1::OpenResponse,
-    /// The place of its replay.
-    pub(crate) replay: Option<Place>,
+    /// The slot of its replay at core.
+    pub(crate) replay: Option<SlotGuard>,
 }
 
 impl OpenedStream {
-    /// Reads core's response; fails if a replay was requested of a core of an earlier version, which knows none.
-    fn new(response: Response<v1::OpenResponse>, replay: Option<ReplayPlace>) -> Result<Self, Status> {
+    /// Reads core's response. Fails if the request was for a replay and the core has an earlier version without
+    /// replays.
+    fn new(response: Response<v1::OpenResponse>, replay: Option<ReplaySlot>) -> Result<Self, Status> {
         let (metadata, begin, _) = response.into_parts();
         if replay.is_some() && begin.replay.is_none() {
             return Err(Status::unavailable("this core does not replay events yet"));
         }
-        let replay = replay.map(|place| Arc::new(place) as Place);
+        let replay = replay.map(|slot| Arc::new(slot) as SlotGuard);
         Ok(Self { metadata, begin, replay })
     }
 }

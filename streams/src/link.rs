@@ -187,7 +187,7 @@ impl Link {
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut request: Request<v1::OpenRequest>,
-    ) -> Result<(Response<v1::OpenResponse>, OpenStream, Option<ReplayPlace>), Status> {
+    ) -> Result<(Response<v1::OpenResponse>, OpenStream, Option<ReplaySlot>), Status> {
         let signal = Arc::new(Signal::default());
         let stream = {
             let mut state = self.state.lock();
@@ -221,13 +221,13 @@ impl Link {
         }
     }
 
-    /// Names the replay of a request, so that its place can be given back even if the caller gives the opening up.
-    fn name_replay(self: &Arc<Self>, message: &mut v1::OpenRequest) -> Option<ReplayPlace> {
+    /// Gives the replay of a request an id. With it, the slot can be released even if the caller abandons the request.
+    fn name_replay(self: &Arc<Self>, message: &mut v1::OpenRequest) -> Option<ReplaySlot> {
         message.from.as_ref()?;
         let mut state = self.state.lock();
         state.last += 1;
         message.replay = state.last;
-        Some(ReplayPlace { link: Arc::clone(self), session: message.session.clone(), id: message.replay })
+        Some(ReplaySlot { link: Arc::clone(self), session: message.session.clone(), id: message.replay })
     }
 
     fn close_replay(&self, session: &str, id: u64) {
@@ -248,14 +248,14 @@ impl Link {
     }
 }
 
-/// The place of a replay at core. Its drop gives it back.
-pub(crate) struct ReplayPlace {
+/// The slot of a replay at core. Dropping it releases the slot.
+pub(crate) struct ReplaySlot {
     link: Arc<Link>,
     session: String,
     id: u64,
 }
 
-impl Drop for ReplayPlace {
+impl Drop for ReplaySlot {
     fn drop(&mut self) {
         self.link.close_replay(&self.session, self.id);
     }
@@ -336,7 +336,7 @@ impl OpenStream {
     pub(crate) async fn subscribe(
         &self,
         mut request: Request<v1::OpenRequest>,
-    ) -> Result<(Response<v1::OpenResponse>, Option<ReplayPlace>), Status> {
+    ) -> Result<(Response<v1::OpenResponse>, Option<ReplaySlot>), Status> {
         let message = request.get_mut();
         (message.session, message.stream) = (self.session.clone(), self.id);
         message.set_kind(v1::OpenKind::Subscription);

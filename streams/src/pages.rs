@@ -71,7 +71,7 @@ pub(crate) struct Pages {
     core: Arc<Streams>,
     render: Render,
     cache: Cache<PageKey, Arc<Page>, Weight>,
-    /// Permits for the pages that replays read at the same time. Half of the processors remain for live streams.
+    /// Limits the pages that replays read at the same time, so that half of the processors remain for live streams.
     replays: Semaphore,
 }
 
@@ -82,14 +82,14 @@ impl Pages {
         Arc::new(Self { core, render, cache, replays: Semaphore::new((processors / 2).max(1)) })
     }
 
-    /// Reads the wanted events of a feed's dataset after a position; `is_replay` if they are for a replay.
+    /// Reads the wanted events of a feed's dataset after a position. `is_replay` is true if they are for a replay.
     pub(crate) fn fetch(self: &Arc<Self>, feed: &Feed, after: u64, wanted: &Arc<Wanted>, is_replay: bool) -> Fetching {
         let pages = Arc::clone(self);
         let (dataset, erased) = (feed.dataset.clone(), feed.erased());
         let key = PageKey { dataset, after, wanted: Arc::clone(wanted), erased };
         // A separate task reads the page: other waiting connections must not depend on one that is not polled.
         let reading = tokio::spawn(async move {
-            // Before the page is begun, since live streams wait for pages that others have begun.
+            // Take the permit before the read begins, because live streams share reads that have begun.
             let _permit = if is_replay { pages.replays.acquire().await.ok() } else { None };
             pages.cache.get_or_insert_async(&key, pages.read(&key)).await
         });

@@ -1,8 +1,9 @@
-//! A replay of past events: which are due, where it ends, and its place at core.
+//! A replay of past events: its pace, its end, and its slot at core.
 //!
-//! A replay is a subscription that begins far back. It reads pages of the log like one that is behind. A paced one also
-//! waits until its next event is due: the time since the opening, times the speed, is the time that has passed in the
-//! log. Once that has caught up with the present, or everything is read, the subscription is like any other.
+//! A replay is a subscription that begins far back. It reads pages of the log like a subscription that lags. A paced
+//! replay also waits until its next event is due. The log's time advances since the opening by the elapsed time,
+//! multiplied by the speed. When it has caught up with the present, or all events are read, the replay is over and the
+//! subscription is live.
 
 use std::{
     any::Any,
@@ -18,8 +19,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{metrics::REPLAYING, ring::Entry};
 
-/// The place of a replay at core, which its drop gives back.
-pub(crate) type Place = Arc<dyn Any + Send + Sync>;
+/// Holds the slot of a replay at core, and releases it when the last copy is dropped.
+pub(crate) type SlotGuard = Arc<dyn Any + Send + Sync>;
 
 /// A replay that is not over.
 pub(crate) struct Replay {
@@ -27,28 +28,28 @@ pub(crate) struct Replay {
     /// True if it ends at a position.
     ends: bool,
     timer: Pin<Box<Sleep>>,
-    /// The place at core is free when the replay is over.
-    _place: Option<Place>,
+    /// Releases the slot at core when the replay is over.
+    _slot: Option<SlotGuard>,
     _replays: InProgress,
 }
 
 impl Replay {
-    pub(crate) fn new(begun: &v1::StreamReplay, place: Option<Place>) -> Self {
+    pub(crate) fn new(begun: &v1::StreamReplay, slot: Option<SlotGuard>) -> Self {
         let now = Instant::now();
         let pace = begun.speed.map(|speed| {
             let [start_ms, opened_at] = [&begun.start, &begun.opened_at].map(|time| time.as_ref().map_or(0, to_millis));
             Pace::new(start_ms, opened_at, speed, now)
         });
         let (timer, replays) = (Box::pin(sleep_until(now)), InProgress::begin(REPLAYING.one()));
-        Self { pace, ends: !begun.ends.is_empty(), timer, _place: place, _replays: replays }
+        Self { pace, ends: !begun.ends.is_empty(), timer, _slot: slot, _replays: replays }
     }
 
-    /// True if it ends at a position, and does not go on live.
+    /// True if it ends at a position and does not continue live.
     pub(crate) fn ends(&self) -> bool {
         self.ends
     }
 
-    /// The pace of the events now; `None` if all are due.
+    /// Returns the gate of the present moment. It is open if there is no pace, or if the pace has caught up.
     pub(crate) fn gate(&self) -> Gate<'_> {
         let now = Instant::now();
         Gate { pace: self.pace.as_ref().filter(|pace| !pace.has_caught_up(now)).map(|pace| (pace, now)) }
@@ -67,7 +68,7 @@ impl Replay {
     }
 }
 
-/// The relation of the log's time to the present.
+/// The pace of a replay: how the log's time follows from the present.
 #[derive(Debug)]
 struct Pace {
     /// The time of the log at the opening, in unix milliseconds.
@@ -81,7 +82,8 @@ struct Pace {
 impl Pace {
     fn new(start_ms: i64, opened_at: i64, speed: f64, began: Instant) -> Self {
         let until_live = log_time(opened_at - start_ms).as_secs_f64() / (speed - 1.0);
-        // A speed just above 1 takes too long to be a time, and one below takes negative seconds.
+        // A speed just above 1 gives a time too long for `Duration`, and a speed below 1 a negative one. Neither ever
+        // catches up.
         let until_live = Duration::try_from_secs_f64(until_live).ok();
         let live_at = until_live.filter(|_| speed > 1.0).and_then(|until_live| began.checked_add(until_live));
         Self { start_ms, began, speed, live_at }
@@ -97,12 +99,12 @@ impl Pace {
     }
 }
 
-/// A time of the log in milliseconds; a negative one counts as none.
+/// Converts a difference of the log's times, in milliseconds. A negative one becomes zero.
 fn log_time(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-/// Lets the events pass that are due.
+/// Lets only due events pass.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate<'a> {
     pace: Option<(&'a Pace, Instant)>,

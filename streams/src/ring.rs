@@ -161,8 +161,8 @@ impl Ring {
         self.covers(after).then(|| passing.count() as u64)
     }
 
-    /// Shows the entries after a position until `show` returns false, or up to the first that is not due. Returns the
-    /// position reached.
+    /// Shows the entries after a position, until `show` returns false or an entry is not due. Returns the position
+    /// reached.
     pub(crate) fn read(
         &self,
         after: u64,

@@ -19,7 +19,7 @@ pub struct Subscription {
     positions: Box<[u64]>,
     cursors: CursorEncoder,
     transport: &'static str,
-    /// None once it is over, unless it ends at a position.
+    /// The replay, until it is over. A replay that ends at a position stays.
     replay: Option<Replay>,
 }
 

@@ -14,8 +14,8 @@ use crate::{
 
 /// Most that an operation may become slower with more theses, as a factor.
 const GROWTH: f64 = 1.3;
-/// Most that figures as of a time may be slower than the present ones, as a factor of p99.
-const PAST: f64 = 2.0;
+/// Maximum ratio of the p99 of figures as of a time to the p99 of the present figures.
+const MAX_AS_OF_SLOWDOWN: f64 = 2.0;
 /// Least matches for which the time of each is printed; with fewer, the time is not theirs.
 const MANY: u64 = 1_000;
 
@@ -65,7 +65,7 @@ pub(crate) async fn run(options: &Options, sides: &[Side<'_>], one_store: bool) 
     row(&["", "p99 ratio", "aim"]);
     for (past, present) in requests::AS_OF {
         let ratio = p99_ms[past] / p99_ms[present];
-        row(&[past, &format!("{ratio:.2}"), &aim_below(ratio, PAST, "")]);
+        row(&[past, &format!("{ratio:.2}"), &aim_below(ratio, MAX_AS_OF_SLOWDOWN, "")]);
     }
 
     println!("\nSearches, one connection, medians of {rounds} runs");

@@ -17,10 +17,10 @@ const SAMPLES: u64 = 2_000;
 /// Number of places in the list from which a page is read.
 const DEPTHS: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
-/// Number of times as of which figures are read.
-const TIMES: i64 = 10_000;
+/// Number of different `as_of` times in the requests.
+const AS_OF_TIMES: i64 = 10_000;
 
-/// The operations that read figures as of a time, each with the one that reads the present ones.
+/// The operations that read figures as of a time, each with the operation that reads the present figures.
 pub(crate) const AS_OF: [(&str, &str); 4] = [
     ("token as of a time, hottest", "hottest token"),
     ("activity as of a time, hottest", "activity, hottest token"),
@@ -185,7 +185,7 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
 /// Requests for the figures of many times up to now.
 fn as_of(path: &str) -> Vec<String> {
     let now = SystemClock.now_ms();
-    (0..TIMES).map(|number| format!("{path}as_of={}", format_millis(now - number))).collect()
+    (0..AS_OF_TIMES).map(|number| format!("{path}as_of={}", format_millis(now - number))).collect()
 }
 
 fn verifications(samples: &[Sample]) -> [Operation; 3] {

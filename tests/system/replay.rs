@@ -35,7 +35,7 @@ fn at(event: &Value) -> &str {
     text(event, "created_at")
 }
 
-/// Posts theses one after the other; gives their events.
+/// Posts theses one after the other. Returns their events.
 async fn post(client: &Client, symbol: &str, count: usize) -> Vec<Value> {
     let mut events = Vec::new();
     for number in 0..count {
@@ -44,7 +44,7 @@ async fn post(client: &Client, symbol: &str, count: usize) -> Vec<Value> {
     events
 }
 
-/// The frames of a replay up to its end, and the frame of the end.
+/// Reads a replay. Returns its frames, and the frame of its end apart.
 async fn whole(client: &Client, query: &str) -> (Vec<Frame>, Frame) {
     let mut stream = client.stream(query).await;
     let mut frames = Vec::new();
@@ -62,7 +62,7 @@ fn data(frames: &[Frame]) -> Vec<Value> {
     frames.iter().map(|frame| frame.data.clone()).collect()
 }
 
-/// Those of some events that were created up to a time.
+/// Returns the events that were created up to a time.
 fn up_to(events: &[Value], to: &str) -> Vec<Value> {
     events.iter().filter(|event| at(event) <= to).cloned().collect()
 }
@@ -84,7 +84,7 @@ async fn frames_are_those_of_live_delivery(service: &Service) {
     }
 }
 
-/// The events of a subscription over gRPC until it ends, and its last cursor.
+/// Reads a subscription over gRPC until it ends. Returns its events and its last cursor.
 async fn over_grpc(service: &Service, key: &Key, request: v1::SubscribeRequest) -> (Vec<Value>, String) {
     let mut request = Request::new(request);
     request.metadata_mut().insert("authorization", format!("Bearer {}", key.raw).parse().unwrap());
@@ -107,7 +107,7 @@ async fn a_replay_ends_at_its_bound_over_every_transport(service: &Service) {
     let key = service.project_on("huge").await.key(Environment::Test, ALL_SCOPES).await;
     let client = &key.client;
     let events = post(client, "BOUNDED", 6).await;
-    // Another token's events are within the bounds too.
+    // Events of another token are within the bounds too.
     post(client, "OTHER", 2).await;
     let (from, to) = (at(&events[1]), at(&events[3]));
     let expected: Vec<Value> = up_to(&events, to).into_iter().filter(|event| at(event) >= from).collect();
@@ -117,12 +117,12 @@ async fn a_replay_ends_at_its_bound_over_every_transport(service: &Service) {
     assert_frame(client, &end.event, &end.data).await;
     assert_eq!(end.data["cursor"], end.cursor());
 
-    // Who comes back behind the end has nothing more to get.
+    // A client that resumes after the end gets no more events.
     let request = client.request(Method::GET, &format!("/v1/events/stream{query}"));
     let nothing = request.header("last-event-id", end.cursor()).send().await.unwrap();
     assert_eq!(nothing.status(), 204);
     assert!(nothing.bytes().await.unwrap().is_empty());
-    // The same cursor without a replay goes on live.
+    // The same cursor without a replay opens a live stream.
     let mut live = client.resume(&format!("?{CREATED}&token=BOUNDED"), end.cursor()).await;
     let next = events.iter().find(|event| at(event) > to).expect("events after the bound");
     assert_eq!(live.next().await.data, *next);
@@ -139,7 +139,7 @@ async fn a_replay_ends_at_its_bound_over_every_transport(service: &Service) {
     let ended = socket.next().await;
     assert_eq!((text(&ended, "op"), text(&ended, "sub"), text(&ended, "cursor")), ("ended", "a", end.cursor()));
     assert_message(client, &ended).await;
-    // The name is free, and a subscription behind the end ends at once.
+    // The subscription's name is free again, and a subscription after the end ends at once.
     subscribe["cursor"] = json!(end.cursor());
     assert_eq!(socket.ask(&subscribe).await["op"], "subscribed");
     assert_eq!(socket.next().await["op"], "ended");
@@ -170,7 +170,7 @@ async fn a_cursor_wins_over_the_beginning(service: &Service) {
         assert_eq!(data(&rest), events[first + position + 1..]);
         assert_eq!(resumed.next().await.event, "stream.end");
     }
-    // A cursor before the beginning counts too.
+    // A cursor from before `from` takes precedence too.
     let mut early = client.stream(&format!("?{CREATED}&token=AGAIN")).await;
     let before = early.first_cursor().await;
     let more = post(&client, "AGAIN", 2).await;
@@ -194,14 +194,14 @@ async fn more_than_a_thousand_are_replayed(service: &Service) {
 
 async fn nothing_is_missed_or_doubled_when_a_replay_goes_live(service: &Service) {
     const BEFORE: usize = 600;
-    const MEANWHILE: usize = 60;
+    const CONCURRENT: usize = 60;
     let project = service.project_on("huge").await;
     let client = project.test().await;
     let first = post(&client, "JOINED", 1).await.remove(0);
     let said: Vec<String> = (0..BEFORE).map(|number| number.to_string()).collect();
     service.post_all(&project.dataset(), &token("sandbox", "joined-address", "JOINED"), &said).await;
     let writer = client.clone();
-    let writing = tokio::spawn(async move { post(&writer, "JOINED", MEANWHILE).await });
+    let writing = tokio::spawn(async move { post(&writer, "JOINED", CONCURRENT).await });
     let query = format!("?{CREATED}&token=JOINED&from={}", at(&first));
     let mut streams = Vec::new();
     for speed in ["", "", "&speed=1000"] {
@@ -209,7 +209,7 @@ async fn nothing_is_missed_or_doubled_when_a_replay_goes_live(service: &Service)
     }
     let mut ids: Vec<Vec<String>> = Vec::new();
     for stream in &mut streams {
-        let frames = stream.take(1 + BEFORE + MEANWHILE).await;
+        let frames = stream.take(1 + BEFORE + CONCURRENT).await;
         ids.push(frames.iter().map(|frame| text(&frame.data, "id").to_owned()).collect());
     }
     writing.await.unwrap();
@@ -237,7 +237,7 @@ async fn a_slow_replay_keeps_its_distances(service: &Service) {
     let mut stream = client.stream(&query).await;
     for event in &events {
         assert_eq!(stream.next().await.data, *event);
-        // Only what comes too early is certain to be wrong on a busy machine.
+        // On a busy machine an event may come late, so only an early event is an error.
         let due = Duration::from_millis(u64::try_from(10 * (ms(event) - ms(&events[0]))).unwrap());
         assert!(began.elapsed() >= due, "{:?} instead of {due:?}", began.elapsed());
     }
@@ -253,7 +253,7 @@ async fn a_quarter_of_the_streams_may_replay(service: &Service) {
     let error = client.get(&format!("/v1/events/stream{slow}")).await.error(429, "STREAM_LIMIT_REACHED");
     assert_eq!((&error["details"]["limit"], &error["details"]["open"]), (&json!(1), &json!(1)));
     assert!(text(&error, "message").contains("replays"), "{error}");
-    // Another core may count the place of the refused stream for a moment.
+    // Another core may count the slot of the refused stream for a moment.
     let opened = async |query: &str| {
         let request = || client.request(Method::GET, &format!("/v1/events/stream{query}"));
         eventually("a stream may open", SOON, async || {
@@ -262,10 +262,10 @@ async fn a_quarter_of_the_streams_may_replay(service: &Service) {
         })
         .await
     };
-    // The other place is there for a live stream.
+    // The other slot can take a live stream.
     drop(opened(&format!("?{CREATED}&token=QUARTER")).await);
     drop(replaying);
-    // A replay that has become live makes room for another one.
+    // A replay that has become live releases its slot for another replay.
     let fast = format!("?{CREATED}&token=QUARTER&from={}", at(&event));
     let became_live = opened(&fast).await;
     let another = opened(&fast).await;
@@ -318,7 +318,7 @@ async fn what_is_no_replay_is_refused(service: &Service) {
         request.metadata_mut().insert("authorization", format!("Bearer {}", key.raw).parse().unwrap());
         assert_eq!(events.subscribe(request).await.err().unwrap().code(), Code::InvalidArgument, "{speed}");
     }
-    // Refused replays hold no place.
+    // Refused replays hold no slot.
     eventually("all places are free", SOON, async || {
         (client.get("/v1/me/usage").await.ok(200)["streams"]["open"] == 1).then_some(())
     })

@@ -1,4 +1,4 @@
-//! The filter `text`: webhooks, streams and the history of events select the same theses by it.
+//! Tests of the filter `text`: webhooks, streams and the history of events select the same theses.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn everything_selects_the_same_theses(service: &Service) {
         ids(&client.all(&format!("/v1/events?{query}")).await).into_iter().map(str::to_owned).collect();
     listed.reverse();
     assert_eq!(listed, expected);
-    // The last one arrives after all before it were matched.
+    // When the last event arrives, all earlier ones were matched.
     let last = json!({"id": expected.last().unwrap()});
     receiver.delivery_of(&last).await;
     let mut arrived: Vec<String> = receiver.arrivals().into_keys().collect();
@@ -94,7 +94,7 @@ async fn a_page_of_a_rare_word_goes_on(service: &Service) {
     }
     let found = client.all("/v1/events?text=xylophone&limit=1").await;
     assert_eq!(found.iter().map(|row| &row["id"]).collect::<Vec<&Value>>(), [&event["id"]]);
-    // The word is of the list: another one's cursor is not.
+    // A cursor is valid only for the text of its list.
     let page = client.get("/v1/events?text=ordinary&limit=1").await.ok(200);
     let other = format!("/v1/events?text=xylophone&limit=1&cursor={}", text(&page, "next_cursor"));
     client.get(&other).await.error(400, "INVALID_CURSOR");

@@ -1,4 +1,4 @@
-//! What a delivery contains: the headers of Standard Webhooks, the customer's own headers, and the payload.
+//! Tests of a delivery's contents: the headers of Standard Webhooks, the customer's own headers, and the payload.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ on_both_stores![
     a_thin_delivery_has_no_data,
 ];
 
-/// A value that occurs nowhere else.
+/// The value of a header. It must occur nowhere else.
 const VALUE: &str = "Bearer of-the-customer-8f1b7c";
 
 async fn webhook(client: &Client, receiver: &Receiver, more: Value) -> Value {
@@ -105,7 +105,7 @@ async fn headers_have_bounds(service: &Service) {
     let one_more = json!({"headers": {"X-10": "v"}});
     client.patch(&path(&full, ""), &one_more).await.invalid(&["headers"]);
     client.patch(&path(&full, ""), &json!({"headers": {"X-10": "v", "X-0": null}})).await.ok(200);
-    // What is refused changes nothing.
+    // A refused request changes nothing.
     let long = json!({"headers": {"X-1": "v".repeat(4_096)}, "description": "changed"});
     client.patch(&path(&full, ""), &long).await.invalid(&["headers"]);
     assert_eq!(client.get(&path(&full, "")).await.ok(200)["description"], Value::Null);
@@ -144,7 +144,7 @@ async fn a_thin_delivery_has_no_data(service: &Service) {
     })
     .await;
     assert_fields(&sent.event(), &["object", "id", "type", "created_at", "livemode"]);
-    // An attempt uses the payload as it is then, a replay too.
+    // Each attempt, including a replay, uses the payload that is set at its time.
     client.patch(&path(&webhook, ""), &json!({"payload": "full"})).await.ok(200);
     let replay = format!("/v1/webhook-deliveries/{}/replay", received.header("service-delivery-id"));
     let replayed = eventually("the delivery is over", SOON, async || {
@@ -159,14 +159,14 @@ async fn a_thin_delivery_has_no_data(service: &Service) {
     assert_eq!(whole.event(), event);
 }
 
-/// True if a file of a folder has these bytes.
+/// True if a file in a folder contains this text.
 fn has_bytes(folder: &Path, wanted: &str) -> bool {
     fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
             return has_bytes(&path, wanted);
         }
-        // A socket or a file that was just removed has nothing.
+        // A socket, or a file that was just removed, contains nothing.
         let bytes = fs::read(&path).unwrap_or_default();
         bytes.windows(wanted.len()).any(|window| window == wanted.as_bytes())
     })

@@ -13,7 +13,7 @@ mod table;
 
 use self::{
     body::{in_body, name_twice},
-    forms::{Told, Wrong, in_path, in_query},
+    forms::{Expected, Wrong, in_path, in_query},
     table::{Form, Row, TABLE},
 };
 
@@ -79,20 +79,20 @@ fn rows_in(place: &'static str) -> impl Iterator<Item = (Method, &'static str, &
 }
 
 /// Compares a failure with the table's.
-fn check(answer: &Answer, name: &str, told: &Told, context: &str) {
-    let (status, code, param, details) = match told {
-        Told::Field(message) => {
+fn check(answer: &Answer, name: &str, expected: &Expected, context: &str) {
+    let (status, code, param, details) = match expected {
+        Expected::Field(message) => {
             let errors = json!({"errors": [{"param": name, "message": message}]});
             (422, "VALIDATION_FAILED", Some(name), Some(errors))
         }
-        Told::Refused(reason) => (422, "WEBHOOK_URL_FORBIDDEN", Some(name), Some(json!({"reason": reason}))),
-        Told::Cursor => (400, "INVALID_CURSOR", Some(name), None),
-        Told::Whole(status, code) => (*status, *code, None, None),
+        Expected::Refused(reason) => (422, "WEBHOOK_URL_FORBIDDEN", Some(name), Some(json!({"reason": reason}))),
+        Expected::Cursor => (400, "INVALID_CURSOR", Some(name), None),
+        Expected::Whole(status, code) => (*status, *code, None, None),
     };
     assert_eq!(answer.status, status, "{context}: {}", answer.text);
     let error = answer.error(status, code);
     assert_eq!((error["param"].as_str(), error.get("details")), (param, details.as_ref()), "{context}");
-    if let Told::Field(message) = told {
+    if let Expected::Field(message) = expected {
         assert_eq!(text(&error, "message"), format!("{name}: {message}"), "{context}");
     }
 }
@@ -109,13 +109,13 @@ async fn query_parameters(service: &Service) {
             (client.send(client.request(method.clone(), &target)).await, target)
         };
         let (wrong, right) = in_query(&row.form);
-        for Wrong { value, told } in &wrong {
+        for Wrong { value, expected } in &wrong {
             let (answer, target) = ask(&format!("{}={value}", row.name)).await;
-            check(&answer, row.name, told, &target);
+            check(&answer, row.name, expected, &target);
         }
         for broken in ["%", "%f", "%zz", "%ff", "a%C3"] {
             let (answer, target) = ask(&format!("{}={broken}", row.name)).await;
-            check(&answer, row.name, &Told::Whole(400, "INVALID_REQUEST"), &target);
+            check(&answer, row.name, &Expected::Whole(400, "INVALID_REQUEST"), &target);
         }
         for value in &right {
             // This only checks that the shape is accepted; a stream would not end.
@@ -130,7 +130,7 @@ async fn query_parameters(service: &Service) {
             let is_list = matches!(row.form, Form::SomeOf(_) | Form::References(_));
             let rule =
                 if is_list { "must be given once, with commas between its values" } else { "must be given once" };
-            check(&answer, row.name, &Told::Field(rule.to_owned()), &target);
+            check(&answer, row.name, &Expected::Field(rule.to_owned()), &target);
         }
     }
 }
@@ -138,7 +138,7 @@ async fn query_parameters(service: &Service) {
 async fn unknown_parameters(service: &Service) {
     let client = unlimited(service).await;
     let document = client.get("/v1/openapi.json").await.ok(200);
-    let unknown = Told::Field(UNKNOWN.to_owned());
+    let unknown = Expected::Field(UNKNOWN.to_owned());
     for (path, item) in document["paths"].as_object().unwrap() {
         // Of an address of its own: twenty failures are too many.
         let stranger = service.anonymous();
@@ -157,9 +157,9 @@ async fn unknown_parameters(service: &Service) {
             }
             let error = answer.error(422, "VALIDATION_FAILED");
             let listed = error["details"]["errors"].as_array().unwrap();
-            let told = listed.iter().filter(|error| error["param"] == "zzz");
-            let told: Vec<&str> = told.map(|error| text(error, "message")).collect();
-            assert_eq!(told, [UNKNOWN], "{method} {path}");
+            let reported = listed.iter().filter(|error| error["param"] == "zzz");
+            let reported: Vec<&str> = reported.map(|error| text(error, "message")).collect();
+            assert_eq!(reported, [UNKNOWN], "{method} {path}");
             // A caller without access is not told the error.
             let anonymous = ask(&stranger, "zzz=1").await;
             match path.as_str() {
@@ -191,14 +191,14 @@ async fn path_parameters(service: &Service) {
     for (method, path, row) in rows_in("path") {
         let place = format!("{{{}}}", row.name);
         let (wrong, right) = in_path(&row.form);
-        for Wrong { value, told } in &wrong {
+        for Wrong { value, expected } in &wrong {
             let target = path.replace(&place, value);
             let mut request = client.request(method.clone(), &target);
             if path == "/v1/webhooks/{id}/replay" {
                 request = request.json(&right_body(path, ""));
             }
             let answer = client.send(request).await;
-            check(&answer, row.name, told, &target);
+            check(&answer, row.name, expected, &target);
         }
         for value in right {
             let target = path.replace(&place, &value);
@@ -213,9 +213,9 @@ async fn headers(service: &Service) {
     for (method, path, row) in rows_in("header") {
         let path = path.replace("{id}", "unknown").replace("{ref}", "RUN");
         let long = |length: usize| HeaderValue::from_str(&"x".repeat(length)).unwrap();
-        let whole = |code| Told::Whole(400, code);
+        let whole = |code| Expected::Whole(400, code);
         let unreadable = ["é".as_bytes(), b"\xff", b"a\tb"].map(|bytes| vec![HeaderValue::from_bytes(bytes).unwrap()]);
-        let mut wrong: Vec<(Vec<HeaderValue>, &str, Told)> = Vec::new();
+        let mut wrong: Vec<(Vec<HeaderValue>, &str, Expected)> = Vec::new();
         match row.form {
             Form::IdempotencyKey => {
                 wrong.extend(unreadable.map(|values| (values, row.name, whole("INVALID_REQUEST"))));
@@ -228,8 +228,12 @@ async fn headers(service: &Service) {
                 for values in [wide, invalid, vec![long(3), long(3)]] {
                     wrong.push((values, row.name, whole("INVALID_REQUEST")));
                 }
-                wrong.push((vec![long(9)], row.name, Told::Cursor));
-                wrong.push((vec![long(513)], "from_cursor", Told::Field("must have 1 to 512 characters".to_owned())));
+                wrong.push((vec![long(9)], row.name, Expected::Cursor));
+                wrong.push((
+                    vec![long(513)],
+                    "from_cursor",
+                    Expected::Field("must have 1 to 512 characters".to_owned()),
+                ));
             }
             // Every text is allowed: it names the resource's state or not; here there is no resource.
             Form::Tags => {
@@ -240,13 +244,13 @@ async fn headers(service: &Service) {
             }
             _ => panic!("{} is in no header", row.name),
         }
-        for (values, named, told) in wrong {
+        for (values, named, expected) in wrong {
             let mut request = client.request(method.clone(), &path).header("content-type", "application/json");
             for value in &values {
                 request = request.header(row.name, value);
             }
             let answer = client.send(request.body("{}")).await;
-            check(&answer, named, &told, &format!("{path} {}: {values:?}", row.name));
+            check(&answer, named, &expected, &format!("{path} {}: {values:?}", row.name));
         }
     }
 }
@@ -272,19 +276,19 @@ async fn body_fields(service: &Service) {
         let good = right_body(path, row.name);
         // Where absent means unchanged, null means something else.
         let is_refused_null = |value: &Value| value.is_null() && method == Method::PATCH && row.name != "description";
-        let not_null = || Told::Field("must not be null".to_owned());
+        let not_null = || Expected::Field("must not be null".to_owned());
         let target = path.replace("{id}", text(&webhook, "id"));
         let send = async |body: String| {
             let request = client.request(method.clone(), &target).header("content-type", "application/json");
             client.send(request.body(body)).await
         };
         let (wrong, right) = in_body(&row.form);
-        for (value, within, told) in wrong {
-            let told = if is_refused_null(&value) { not_null() } else { told };
+        for (value, within, expected) in wrong {
+            let expected = if is_refused_null(&value) { not_null() } else { expected };
             let mut body = good.clone();
             body[row.name] = value;
             let answer = send(body.to_string()).await;
-            check(&answer, &format!("{}{within}", row.name), &told, &format!("{path} {body}"));
+            check(&answer, &format!("{}{within}", row.name), &expected, &format!("{path} {body}"));
         }
         for value in right {
             let mut body = good.clone();
@@ -299,12 +303,12 @@ async fn body_fields(service: &Service) {
                 continue;
             }
             let answer = send(name_twice(&body, row.name)).await;
-            check(&answer, row.name, &Told::Field("must be given once".to_owned()), path);
+            check(&answer, row.name, &Expected::Field("must be given once".to_owned()), path);
         }
         let mut body = good.clone();
         body["unknown"] = Value::Null;
         if !matches!(row.form, Form::Disabled) {
-            check(&send(body.to_string()).await, "unknown", &Told::Field(UNKNOWN.to_owned()), path);
+            check(&send(body.to_string()).await, "unknown", &Expected::Field(UNKNOWN.to_owned()), path);
             let mut near = right_body(path, row.name);
             let misspelt = format!("{}s", row.name);
             near[&misspelt] = near.as_object_mut().unwrap().remove(row.name).unwrap_or_default();

@@ -181,8 +181,8 @@ impl OpenStreams {
         Ok(())
     }
 
-    /// Adds the place of a replay. Returns it as the error if its session has ended or the replay was closed in the
-    /// meantime.
+    /// Adds the slot of a replay. Returns the slot as the error if its session has ended or the replay was closed in
+    /// the meantime.
     pub fn add_replay(&self, session: &str, replay: u64, slot: StreamSlot) -> Result<(), StreamSlot> {
         match self.sessions.lock().get_mut(session) {
             Some(session) => session.add_replay(replay, slot),
@@ -199,7 +199,7 @@ impl OpenStreams {
         Some(Arc::clone(&self.sessions.lock().get(session)?.get(stream)?.key_id))
     }
 
-    /// Removes streams that their clients have closed, and replays that are over.
+    /// Removes streams that their clients have closed, and finished replays.
     pub fn close(&self, session: &str, streams: &[u64]) {
         for streams in streams.chunks(MAX_TOGETHER) {
             let (mut closed, mut replays) = (Vec::new(), Vec::new());

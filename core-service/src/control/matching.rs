@@ -23,7 +23,7 @@ struct WebhookFilter {
 struct DatasetWebhooks {
     by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
-    /// Number of those that wait for words.
+    /// Number of webhooks that wait for words.
     waiting_for_words: usize,
 }
 
@@ -90,7 +90,7 @@ impl Matching {
         let mut seen = HashSet::new();
         let interests = keys.interests(webhooks.waiting_for_words > 0);
         let near = interests.filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
-        // One that waits for many properties of the event is compared once.
+        // A webhook may wait for several properties of the event. It is compared once.
         let found = near.filter(|entry| seen.insert(Arc::as_ptr(entry)) && entry.filter.matches_keys(keys));
         found.map(|entry| Arc::clone(&entry.webhook)).collect()
     }

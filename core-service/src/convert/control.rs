@@ -90,7 +90,7 @@ pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {
     row.events.iter().filter_map(|number| v1::EventType::try_from(*number).ok()).collect()
 }
 
-/// A webhook with its public key, as its customer sees it.
+/// Converts a webhook for its customer, with its public key.
 pub fn webhook(row: &Webhook, public_key: String) -> v1::Webhook {
     let payload = if row.is_thin() { v1::WebhookPayload::Thin } else { v1::WebhookPayload::Full };
     v1::Webhook {

@@ -9,7 +9,7 @@ use crate::domain::{
     webhook_replay::WebhookReplay,
 };
 
-/// The body that a webhook's attempt sends, from the JSON of its event. None if it should be thin and the JSON is no
+/// Makes the body of an attempt, full or thin, from the JSON of its event. None if it should be thin and the JSON is no
 /// event: the whole of it must not go out instead.
 pub fn payload(webhook: &Webhook, event: &Bytes) -> Option<Bytes> {
     if webhook.is_thin() { thin_event(event).map(Bytes::from) } else { Some(event.clone()) }

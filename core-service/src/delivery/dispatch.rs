@@ -307,7 +307,7 @@ impl Dispatcher {
                             true
                         }
                         Err(_) => {
-                            // The store may not answer for the others either, and each would wait for it.
+                            // The store may fail for the other deliveries too, and each would wait for it.
                             self.read_again(&pending.delivery);
                             false
                         }

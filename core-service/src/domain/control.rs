@@ -160,7 +160,7 @@ pub struct Webhook {
     /// End of that time span.
     #[prost(int64, tag = "20")]
     pub last_disabled_until: i64,
-    /// The customer's own headers, each name once.
+    /// The customer's own headers. Each name occurs once.
     #[prost(message, repeated, tag = "21")]
     pub headers: Vec<WebhookHeader>,
     /// Number of the payload's kind; 0 means full.
@@ -193,7 +193,7 @@ impl Webhook {
     /// The status that sends, as a number of `thesis.v1.WebhookStatus`.
     pub const ENABLED: i32 = 1;
 
-    /// The kind of payload without the event's data, as a number of `thesis.v1.WebhookPayload`.
+    /// The payload without the event's data, as the number in `thesis.v1.WebhookPayload`.
     pub const THIN: i32 = 2;
 
     /// True if it gets events.

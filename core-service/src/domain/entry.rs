@@ -230,7 +230,7 @@ pub struct ThesisEdited {
     /// Its token.
     #[prost(message, required, tag = "3")]
     pub token: NamedToken,
-    /// Sequence number of the edit before this one; none for the first one.
+    /// Sequence number of the thesis's edit before this one. The first edit has none.
     #[prost(uint64, optional, tag = "4")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<u64>,

@@ -35,7 +35,7 @@ pub fn parse_span(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// Returns whether a time is in a history window, or before it by no more than the grace.
+/// Returns whether a time is in the history window, or less than the grace before it.
 #[must_use]
 pub const fn is_in_history(at: i64, window_start: i64) -> bool {
     at >= window_start - HISTORY_GRACE_MS

@@ -25,7 +25,7 @@ use crate::{
     service::Core,
 };
 
-/// Carries out a command at this core, which may or may not own the log.
+/// Runs a command at this core, whether or not it owns the log.
 async fn write(core: &Core, dataset: &Dataset, command: Written) -> Outcome<Answer> {
     Ok(match command {
         Written::Thesis(new) => {

@@ -35,9 +35,16 @@ pub(super) async fn subscribe(
     let request_id = meta.request_id.parse().ok();
     // People need a ticket to follow events.
     extensions.insert(thesis_net::services::Trusted { request_id, member: None, ..trusted });
-    let (named, asked) = (types.clone(), filters.clone());
-    let opening =
-        v1::OpenRequest { types: named, filters: asked, cursor, from, to, speed, ..v1::OpenRequest::default() };
+    let (request_types, request_filters) = (types.clone(), filters.clone());
+    let opening = v1::OpenRequest {
+        types: request_types,
+        filters: request_filters,
+        cursor,
+        from,
+        to,
+        speed,
+        ..v1::OpenRequest::default()
+    };
     let (opened, stream) = hub.open("grpc", Request::from_parts(metadata, extensions, opening)).await?;
     let subscription = hub.follow(&stream, &opened, &types, filters.as_ref());
     // Core has accepted the same filter.
@@ -77,7 +84,7 @@ struct SubscribeCall {
     /// Messages that the caller has not received yet.
     waiting: VecDeque<Message>,
     heartbeats: Interval,
-    /// True once `waiting` has all that is left of a replay.
+    /// True once `waiting` has all remaining events of a replay.
     is_last: bool,
 }
 

@@ -57,8 +57,7 @@ pub enum SealPurpose<'a> {
 }
 
 impl SealPurpose<'_> {
-    /// The text that the cipher authenticates beside the value. No id, name or scope has a NUL, so no two purposes
-    /// share one.
+    /// The associated data of the cipher. No id, name or scope contains a NUL, so each purpose has its own text.
     fn associated_data(self) -> Vec<u8> {
         match self {
             Self::WebhookSecret(id) => ["webhook secret", id].join("\0"),
@@ -166,8 +165,8 @@ impl KeyRing {
         self.seeded_base62(SECRET_PREFIX, "signing secret", seed)
     }
 
-    /// The seed of the Ed25519 key that signs a webhook's deliveries. It stays when the signing secret is rotated: the
-    /// customer has only the public key, which cannot leak.
+    /// The seed of the Ed25519 key that signs a webhook's deliveries. A rotation of the signing secret does not change
+    /// it: the customer has only the public key, which is not secret.
     #[must_use]
     pub fn webhook_signing_key(&self, webhook_id: &str) -> [u8; 32] {
         hmac(&self.webhooks, webhook_id.as_bytes())

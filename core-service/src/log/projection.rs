@@ -133,8 +133,9 @@ impl Projector {
         let mut first = self.changes_of_new_prolific(entries).await?;
         let mut others = self.rows(entries, &mut segment);
         if has_deletion(entries) && !self.backend.is_exclusive() {
-            // A reader may see a part of the changes. The lists of deleted theses have a thesis before any other list
-            // loses it, so a reader who reads them last misses none.
+            // A reader may see only some of the changes. A deletion adds the thesis to the lists of deleted theses
+            // before it removes the thesis from other lists. So a reader that reads the lists of deleted theses last
+            // misses none.
             let (deleted, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(lists_deleted);
             first.extend(deleted);
             others = rest;
@@ -228,7 +229,8 @@ impl Projector {
             changes = self.removals(entries).await?;
         }
         let mut checkpoints = beside;
-        // The writer has read or appended each entry since the checkpoint that it found, so it knows every erasure.
+        // The writer has read or appended each entry after the checkpoint with which it started, so it knows every
+        // erasure.
         checkpoints.push(rows_checkpoint_change(&self.dataset, last.seq, self.log.newest_erasure(&self.dataset)));
         if self.backend.is_exclusive() {
             changes.extend(checkpoints);

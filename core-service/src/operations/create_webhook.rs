@@ -60,7 +60,7 @@ pub async fn create_webhook(
     webhook_headers::check(&mut fields, &message.headers, false);
     fields.choice::<v1::WebhookPayload>("payload", message.payload);
     fields.finish()?;
-    let headers = webhook_headers::hashed(&core.shared.keys, &message.headers);
+    let headers = webhook_headers::hash_values(&core.shared.keys, &message.headers);
     let repeatable = v1::CreateWebhookRequest { headers, ..message.clone() };
     call.charge().await?;
     core.idempotency.once(call, &repeatable, async |seed: &str| create(core, call, &message, seed).await).await
@@ -99,7 +99,7 @@ async fn create(
         payload: message.payload,
         ..Webhook::default()
     };
-    let new = Webhook { headers: webhook_headers::merged(&core.shared.keys, &new, &message.headers)?, ..new };
+    let new = Webhook { headers: webhook_headers::merge(&core.shared.keys, &new, &message.headers)?, ..new };
     let limit = caller.plan.webhook_endpoints;
     let webhook = core
         .shared

@@ -94,7 +94,7 @@ impl Fields {
         (after.map(up), before.map(to_millis))
     }
 
-    /// Reads the time that figures are of, in whole milliseconds.
+    /// Reads `as_of`, the time of the figures, in unix milliseconds. Parts of a millisecond are cut off.
     pub fn as_of(&mut self, given: Option<&Timestamp>, call: &Call) -> Option<i64> {
         let (given, plan) = (given?, &call.caller.plan);
         let at = to_millis(given);

@@ -14,7 +14,7 @@ pub async fn get_token(core: &Core, call: &Call, message: v1::GetTokenRequest) -
     call.charge().await?;
     let (found, stale) = refresh::read_token(core, call, &reference).await?;
     let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
-    let mut token = figures.counted(&found.dataset).await?;
+    let mut token = figures.read_token(&found.dataset).await?;
     token.stale = stale.then_some(true);
     Ok(v1::GetTokenResponse { token: Some(token) })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thesis_proto::{time::from_millis, v1};
 
-use self::earlier::as_they_were;
+use self::earlier::read_as_of;
 use super::{
     fields::Fields,
     refresh,
@@ -39,7 +39,7 @@ pub async fn get_token_activity(
     let day = figures.counts(DAY_MS).await?;
     let last_activity = figures.last_activity(&day).await?;
     let recent_theses = match as_of {
-        // All theses that are listed now can be ones that were recorded later.
+        // All theses that are listed now may have been recorded later.
         Some(_) if last_activity.is_none() => Vec::new(),
         Some(at) => earlier_theses(core, call, &found.token.id, recent, at).await?,
         None => recent_theses(call, &found.reader, &found.token.id, recent).await?,
@@ -68,14 +68,15 @@ async fn recent_theses(call: &Call, reader: &RowReader<'_>, token: &str, limit: 
     Ok(with_references(reader, &newest).await?)
 }
 
-/// Reads the newest theses as of a time. The reader that found the token may be older than the appends waited for.
+/// Reads the newest theses as of a time. It uses a new reader, because the one that found the token may lack the
+/// entries of appends that were in progress.
 async fn earlier_theses(core: &Core, call: &Call, token: &str, limit: usize, at: i64) -> Result<Vec<v1::Thesis>> {
     let reader = core.shared.theses.direct_reader();
     let newest = newest(call, &reader, token, limit, Some(at)).await?;
-    Ok(with_references(&reader, &as_they_were(&core.shared.log, newest, at).await?).await?)
+    Ok(with_references(&reader, &read_as_of(&core.shared.log, newest, at).await?).await?)
 }
 
-/// Reads the newest theses that are not deleted, those recorded by a time if one is given.
+/// Reads the newest theses that are not deleted. If a time is given, it leaves out theses that were recorded later.
 async fn newest(
     call: &Call,
     reader: &RowReader<'_>,

@@ -109,7 +109,8 @@ async fn page_start<'a>(
             return Err(Error::invalid_cursor());
         }
         let (floor, positions) = (call.later_floor(from, after.is_some()), before.into_iter().zip(projected).collect());
-        // On a cluster it reads the checkpoints, so this core knows each erasure before it takes events from memory.
+        // If other cores write too, this reads the checkpoints. So this core knows each erasure before it uses events
+        // in memory.
         return Ok(PageStart { reader: theses.reader(&call.caller.view).await?, floor, positions });
     }
     let floor = call.history_floor(after)?;

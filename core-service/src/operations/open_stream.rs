@@ -56,7 +56,7 @@ pub async fn open_stream(
     let read = |text| StreamCursor::decode(text, &names).ok_or_else(invalid_cursor);
     let after = message.cursor.as_deref().map(read).transpose()?.map(|cursor| cursor.positions);
     if let Some(replay) = &replay {
-        // Before a place is taken.
+        // This check comes before the request takes a slot.
         replay.floor(call, after.is_some())?;
     }
     let held = match message.kind() {
@@ -192,12 +192,12 @@ async fn begin(
             (replayed, _) = missed.count(&positions).await?;
         }
     }
-    let (positions, live) = (named(names, &positions), named(names, &live));
+    let (positions, live) = (named_positions(names, &positions), named_positions(names, &live));
     Ok(v1::OpenResponse { positions, live, gap, replayed, replay: None })
 }
 
-/// Refuses a cursor beyond the end of a log. Other replicas may be ahead of the `live` positions; then these move up to
-/// the cursor.
+/// Refuses a cursor beyond the end of a log. Other replicas may be ahead of the `live` positions. Then this moves
+/// `live` up to the cursor.
 async fn refuse_beyond(core: &Core, call: &Call, after: &[u64], live: &mut [u64]) -> Result<()> {
     for ((dataset, after), live) in call.caller.view.datasets().iter().zip(after).zip(live) {
         if *after > *live {
@@ -211,8 +211,8 @@ async fn refuse_beyond(core: &Core, call: &Call, after: &[u64], live: &mut [u64]
     Ok(())
 }
 
-/// Positions with the names of their logs.
-fn named(names: &[String], positions: &[u64]) -> Vec<v1::DatasetPosition> {
+/// Returns positions with the names of their logs.
+fn named_positions(names: &[String], positions: &[u64]) -> Vec<v1::DatasetPosition> {
     let named = names.iter().zip(positions);
     named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()
 }

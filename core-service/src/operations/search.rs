@@ -151,7 +151,7 @@ async fn shown_tokens(
     let there = found.iter().zip(rows).filter_map(|((dataset, _), row)| Some((dataset, row?)));
     let counting = there.map(|(dataset, token)| async move {
         let figures = TokenFigures::new(core, call, reader, &token, None).await?;
-        figures.counted(dataset).await
+        figures.read_token(dataset).await
     });
     try_join_all(counting).await
 }

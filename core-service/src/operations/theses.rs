@@ -44,7 +44,7 @@ pub(super) struct Slices {
     pub to: i64,
     /// Newest first.
     pub descending: bool,
-    /// Theses recorded after this time are left out. Then the scopes are of tokens.
+    /// If set, theses recorded after this time are left out. All scopes must be of tokens.
     pub as_of: Option<i64>,
 }
 

@@ -1,6 +1,6 @@
-//! The figures of a token in a view, now or as of an earlier time. Each count is the number that a reader gets by
-//! listing: theses of all datasets in the view, and each author once. As of a time it is the number that a reader got
-//! then.
+//! The figures of a token in a view, now or as of an earlier time. Each count equals the length of the list that a
+//! reader gets: theses of all datasets in the view, and each author once. As of a time it equals the length of the list
+//! at that time.
 
 use futures::future::try_join_all;
 
@@ -28,14 +28,15 @@ pub(super) struct TokenFigures<'a> {
     reader: &'a RowReader<'a>,
     token: &'a Token,
     view: &'a View,
-    /// The moment.
+    /// The time of the figures, in unix milliseconds.
     pub at: i64,
-    /// For figures as of a time: the projected position of each dataset, with all entries up to then.
+    /// Set for figures as of an earlier time: the projected position of each dataset. It covers all entries up to that
+    /// time.
     projected: Option<Vec<u64>>,
 }
 
 impl<'a> TokenFigures<'a> {
-    /// The figures now, or as of a time. They wait for the appends that are under way at that time.
+    /// Prepares the figures of now, or as of a time. For those as of a time, it closes the time first.
     pub async fn new(
         core: &'a Core,
         call: &'a Call,
@@ -54,8 +55,8 @@ impl<'a> TokenFigures<'a> {
         Ok(Self { core, reader, token, view, at: as_of.unwrap_or(call.now_ms), projected })
     }
 
-    /// The token with its counts.
-    pub async fn counted(&self, dataset: &Dataset) -> Result<v1::Token> {
+    /// Reads the token with its counts.
+    pub async fn read_token(&self, dataset: &Dataset) -> Result<v1::Token> {
         let (theses, authors) = self.totals().await?;
         let day = self.counts(DAY_MS).await?;
         let last_activity = self.last_activity(&day).await?;
@@ -81,7 +82,7 @@ impl<'a> TokenFigures<'a> {
         if let Some((created_at, _)) = day.newest() {
             return Ok(Some(created_at));
         }
-        // A token can have many theses that were recorded later, and none before.
+        // A token may have many theses that were all recorded later. Do not search among them.
         if self.totals().await?.0 == 0 {
             return Ok(None);
         }
@@ -122,7 +123,8 @@ impl<'a> TokenFigures<'a> {
         try_join_all(reads).await
     }
 
-    /// Counts the authors in both datasets. They are of the sandbox, the first one, where a token has few authors.
+    /// Counts the authors in both datasets. It starts from the authors of the first one, the sandbox, where a token has
+    /// few.
     async fn authors_in_both(&self, first: &Dataset, second: &Dataset) -> StoreResult<i64> {
         let (theses, token, at) = (&self.core.shared.theses, self.token.id.as_str(), self.at);
         let authors = theses.authors(first.name(), token).await?;

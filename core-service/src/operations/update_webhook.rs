@@ -78,7 +78,8 @@ fn check(message: &v1::UpdateWebhookRequest) -> Result<()> {
     fields.finish()
 }
 
-/// The webhook with these headers, and with the other changed fields of a checked request. An absent one is cleared.
+/// Returns the webhook with these headers and with the other changes of a checked request. A field in the mask that the
+/// request lacks is cleared.
 fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, headers: Vec<WebhookHeader>, now_ms: i64) -> Webhook {
     let mut changed = Webhook { headers, ..webhook.clone() };
     for name in changed_fields(message) {
@@ -112,7 +113,7 @@ pub async fn update_webhook(
 ) -> Result<v1::UpdateWebhookResponse> {
     check(&message)?;
     call.charge().await?;
-    let headers = webhook_headers::hashed(&core.shared.keys, &message.headers);
+    let headers = webhook_headers::hash_values(&core.shared.keys, &message.headers);
     let repeatable = v1::UpdateWebhookRequest { headers, ..message.clone() };
     core.idempotency.once(call, &repeatable, async |_: &str| update(core, call, &message).await).await
 }
@@ -133,7 +134,7 @@ async fn update(core: &Core, call: &Call, message: &v1::UpdateWebhookRequest) ->
         let webhook = own_webhook(state, caller, id)?;
         call.demand_right(state)?;
         let given = if fields.contains(&"headers") { message.headers.as_slice() } else { &[] };
-        let headers = webhook_headers::merged(&core.shared.keys, webhook, given)?;
+        let headers = webhook_headers::merge(&core.shared.keys, webhook, given)?;
         let changed = apply(message, webhook, headers, call.now_ms);
         // An earlier attempt of this request may have written the change.
         if changed == **webhook {

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 4096;
 const SEAL_BYTES: usize = 28;
 
 /// Names that HTTP, signatures or this service use, in lower case.
-const TAKEN_NAMES: &[&str] = &[
+const RESERVED_NAMES: &[&str] = &[
     "connection",
     "expect",
     "host",
@@ -33,8 +33,8 @@ const TAKEN_NAMES: &[&str] = &[
     "upgrade",
     "user-agent",
 ];
-/// Beginnings of such names.
-const TAKEN_PREFIXES: &[&str] = &["content-", "proxy-", "service-", "webhook-", "x-service-"];
+/// Prefixes of names that HTTP, signatures or this service use.
+const RESERVED_PREFIXES: &[&str] = &["content-", "proxy-", "service-", "webhook-", "x-service-"];
 
 /// True if HTTP allows the name.
 fn is_name(name: &str) -> bool {
@@ -48,12 +48,12 @@ fn is_value(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(is_visible) && value.trim_matches(' ') == value
 }
 
-fn is_taken(name: &str) -> bool {
+fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    TAKEN_NAMES.contains(&name.as_str()) || TAKEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    RESERVED_NAMES.contains(&name.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Checks the headers of a request. Only an update may lack a value: it removes the header.
+/// Checks the headers of a request. Only in an update may a header lack its value, which removes the header.
 pub(super) fn check(fields: &mut Fields, headers: &[v1::WebhookHeader], is_update: bool) {
     if headers.len() > 2 * MAX_HEADERS {
         let rule = if is_update {
@@ -69,7 +69,7 @@ pub(super) fn check(fields: &mut Fields, headers: &[v1::WebhookHeader], is_updat
         if !is_name(name) {
             let rule = format!("each name must have 1 to {MAX_NAME_BYTES} letters, digits or any of !#$%&'*+-.^_`|~");
             fields.reject("headers", rule);
-        } else if is_taken(name) {
+        } else if is_reserved(name) {
             fields.reject(&param, "HTTP, signatures or this service use this name; take another");
         } else if headers[..index].iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
             fields.reject(&param, "must be given once; upper and lower case are the same");
@@ -81,9 +81,9 @@ pub(super) fn check(fields: &mut Fields, headers: &[v1::WebhookHeader], is_updat
     }
 }
 
-/// The headers of a webhook after a checked request. One that gets the value that it has stays as it is stored, so that
-/// a repeated request changes nothing.
-pub(super) fn merged(keys: &KeyRing, webhook: &Webhook, given: &[v1::WebhookHeader]) -> Result<Vec<WebhookHeader>> {
+/// Returns the headers of a webhook after a checked request. A header with an unchanged value keeps its stored
+/// ciphertext, so a repeated request changes nothing.
+pub(super) fn merge(keys: &KeyRing, webhook: &Webhook, given: &[v1::WebhookHeader]) -> Result<Vec<WebhookHeader>> {
     let mut headers = webhook.headers.clone();
     for v1::WebhookHeader { name, value } in given {
         let purpose = SealPurpose::WebhookHeader { webhook: &webhook.id, name };
@@ -118,9 +118,9 @@ pub(super) fn merged(keys: &KeyRing, webhook: &Webhook, given: &[v1::WebhookHead
     Ok(headers)
 }
 
-/// The headers with keyed hashes as values. The idempotency of a request keeps a hash of it, and a plain one would let
-/// a short value be guessed.
-pub(super) fn hashed(keys: &KeyRing, headers: &[v1::WebhookHeader]) -> Vec<v1::WebhookHeader> {
+/// Returns the headers with keyed hashes in place of the values. The record of an idempotent request has a hash of the
+/// request. Without the key, somebody could guess a short value from that hash.
+pub(super) fn hash_values(keys: &KeyRing, headers: &[v1::WebhookHeader]) -> Vec<v1::WebhookHeader> {
     let hash = |value: &String| hex::encode(keys.key_hash(value));
     let hashed = |header: &v1::WebhookHeader| v1::WebhookHeader {
         name: header.name.clone(),
@@ -149,7 +149,7 @@ mod tests {
         KeyRing::new(&[1; 32], Arc::new(SystemIdSource))
     }
 
-    /// The plain headers that are stored, in their order.
+    /// Decrypts the stored headers, in their order.
     fn opened(keys: &KeyRing, webhook: &Webhook) -> Vec<(String, String)> {
         let open = |header: &WebhookHeader| {
             let purpose = SealPurpose::WebhookHeader { webhook: &webhook.id, name: &header.name };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_http_signatures_and_the_service_are_taken() {
+    fn names_of_http_signatures_and_the_service_are_reserved() {
         for name in ["Host", "content-LENGTH", "Content-Type", "transfer-encoding", "Connection", "TE", "upgrade"] {
             assert!(!passes(&[header(name, "x")], false), "{name}");
         }
@@ -197,7 +197,7 @@ mod tests {
         let keys = keys();
         let mut webhook = Webhook { id: "wh_1".to_owned(), ..Webhook::default() };
         let mut set = |given: &[v1::WebhookHeader]| {
-            webhook.headers = merged(&keys, &webhook, given).unwrap();
+            webhook.headers = merge(&keys, &webhook, given).unwrap();
             (webhook.headers.clone(), opened(&keys, &webhook))
         };
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -216,12 +216,12 @@ mod tests {
         let keys = keys();
         let empty = Webhook { id: "wh_1".to_owned(), ..Webhook::default() };
         let numbered = |count: usize| (0..count).map(|n| header(&format!("X-{n}"), "v")).collect::<Vec<_>>();
-        let full = merged(&keys, &empty, &numbered(10)).unwrap();
-        assert!(merged(&keys, &empty, &numbered(11)).is_err());
+        let full = merge(&keys, &empty, &numbered(10)).unwrap();
+        assert!(merge(&keys, &empty, &numbered(11)).is_err());
         let full = Webhook { headers: full, ..empty.clone() };
-        assert!(merged(&keys, &full, &[header("X-New", "v")]).is_err());
-        assert!(merged(&keys, &full, &[header("X-New", "v"), removal("X-0")]).is_ok());
-        let of_bytes = |bytes: usize| merged(&keys, &empty, &[header("X-A", &"v".repeat(bytes - 3))]);
+        assert!(merge(&keys, &full, &[header("X-New", "v")]).is_err());
+        assert!(merge(&keys, &full, &[header("X-New", "v"), removal("X-0")]).is_ok());
+        let of_bytes = |bytes: usize| merge(&keys, &empty, &[header("X-A", &"v".repeat(bytes - 3))]);
         assert!(of_bytes(4096).is_ok() && of_bytes(4097).is_err());
     }
 
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn hashes_distinguish_values_and_hide_them() {
         let keys = keys();
-        let of = |value: &str| hashed(&keys, &[header("X-A", value)]).remove(0).value.unwrap();
+        let of = |value: &str| hash_values(&keys, &[header("X-A", value)]).remove(0).value.unwrap();
         assert_eq!(of("secret"), of("secret"));
         assert_ne!(of("secret"), of("other"));
         assert!(!of("secret").contains("secret"));

@@ -234,7 +234,7 @@ impl Peers {
         }
     }
 
-    /// Lets the owner of a log close a time. False when this core must do it, as for [`Self::append`].
+    /// Requests the owner of a log to close a time. Returns false if this core must do it, as for [`Self::append`].
     pub async fn close_time(&self, dataset: &str, at: i64) -> bool {
         let Some(owner) = self.owner(dataset) else { return false };
         let closed = owner.write(dataset, Command::ClosedTime(at)).await;

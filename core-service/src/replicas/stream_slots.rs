@@ -22,7 +22,7 @@
 //!
 //! On the embedded store there is one replica, and its memory suffices.
 //!
-//! The streams of a project that replay have places of their own, in a row of their own.
+//! Replays of a project also take slots of a second kind, which a separate row counts.
 
 mod lease;
 #[cfg(test)]
@@ -57,9 +57,9 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_TRIES: usize = 20;
 /// Maximum number of rows that are changed at the same time.
 const MAX_PARALLEL: usize = 32;
-/// A project has this many times as many places for streams as for replays.
+/// Slots for streams per slot for a replay.
 const STREAMS_PER_REPLAY: u32 = 4;
-/// Ends the name of a project whose places are those of replays.
+/// Suffix of a project's name in the row that counts the slots of its replays.
 const REPLAYS: &str = "/replays";
 
 /// The outcome of an intended change of a project's row.
@@ -125,7 +125,7 @@ impl StreamSlots {
         tokio::spawn(taking).await.map_err(Error::internal)?
     }
 
-    /// Takes a place for a replay of a project that may have this many streams.
+    /// Takes a slot for a replay of a project that may have this many streams.
     pub async fn take_replay_slot(self: &Arc<Self>, project: &str, streams: u32) -> Result<StreamSlot> {
         self.take_slot(&format!("{project}{REPLAYS}"), replay_limit(streams)).await
     }
@@ -386,7 +386,7 @@ fn counted(cores: &[CoreStreams], share: u32) -> u32 {
     places.fold(0, u32::saturating_add)
 }
 
-/// The number of places for replays of a project that may have this many streams: a quarter, and at least one.
+/// Returns the number of slots for replays of a project that may have this many streams: a quarter, and at least one.
 fn replay_limit(streams: u32) -> u32 {
     (streams / STREAMS_PER_REPLAY).max(1)
 }

@@ -44,7 +44,7 @@ macro_rules! tables {
 tables! {
     /// The logs. A bucket holds 10,000 sequence numbers; its row -1 holds the head as version.
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
-    /// Checkpoints of the projections of a log: version = sequence number, body empty or the newest erasure.
+    /// Checkpoints of the projections of a log: version = sequence number; body = empty, or the newest erasure.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
     /// Logs to which cores append; version = the time of the last note.
     UNFINISHED "unfinished" (int("shard"); text("dataset"), text("replica")) asc Versioned;

@@ -20,8 +20,8 @@ const TYPICAL_BYTES: u64 = 4 << 10;
 const ENTRY_BYTES: usize = 300;
 /// Approximate size in bytes of a row without its texts and its body.
 const ROW_BYTES: usize = size_of::<Row>() + 2 * size_of::<Value>() + 64;
-/// Maximum number of rows of a slice that is cached: one more than an author has who is not prolific, since a filter of
-/// the author's theses reads that many. It is low in tests, so tests reach it.
+/// Maximum number of rows of a cached slice. It is one more than an author who is not prolific can have, because a
+/// filter of the author's theses reads that many rows. It is low in tests so that tests reach it.
 pub(super) const MAX_ROWS: usize = if cfg!(test) { 40 } else { 129 };
 /// Number of rows that are read at least, so that a deletion or a longer list does not need another read. It is low in
 /// tests, so tests cache parts of partitions.

@@ -183,8 +183,8 @@ impl RenderedLists {
     fn known_event(&self, dataset: &Dataset, seq: u64, erasure: u64) -> Option<RenderedEvent> {
         let known = self.events.get(&EventPlace(dataset, seq))?;
         if seq < erasure && known.erasure < erasure {
-            // All that may have the text goes, also what nobody will request: the events of before the erasure, and
-            // theses.
+            // Drop all JSON that may contain the text, even if nobody will request it: the events before the erasure,
+            // and all theses.
             let has_text = |(of, seq): &(Dataset, u64), known: &KnownEvent| {
                 of == dataset && *seq < erasure && known.erasure < erasure
             };

@@ -99,7 +99,7 @@ pub struct ThesisStore {
     followed: Option<Arc<FollowedLogs>>,
     /// The newest bucket that a list of a scope has found, by a hash of the scope. A wrong one costs a request.
     newest_buckets: Arc<Cache<u64, i64>>,
-    /// Theses of earlier times.
+    /// Blocks of theses for figures as of earlier times.
     past: Arc<PastBlocks>,
     /// The last day of busy tokens, where the user of this store knows of every write.
     recent: Option<Arc<RecentTheses>>,

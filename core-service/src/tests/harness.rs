@@ -24,6 +24,7 @@ use crate::{
         dataset::Dataset,
         event_id::EventIdCipher,
         id,
+        observation::{ObservedProfile, ObservedThesis, ObservedToken},
         operation::Features,
         plan::{Plan, Plans},
         row::{NewThesis, Profile, Thesis, Token},
@@ -187,5 +188,27 @@ pub(crate) async fn give_up(call: impl Future) {
     for _ in 0..POLLS {
         assert!(poll!(&mut call).is_pending(), "the store stands still");
         yield_now().await;
+    }
+}
+
+/// A thesis of one author about one token, as the upstream shows it.
+pub(crate) fn observed_thesis(upstream_id: &str, text: &str) -> ObservedThesis {
+    ObservedThesis {
+        upstream_id: upstream_id.to_owned(),
+        profile: ObservedProfile {
+            upstream_id: "u".to_owned(),
+            handle: "writer".to_owned(),
+            ..ObservedProfile::default()
+        },
+        token: ObservedToken {
+            chain: "base".to_owned(),
+            address: "0xa".to_owned(),
+            symbol: "RUN".to_owned(),
+            ..ObservedToken::default()
+        },
+        text: text.to_owned(),
+        created_at: 1_000,
+        updated_at: 1_000,
+        ..ObservedThesis::default()
     }
 }

@@ -69,7 +69,7 @@ async fn delivers_signed_and_reports() {
     let parts: Vec<_> = sent("service-signature").unwrap().split(',').collect();
     assert_eq!(parts[0], format!("t={started}"));
     assert_eq!(sent("webhook-timestamp"), Some(started.to_string().as_str()));
-    // No secret of this claim is a key of Standard Webhooks, as it is not base64.
+    // The secret of this claim is no key of Standard Webhooks, because it is not base64.
     assert!(sent("webhook-signature").unwrap().starts_with("v1a,"));
     assert_eq!(parts[1..].iter().filter(|part| part.len() == "v1=".len() + 64).count(), 2);
 }

@@ -1,4 +1,4 @@
-//! The text of an event, with its words once a filter needs them.
+//! The text of an event. Its words are read when a filter first needs them.
 
 use std::sync::OnceLock;
 
@@ -8,24 +8,24 @@ use crate::search::TextIndex;
 #[derive(Clone, Debug)]
 pub struct EventText {
     text: String,
-    /// Most events meet no filter by text.
+    /// Empty for most events, because no filter reads their words.
     index: OnceLock<TextIndex>,
 }
 
 impl EventText {
-    /// A text whose words nobody needs yet.
+    /// Keeps a text, without reading its words.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self { text, index: OnceLock::new() }
     }
 
-    /// Its words.
+    /// Returns its words.
     #[must_use]
     pub fn index(&self) -> &TextIndex {
         self.index.get_or_init(|| TextIndex::new(&self.text))
     }
 
-    /// Approximate bytes of memory that the text takes with its words.
+    /// Approximate size in bytes of the text with its words.
     #[must_use]
     pub const fn size(&self) -> usize {
         4 * self.text.len()

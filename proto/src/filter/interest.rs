@@ -38,7 +38,7 @@ impl CompiledFilter {
     /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
-        // Of all properties, an event has a certain word most rarely.
+        // A word is the rarest property of an event.
         if let Some(words) = self.needed_words() {
             return words.into_iter().map(|word| Interest::Word(word.to_owned())).collect();
         }
@@ -72,7 +72,7 @@ impl CompiledFilter {
         self.needed_words().is_some()
     }
 
-    /// Words of which an event that passes has one; none if the filter lets others pass.
+    /// Returns words such that each matching event has at least one. None if an event without any of them may match.
     fn needed_words(&self) -> Option<Vec<&str>> {
         let words: Option<Vec<Vec<&str>>> = self.texts.iter().map(ParsedSearch::needed_words).collect();
         words.map(|words| words.concat()).filter(|words| !words.is_empty())
@@ -80,7 +80,8 @@ impl CompiledFilter {
 }
 
 impl EventKeys {
-    /// The properties of the event; its words only where a filter waits for words, as reading them takes time.
+    /// Returns the properties of the event. It includes words only if a filter waits for words, because reading them
+    /// takes time.
     pub fn interests(&self, with_words: bool) -> impl Iterator<Item = Interest> {
         let token = self.token.as_ref().map(|token| {
             let address = address_form(&token.address);

@@ -60,9 +60,9 @@ fn any_text_matches_and_only_in_theses() {
     }
     assert!(!either.matches(&event(EventType::TokenActivity, "", None)));
     let errors = filter(&["OR", "\"open"]).unwrap_err();
-    let told: Vec<_> = errors.iter().map(|error| (error.param.as_str(), error.message.as_str())).collect();
+    let reported: Vec<_> = errors.iter().map(|error| (error.param.as_str(), error.message.as_str())).collect();
     let expected = [("text", "has an OR without both its sides"), ("text", "has a quotation mark without its pair")];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]

@@ -248,7 +248,12 @@ fn receipts_and_statements_hold_json_as_it_was_signed() {
         keys: vec!["key".into()],
         livemode: false,
     };
-    let verification = v1::ThesisVerification { statement: Some(statement), ..Default::default() };
+    let verification = v1::ThesisVerification {
+        reason: v1::VerificationReason::NoThesisInWindow.into(),
+        freshness: Some(v1::VerificationFreshness { served_from: v1::ServedFrom::Cache.into(), ..Default::default() }),
+        statement: Some(statement),
+        ..Default::default()
+    };
     let value: serde_json::Value = serde_json::from_str(&json(&ThesisVerification::from(&verification))).unwrap();
     let expected = serde_json::json!({
         "object": "statement", "claim": {"handle": "@a"}, "verdict": {"verified": false}, "checkpoint": "note",

@@ -52,7 +52,7 @@ fn always_true() -> Object {
     object.description(Some("Always true.")).build()
 }
 
-/// The parts of an event that a thin payload has.
+/// The fields of a thin payload.
 #[derive(Deserialize, Serialize)]
 struct ThinEvent<'a> {
     object: &'a str,
@@ -62,7 +62,7 @@ struct ThinEvent<'a> {
     livemode: bool,
 }
 
-/// The thin payload of an event, from its canonical JSON. None for any other text.
+/// Makes the thin payload of an event from its canonical JSON. None if the text is not the JSON of an event.
 #[must_use]
 pub fn thin_event(event: &[u8]) -> Option<Vec<u8>> {
     let thin: ThinEvent<'_> = serde_json::from_slice(event).ok()?;

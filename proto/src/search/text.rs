@@ -1,21 +1,21 @@
-//! The words of one text, so that a search is matched against it as the index of all texts matches it.
+//! The words of one text. A search matches them in the same way as it matches the index of all texts.
 
 use super::{Item, ParsedSearch, words::words};
 
-/// The words of a text, by their forms.
+/// The words of a text, indexed by their forms.
 #[derive(Clone, Debug)]
 pub struct TextIndex {
     /// All forms, one after another.
     forms: String,
-    /// The places of the forms, sorted by form and position.
-    places: Vec<Place>,
+    /// The occurrences of the forms, sorted by form and position.
+    occurrences: Vec<Occurrence>,
     /// Number of words.
     word_count: usize,
 }
 
-/// A form of a word: where it is in [`TextIndex::forms`], and the position of its word in the text.
+/// An occurrence of a form: its bytes in [`TextIndex::forms`], and the position of its word in the text.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Occurrence {
     start: u32,
     end: u32,
     position: u32,
@@ -26,82 +26,82 @@ impl TextIndex {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let words = words(text);
-        let places = Vec::with_capacity(words.len());
-        let mut index = Self { forms: String::new(), places, word_count: words.len() };
+        let occurrences = Vec::with_capacity(words.len());
+        let mut index = Self { forms: String::new(), occurrences, word_count: words.len() };
         for (position, word) in (0..).zip(&words) {
             for form in [Some(&word.text), word.variant.as_ref()].into_iter().flatten() {
                 let start = index.forms.len() as u32;
                 index.forms.push_str(form);
-                index.places.push(Place { start, end: index.forms.len() as u32, position });
+                index.occurrences.push(Occurrence { start, end: index.forms.len() as u32, position });
             }
         }
-        let mut places = std::mem::take(&mut index.places);
-        places.sort_unstable_by_key(|place| (index.form(*place), place.position));
-        index.places = places;
+        let mut occurrences = std::mem::take(&mut index.occurrences);
+        occurrences.sort_unstable_by_key(|occurrence| (index.form(*occurrence), occurrence.position));
+        index.occurrences = occurrences;
         index
     }
 
-    /// Every form of a word once.
+    /// Returns every form, each once.
     pub fn forms(&self) -> impl Iterator<Item = &str> {
         let mut last = "";
-        self.places.iter().map(|place| self.form(*place)).filter(move |form| {
+        self.occurrences.iter().map(|occurrence| self.form(*occurrence)).filter(move |form| {
             let is_new = *form != last;
             last = *form;
             is_new
         })
     }
 
-    fn form(&self, place: Place) -> &str {
-        &self.forms[place.start as usize..place.end as usize]
+    fn form(&self, occurrence: Occurrence) -> &str {
+        &self.forms[occurrence.start as usize..occurrence.end as usize]
     }
 
-    /// The places of a form, by position.
-    fn places_of(&self, form: &str) -> &[Place] {
-        let rest = &self.places[self.places.partition_point(|place| self.form(*place) < form)..];
-        &rest[..rest.partition_point(|place| self.form(*place) == form)]
+    /// Returns the occurrences of a form, sorted by position.
+    fn occurrences_of(&self, form: &str) -> &[Occurrence] {
+        let rest = &self.occurrences[self.occurrences.partition_point(|occurrence| self.form(*occurrence) < form)..];
+        &rest[..rest.partition_point(|occurrence| self.form(*occurrence) == form)]
     }
 
-    /// The places of all forms that begin with a prefix.
-    fn places_from(&self, prefix: &str) -> &[Place] {
-        let rest = &self.places[self.places.partition_point(|place| self.form(*place) < prefix)..];
-        &rest[..rest.partition_point(|place| self.form(*place).starts_with(prefix))]
+    /// Returns the occurrences of all forms that begin with a prefix.
+    fn occurrences_with_prefix(&self, prefix: &str) -> &[Occurrence] {
+        let rest = &self.occurrences[self.occurrences.partition_point(|occurrence| self.form(*occurrence) < prefix)..];
+        &rest[..rest.partition_point(|occurrence| self.form(*occurrence).starts_with(prefix))]
     }
 
     /// True if the text has the words of an item side by side.
     fn has(&self, item: &Item) -> bool {
         let Some((last, before)) = item.words.split_last() else { return false };
-        let ends = if item.prefix { self.places_from(&last.text) } else { self.places_of(&last.text) };
+        let ends = if item.prefix { self.occurrences_with_prefix(&last.text) } else { self.occurrences_of(&last.text) };
         if before.is_empty() || ends.is_empty() {
             return !ends.is_empty();
         }
-        // A text and a phrase may repeat one word many times. So each form is read once, and all places of the text are
-        // compared together.
+        // Text and phrase may repeat a word many times. So read the occurrences of each form once, and compare all
+        // positions of the text together.
         let mut before: Vec<(&str, usize)> = before.iter().map(|word| word.text.as_str()).zip(0..).collect();
         before.sort_unstable();
         let mut begins = vec![u64::MAX; self.word_count.div_ceil(64)];
         keep_before(&mut begins, &self.bits(ends), item.words.len() - 1);
         for same in before.chunk_by(|one, other| one.0 == other.0) {
-            let places = self.places_of(same[0].0);
-            if places.is_empty() {
+            let occurrences = self.occurrences_of(same[0].0);
+            if occurrences.is_empty() {
                 return false;
             }
-            let bits = self.bits(places);
+            let bits = self.bits(occurrences);
             same.iter().for_each(|(_, distance)| keep_before(&mut begins, &bits, *distance));
         }
         begins.iter().any(|bits| *bits != 0)
     }
 
-    /// The positions of these places: a bit for each word of the text.
-    fn bits(&self, places: &[Place]) -> Vec<u64> {
+    /// Returns the positions of these occurrences as one bit for each word of the text.
+    fn bits(&self, occurrences: &[Occurrence]) -> Vec<u64> {
         let mut bits = vec![0; self.word_count.div_ceil(64)];
-        for place in places {
-            bits[place.position as usize / 64] |= 1 << (place.position % 64);
+        for occurrence in occurrences {
+            bits[occurrence.position as usize / 64] |= 1 << (occurrence.position % 64);
         }
         bits
     }
 }
 
-/// Keeps only the bits that are at this distance before one of `bits`.
+/// Keeps a bit only if the bit at this distance after it is in `bits`.
 fn keep_before(kept: &mut [u64], bits: &[u64], distance: usize) {
     let (whole, rest) = (distance / 64, distance % 64);
     let part = |index: usize| bits.get(index).copied().unwrap_or_default();
@@ -118,8 +118,8 @@ impl ParsedSearch {
         self.alternatives.iter().any(|items| items.iter().all(|item| text.has(item) != item.excluded))
     }
 
-    /// Words of which a text that matches has one: the longest of each alternative, since it is the rarest. None if an
-    /// alternative demands only beginnings of words.
+    /// Returns words such that each matching text has at least one: the longest word of each alternative, because long
+    /// words are rare. None if an alternative requires no whole word.
     #[must_use]
     pub fn needed_words(&self) -> Option<Vec<&str>> {
         let longest = self.alternatives.iter().map(|items| {
@@ -130,12 +130,12 @@ impl ParsedSearch {
     }
 }
 
-/// Number of words of an item that a text must have whole.
+/// Returns the number of words of an item that a text must contain whole, not only as a prefix.
 fn whole_words(item: &Item) -> usize {
     item.words.len() - usize::from(item.prefix)
 }
 
-/// The longest of these words; empty if there is none.
+/// Returns the longest whole word of an item, or an empty text if it has none.
 fn longest_word(item: &Item) -> &str {
     let words = item.words[..whole_words(item)].iter().map(|word| word.text.as_str());
     words.max_by_key(|word| word.len()).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! Cuts text into words, in the same way for the index, for searches and for filters.
+//! Splits text into words, in the same way for the index, for searches and for filters.
 //!
 //! - Case, width and composition are ignored: text is normalized to NFKC, then case-folded.
 //! - Letters and digits make words; everything else separates them, so `uniswap` is found in `uniswap.org`.
 //! - Scripts that put no spaces between words (Chinese, Japanese, Korean, Thai …) give a word for each character, and a
 //!   search in them is a phrase: any stretch of text is found, without a dictionary.
-//! - Symbols and emoji are words, one for each that a reader sees (flags, families and skin tones included). One with a
-//!   skin tone is also found by its plain form.
+//! - Symbols and emoji are words, one for each that a reader sees (flags, families and skin tones included). An emoji
+//!   with a skin tone is also found by its plain form.
 //! - Other punctuation is dropped. `$RUN` and `@ana` are the words `run` and `ana`; a row with the sigil ranks higher.
 
 use icu_normalizer::ComposingNormalizer;
@@ -23,9 +23,9 @@ const MAX_WORD_BYTES: usize = 1_000;
 /// A word of a text; its place in the list is its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its letters, normalized.
+    /// The normalized word.
     pub text: String,
-    /// A second form of it in the index.
+    /// A second form of the word in the index, for example with its sigil.
     pub variant: Option<String>,
 }
 

@@ -131,7 +131,7 @@ impl Faults {
         self.fields.iter().find(|fault| fault.param == param).map(|fault| fault.message.as_str())
     }
 
-    /// The first fault of a part of a field, such as `headers.Host` of `headers`.
+    /// Returns the first fault of any part of a field, such as `headers.Host` of `headers`.
     pub(crate) fn first_within(&self, param: &str) -> Option<&str> {
         let is_within = |fault: &&FieldError| fault.param.strip_prefix(param).is_some_and(|rest| rest.starts_with('.'));
         self.fields.iter().find(is_within).map(|fault| fault.message.as_str())

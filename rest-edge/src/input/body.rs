@@ -128,7 +128,7 @@ impl JsonBody {
         }
     }
 
-    /// Reads the speed of a replay; none for the highest.
+    /// Reads the speed of a replay; none for `max`.
     pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
         let speed = self.given(name).filter(|speed| speed != "max")?;
         speed.as_f64().or_else(|| self.wrong(name, NOT_A_SPEED))
@@ -184,7 +184,7 @@ impl JsonBody {
         some_filters(filters)
     }
 
-    /// Reads headers by name. Null, where it may be, is a header without a value.
+    /// Reads headers by name. If null is allowed, it is a header without a value.
     pub(crate) fn headers(&mut self, name: &'static str, may_be_null: bool) -> Vec<v1::WebhookHeader> {
         let fields = match self.given(name) {
             Some(Value::Object(fields)) => fields,

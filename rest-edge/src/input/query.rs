@@ -107,7 +107,7 @@ impl<'a> QueryString<'a> {
         Some(text.parse().unwrap_or(furthest))
     }
 
-    /// Reads the speed of a replay; none for the highest.
+    /// Reads the speed of a replay; none for `max`.
     pub(crate) fn speed(&mut self, name: &'static str) -> Option<f64> {
         let text = self.take(name).filter(|text| text != "max")?;
         let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite());
@@ -239,7 +239,7 @@ mod tests {
             let mut query = QueryString::read(SPEED, raw).unwrap();
             (query.speed("speed"), query.unread().len())
         };
-        // Core has the range.
+        // Core checks the range.
         for (raw, expected) in [("", None), ("speed=max", None), ("speed=0.5", Some(0.5)), ("speed=-1", Some(-1.0))] {
             assert_eq!(read(raw), (expected, 0), "{raw}");
         }

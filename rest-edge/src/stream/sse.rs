@@ -64,10 +64,10 @@ pub(crate) fn routes() -> Vec<Route> {
                  says so first; its `path` lists them. A cursor that was never issued, or is older than a restore of \
                  the service, is 400 `INVALID_CURSOR`.\n\n\
                  With `from` the stream replays past events: the same frames as live, however many, as fast as you \
-                 read or paced by `speed`. Without `to` it goes on live. With `to` it ends with a frame `stream.end`, \
-                 which holds the last cursor. A cursor wins over `from`, so a client that reconnects to the same \
-                 address goes on where it was. Behind the end it gets 204, which tells `EventSource` to stop. A \
-                 quarter of the plan's streams, and at least one, may replay at once.\n\n\
+                 read or paced by `speed`. Without `to` it continues live. With `to` it ends with a frame \
+                 `stream.end`, which holds the last cursor. A cursor takes precedence over `from`, so a client that \
+                 reconnects to the same address continues where it was. After the end it gets 204, so that \
+                 `EventSource` stops. A quarter of the plan's streams, and at least one, may replay at once.\n\n\
                  The stream ends without a frame when its key is revoked or expires, loses its rights, or when \
                  its ticket opens another connection. It ends after `retry` when the server shuts down, and cut off \
                  when the client is both over 1,000 events behind and not progressing for 60 seconds, or takes \
@@ -144,7 +144,7 @@ fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     response
 }
 
-/// The response to a client that resumes a replay behind its end. An `EventSource` does not reconnect after it.
+/// The response to a client that resumes a finished replay. After it, an `EventSource` does not reconnect.
 fn nothing_left(metadata: &MetadataMap) -> Response<Body> {
     let mut response = Response::new(Either::Left(Default::default()));
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -171,9 +171,10 @@ fn listen_has_its_grammar() {
 #[test]
 fn receipts_and_witnesses_have_their_grammar() {
     let log_key = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+    let witness_key = "witness.example/one+ffad3eff+BNsZBfWC7iDlFPADgVzlX4F4rpa/x5Mzb41ejz+ZuXHJ";
     for good in [
         &["receipt", "verify", "receipt.json"][..],
-        &["receipt", "verify", "--json", "receipt.json", "--key", log_key, "--witness", log_key],
+        &["receipt", "verify", "--json", "receipt.json", "--key", log_key, "--witness", witness_key],
         &["witness", "--name", "w.example/ann", "--key", log_key, "--listen", "[::1]:0", "--data-dir=d"],
     ] {
         parse(good).unwrap_or_else(|error| panic!("{good:?}: {error}"));
@@ -183,6 +184,7 @@ fn receipts_and_witnesses_have_their_grammar() {
         &["receipt", "verify"],
         &["receipt", "verify", "a", "b"],
         &["receipt", "verify", "a", "--key", "b"],
+        &["receipt", "verify", "a", "--witness", log_key],
         &["witness", "--name", "w.example/ann"],
         &["witness", "--key", log_key],
         &["witness", "--name", "two words", "--key", log_key],

@@ -1,4 +1,4 @@
-//! Replays: their events, their pace and their end, and that they go on live without a gap.
+//! Tests of replays: their events, pace and end, and that they continue live without a gap.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Client, FakeCore, time_of};
 use crate::Hub;
 
-/// Opens a replay of the entries from one to another.
+/// Opens a replay of the entries from `from` to `to`.
 async fn replay(hub: &Hub, from: u64, to: Option<u64>, speed: Option<f64>, tokens: &[&str]) -> Client {
     let time = |position| from_millis(time_of(position));
     let (from, to) = (Some(time(from)), to.map(time));
@@ -18,7 +18,7 @@ async fn replay(hub: &Hub, from: u64, to: Option<u64>, speed: Option<f64>, token
 }
 
 impl Client {
-    /// Reads a replay to its end, and notes how long after the beginning each event came.
+    /// Reads a replay to its end. Returns each event with the time since the beginning.
     async fn read_to_end(&mut self) -> Vec<(u64, Duration)> {
         let (began, mut times) = (Instant::now(), Vec::new());
         while !self.subscription.is_complete() {
@@ -117,7 +117,7 @@ async fn the_place_of_a_replay_is_free_once_it_is_live() {
     client.more().await.unwrap();
     client.drain().await;
     assert_eq!(client.got, (1..=21).collect::<Vec<_>>());
-    // One that never catches up keeps its place.
+    // A replay that never catches up keeps its slot.
     other.read(usize::MAX / 2);
     drop(other);
     sleep(Duration::from_secs(1)).await;
@@ -139,7 +139,7 @@ async fn replays_of_one_bound_read_the_log_once() {
     assert_eq!(core.reads.load(Ordering::Relaxed), 10, "ten pages of four entries");
 }
 
-/// Replays while the log grows, and reads on until the log stands still.
+/// Replays while the log grows, and reads until the log has stopped growing.
 async fn hand_over(appends: Vec<u8>, reads: Vec<u8>, page: u64, speed: Option<f64>) {
     let core = FakeCore::new(&["sandbox"], page, 5);
     let shutdown = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! Replays at full speed: how many events a second leave, and what they cost live streams beside them.
+//! Measures replays at full speed: their events a second, and how much they slow down concurrent live streams.
 
 use std::net::SocketAddr;
 
@@ -17,16 +17,16 @@ use crate::{
     report::{aim, aim_below, number},
 };
 
-/// Events that a replay has.
+/// Events in each replay.
 const REPLAYED: usize = 50_000;
-/// Connections that post them.
+/// Connections that post the events.
 const WRITERS: usize = 32;
-/// Replays at the same time.
-const SOME: usize = 4;
-/// Live streams beside them, events a second and seconds.
+/// Number of concurrent replays.
+const CONCURRENT_REPLAYS: usize = 4;
+/// Concurrent live streams, their events a second, and the seconds of the measurement.
 const LIVE: (usize, (u32, u32)) = (100, (100, 4));
 
-/// Posts the events; gives the time of the first.
+/// Posts the events. Returns the time of the first one.
 async fn post(address: SocketAddr) -> Result<String, Failure> {
     let mut first = Connection::open(address).await?;
     let answer = first.ask_ok(&thesis("REPLAYED", &text())).await?;
@@ -46,30 +46,30 @@ async fn post(address: SocketAddr) -> Result<String, Failure> {
     Ok(from)
 }
 
-/// Measures replays, and live streams without and with replays beside them.
+/// Measures replays, and live streams with and without concurrent replays.
 pub(super) async fn replays(service: &Service) -> Result<(), Failure> {
     let address = service.address("http")?;
     let path = format!("/v1/events/stream?types=thesis.created&from={}", post(address).await?);
     println!();
-    for streams in [1, SOME] {
+    for streams in [1, CONCURRENT_REPLAYS] {
         let more = ["--enough", &REPLAYED.to_string()];
-        let heard = Listener::start(address, &path, Protocol::Sse, (streams, 120), &more).await?.heard().await?;
-        if heard.deliveries < (REPLAYED * streams) as u64 {
-            return Err(format!("only {} of the replayed events came", heard.deliveries).into());
+        let received = Listener::start(address, &path, Protocol::Sse, (streams, 120), &more).await?.heard().await?;
+        if received.deliveries < (REPLAYED * streams) as u64 {
+            return Err(format!("only {} of the replayed events came", received.deliveries).into());
         }
-        let rate = heard.deliveries as f64 / heard.took_ms * 1e3;
+        let rate = received.deliveries as f64 / received.took_ms * 1e3;
         println!("{streams} replay {REPLAYED} events: {} a second, {}", number(rate), aim(rate, 50_000.0));
     }
     let live = "/v1/events/stream?types=thesis.created&token=BESIDE".to_owned();
     let side = Side { name: "SSE", id: service.ids(), subscribers: address, path: live, protocol: Protocol::Sse };
     let (streams, pace) = LIVE;
     let (alone, _) = side.measure(streams, pace, |text| thesis("BESIDE", text)).await?;
-    let replaying = Listener::start(address, &path, Protocol::Sse, (SOME, pace.1), &[]).await?;
+    let replaying = Listener::start(address, &path, Protocol::Sse, (CONCURRENT_REPLAYS, pace.1), &[]).await?;
     let (beside, _) = side.measure(streams, pace, |text| thesis("BESIDE", text)).await?;
     let replayed = replaying.heard().await?.deliveries;
     println!(
-        "{streams} live streams beside {SOME} that replay {replayed} events: p50 {:.1} ms instead of {:.1}, {}; \
-         p99 {:.1} instead of {:.1}",
+        "{streams} live streams beside {CONCURRENT_REPLAYS} that replay {replayed} events: p50 {:.1} ms instead of \
+         {:.1}, {}; p99 {:.1} instead of {:.1}",
         beside.p50_ms,
         alone.p50_ms,
         aim_below(beside.p50_ms / alone.p50_ms, 1.1, " times"),

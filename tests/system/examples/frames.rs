@@ -109,7 +109,7 @@ async fn messages_are_as_described(service: &Service) {
         request
     };
     // Tests of gaps and replays compare these.
-    let mut heard = BTreeSet::from(["ended", "gap"]);
+    let mut received = BTreeSet::from(["ended", "gap"]);
     for (asked, op) in [
         (Some("auth"), "welcome"),
         (Some("subscribe"), "subscribed"),
@@ -131,8 +131,8 @@ async fn messages_are_as_described(service: &Service) {
             let told = &example(&document, "WebSocketMessage", op)["error"];
             assert_eq!((&message["error"]["message"], &message["error"]["param"]), (&told["message"], &told["param"]));
         }
-        heard.insert(op);
+        received.insert(op);
     }
     let mapping = document["components"]["schemas"]["WebSocketMessage"]["discriminator"]["mapping"].as_object();
-    assert_eq!(heard, mapping.unwrap().keys().map(String::as_str).collect());
+    assert_eq!(received, mapping.unwrap().keys().map(String::as_str).collect());
 }

@@ -80,19 +80,19 @@ impl Received {
         self.verify_standard(secret, signed_at);
     }
 
-    /// What Standard Webhooks signs.
+    /// The signed content of Standard Webhooks: id, timestamp and body.
     fn standard_text(&self) -> Vec<u8> {
         let prefix = format!("{}.{}.", self.header("webhook-id"), self.header("webhook-timestamp"));
         [prefix.as_bytes(), &self.body].concat()
     }
 
-    /// Its signatures of a version.
+    /// The signatures of Standard Webhooks with this version.
     fn standard_signatures(&self, version: &str) -> Vec<Vec<u8>> {
         let parts = self.header("webhook-signature").split(' ').map(|part| part.split_once(',').unwrap());
         parts.filter(|(found, _)| *found == version).map(|(_, text)| BASE64_STANDARD.decode(text).unwrap()).collect()
     }
 
-    /// Checks the `v1` of Standard Webhooks, if the secret is a key of it.
+    /// Checks the `v1` signatures of Standard Webhooks, if the secret is one of its keys.
     fn verify_standard(&self, secret: &str, signed_at: i64) {
         assert_eq!(self.header("webhook-timestamp"), signed_at.to_string());
         let Ok(key) = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()) else { return };
@@ -102,7 +102,7 @@ impl Received {
         assert!(signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok()));
     }
 
-    /// Checks the `v1a` of Standard Webhooks by a webhook's public key.
+    /// Checks the `v1a` signature of Standard Webhooks with a webhook's public key.
     pub(crate) fn verify_key(&self, public_key: &str) {
         let key = BASE64_STANDARD.decode(public_key.strip_prefix("whpk_").unwrap()).unwrap();
         let [signature] = &self.standard_signatures("v1a")[..] else { panic!("{self:?}") };

@@ -126,7 +126,7 @@ fn parse(block: &str) -> Option<Frame> {
     if event == "stream.gap" {
         assert_eq!(block.lines().filter(|line| !line.is_empty()).count(), 3, "{block}");
         assert_eq!(id.as_deref(), Some(text(&data, "last_cursor")));
-    } else if event == "stream.cursor" {
+    } else if ["stream.cursor", "stream.end"].contains(&event.as_str()) {
         assert_eq!(data, serde_json::json!({"object": "stream_cursor", "cursor": id}));
     } else {
         assert_eq!(event, text(&data, "type"));

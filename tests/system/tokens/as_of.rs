@@ -38,14 +38,14 @@ fn counts(token: &Value) -> [i64; 3] {
     ["thesis_count", "unique_thesis_authors", "recent_thesis_count"].map(|name| token[name].as_i64().unwrap())
 }
 
-/// Waits until the clock shows another millisecond, so that what follows is recorded later.
+/// Waits until the clock shows another millisecond, so that later entries have later times.
 async fn pass(time: i64) {
     while now_ms() <= time {
         tokio::task::yield_now().await;
     }
 }
 
-/// A time after everything that was recorded so far.
+/// Returns a time after all entries so far.
 async fn instant() -> i64 {
     let time = now_ms();
     pass(time).await;
@@ -75,7 +75,7 @@ async fn what_is_recorded_later_does_not_count(service: &Service) {
         assert_eq!((&activity["thesis_count_1h"], &activity["unique_authors_24h"]), (&json!(2), &json!(2)));
         assert_eq!((&velocity["last_5m"], &velocity["previous_1h"]), (&json!(1), &json!(1)));
         assert_eq!((text(&activity, "computed_at"), text(&velocity, "computed_at")), (&*iso(first), &*iso(first)));
-        // The newest one was deleted since, and the edit came later.
+        // The newest thesis was deleted since, and the edit came later.
         let texts = |activity: &Value| {
             let theses = activity["recent_theses"].as_array().unwrap();
             theses.iter().map(|thesis| text(thesis, "text").to_owned()).collect::<Vec<_>>()

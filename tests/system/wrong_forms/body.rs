@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{
-    forms::{CONTROL, NO_HANDLE, NO_TOKEN, NOT_A_TIME, NOT_TIMES, Told, length},
+    forms::{CONTROL, Expected, NO_HANDLE, NO_TOKEN, NOT_A_TIME, NOT_TIMES, length},
     table::{EVENT_TYPES, Form},
 };
 
-/// A wrong value of a field, the rest of the field's name in the answer, and the answer.
-pub(super) type WrongField = (Value, &'static str, Told);
+/// A wrong value of a field, the suffix of the field's name in the answer, and the expected answer.
+pub(super) type WrongField = (Value, &'static str, Expected);
 
 fn of_type(values: &[Value], message: &str) -> Vec<WrongField> {
-    values.iter().map(|value| (value.clone(), "", Told::Field(message.to_owned()))).collect()
+    values.iter().map(|value| (value.clone(), "", Expected::Field(message.to_owned()))).collect()
 }
 
 fn body_texts(min: usize, max: usize) -> (Vec<WrongField>, Vec<Value>) {
@@ -41,9 +41,9 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
         }
         Form::OrNull(max) => {
             let (mut wrong, mut right) = body_texts(0, *max);
-            for (value, _, told) in &mut wrong {
+            for (value, _, expected) in &mut wrong {
                 if !value.is_string() {
-                    *told = Told::Field("must be a string or null".to_owned());
+                    *expected = Expected::Field("must be a string or null".to_owned());
                 }
             }
             right.push(Value::Null);
@@ -144,14 +144,14 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
                 ("http://0x7f.1:22/", "port"),
                 ("https://a:b@example.com/", "credentials"),
             ] {
-                wrong.push((json!(refused), "", Told::Refused(reason)));
+                wrong.push((json!(refused), "", Expected::Refused(reason)));
             }
             (wrong, vec![json!("http://127.0.0.1:19997/")])
         }
         Form::Disabled => {
             let values =
                 [Value::Null, json!(true), json!(7), json!(""), json!([]), json!("a\u{0}"), json!("x".repeat(501))];
-            let off = |value| (value, "", Told::Whole(404, "FEATURE_DISABLED"));
+            let off = |value| (value, "", Expected::Whole(404, "FEATURE_DISABLED"));
             (values.map(off).into(), vec![json!(1)])
         }
         _ => panic!("no form of a body"),
@@ -163,7 +163,7 @@ fn wrong_filters() -> Vec<WrongField> {
     let mut wrong = of_type(&[json!(true), json!("RUN"), json!(7), json!([]), json!([{}])], "must be an object");
     let mut within = |name: &'static str, value: Value, message: &str| {
         let filters = json!({ name[1..]: value });
-        wrong.push((filters, name, Told::Field(message.to_owned())));
+        wrong.push((filters, name, Expected::Field(message.to_owned())));
     };
     for name in [".token", ".handle", ".chain", ".text"] {
         for value in [json!("RUN"), json!([1]), json!([null]), json!({}), Value::Null] {
@@ -192,7 +192,7 @@ fn wrong_headers(may_be_null: bool) -> Vec<WrongField> {
     wrong.extend(of_type(&names, "each name must have 1 to 256 letters, digits or any of !#$%&'*+-.^_`|~"));
     let mut within = |name: &'static str, value: Value, message: &str| {
         let headers = json!({ name[1..]: value });
-        wrong.push((headers, name, Told::Field(message.to_owned())));
+        wrong.push((headers, name, Expected::Field(message.to_owned())));
     };
     let no_text = if may_be_null { "must be a string or null" } else { "must be a string" };
     for value in [json!(7), json!(["x"]), json!({})] {
@@ -214,7 +214,7 @@ fn wrong_headers(may_be_null: bool) -> Vec<WrongField> {
     wrong
 }
 
-/// A body in which a field stands twice.
+/// Makes a body that has a field twice.
 pub(super) fn name_twice(body: &Value, name: &str) -> String {
     let text = body.to_string();
     format!("{{\"{name}\":{},{}", body[name], &text[1..])

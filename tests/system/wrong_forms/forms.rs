@@ -3,9 +3,9 @@
 use super::table::{Form, Reference};
 use crate::harness::{iso, now_ms};
 
-/// The answer to a wrong form.
+/// The expected answer to a wrong form.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Expected {
     /// 422 that names the field with this message.
     Field(String),
     /// A webhook's address that is refused for this reason.
@@ -20,7 +20,7 @@ pub(super) enum Told {
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) value: String,
-    pub(super) told: Told,
+    pub(super) expected: Expected,
 }
 
 pub(super) const CONTROL: &str = "must not contain control characters";
@@ -73,7 +73,7 @@ const NOT_INTEGERS: &[&str] = &[
 const HUGE: &[&str] = &["2147483648", "9223372036854775808", "99999999999999999999999999", "-99999999999999999999"];
 
 fn fields(values: impl IntoIterator<Item = impl Into<String>>, message: &str) -> Vec<Wrong> {
-    let wrong = |value: String| Wrong { value, told: Told::Field(message.to_owned()) };
+    let wrong = |value: String| Wrong { value, expected: Expected::Field(message.to_owned()) };
     values.into_iter().map(|value| wrong(value.into())).collect()
 }
 
@@ -183,12 +183,13 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         Form::Cursor => {
             let (mut wrong, _) = texts(1, 512);
             for value in ["abc", "0", "null", "%F0%9F%9A%80", &"x".repeat(512), &wide(512)] {
-                wrong.push(Wrong { value: value.to_owned(), told: Told::Cursor });
+                wrong.push(Wrong { value: value.to_owned(), expected: Expected::Cursor });
             }
             (wrong, vec!["abc".to_owned()])
         }
         Form::Ticket => {
-            let both = |value: &str| Wrong { value: value.to_owned(), told: Told::Whole(400, "INVALID_REQUEST") };
+            let both =
+                |value: &str| Wrong { value: value.to_owned(), expected: Expected::Whole(400, "INVALID_REQUEST") };
             (["", "x", "tkt_0"].map(both).into(), Vec::new())
         }
         _ => panic!("no form of a query"),
@@ -220,7 +221,7 @@ pub(super) fn in_path(form: &Form) -> (Vec<Wrong>, Vec<String>) {
     let mut wrong = Vec::new();
     let mut whole = |values: &[&str], status, code| {
         for value in values {
-            wrong.push(Wrong { value: (*value).to_owned(), told: Told::Whole(status, code) });
+            wrong.push(Wrong { value: (*value).to_owned(), expected: Expected::Whole(status, code) });
         }
     };
     whole(&["%zz", "%f", "%ff", "a%C3"], 400, "INVALID_REQUEST");
@@ -241,7 +242,7 @@ pub(super) fn in_path(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         }
         Form::Disabled => {
             let mut off = in_path(&Form::Ref(80, "")).0;
-            off.iter_mut().for_each(|wrong| wrong.told = Told::Whole(404, "FEATURE_DISABLED"));
+            off.iter_mut().for_each(|wrong| wrong.expected = Expected::Whole(404, "FEATURE_DISABLED"));
             (off, Vec::new())
         }
         _ => panic!("no form of a path"),

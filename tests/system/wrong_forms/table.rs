@@ -17,7 +17,7 @@ pub(super) enum Form {
     Flag,
     /// An ISO 8601 time.
     Time,
-    /// Such a time in the plan's history.
+    /// A time within the plan's history window.
     AsOf,
     /// Such a time that must be there.
     NeededTime,
@@ -39,7 +39,7 @@ pub(super) enum Form {
     Speed,
     /// The words of a search.
     Words,
-    /// Searches in the text of an event, each a parameter of its own.
+    /// Searches in the text of an event. The parameter is repeated for each.
     Searches,
     /// A cursor of a list or a stream.
     Cursor,
@@ -167,10 +167,10 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     ("GET /v1/theses/{id}/receipt", &[path("id", Form::Id("THESIS_NOT_FOUND"))]),
-    ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND"))]),
+    ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), TAGS]),
     (
         "GET /v1/log/{dataset}/tile/{tile}",
-        &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND"))],
+        &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), path("tile", Form::Id("ROUTE_NOT_FOUND")), TAGS],
     ),
     ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, AS_OF, TAGS]),
     ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50)), AS_OF]),

@@ -28,7 +28,7 @@ pub(super) struct Session {
     name: Arc<str>,
     ends: mpsc::UnboundedSender<StreamEnd>,
     streams: HashMap<u64, HeldStream>,
-    /// The places of replays, by ids of their own among those of the streams.
+    /// The slots of replays by id. Streams and replays share one range of ids.
     replays: HashMap<u64, StreamSlot>,
     /// Number of streams that tickets opened.
     tickets: usize,
@@ -64,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the place of a replay. Returns it as the error if the replay was closed in the meantime.
+    /// Adds the slot of a replay. Returns the slot as the error if the replay was closed in the meantime.
     pub(super) fn add_replay(&mut self, replay: u64, slot: StreamSlot) -> Result<(), StreamSlot> {
         if self.closed_early.contains(&replay) {
             return Err(slot);

@@ -1,4 +1,5 @@
-//! Prepares an attempt just before it is sent: the secrets of its webhook, decrypted, and the present body.
+//! Prepares an attempt just before it is sent: decrypts the secrets of its webhook and makes sure that its body is
+//! current.
 
 use std::fmt;
 
@@ -27,8 +28,8 @@ impl fmt::Debug for AttemptSecrets {
 }
 
 impl Dispatcher {
-    /// Prepares a delivery that was in memory, and reads the secrets of its webhook. If its event is older than an
-    /// erasure that was not known when the body was read, the event may have lost its text since, so it is read again.
+    /// Prepares a delivery from memory, and decrypts the secrets of its webhook. An erasure that this core learned of
+    /// after it read the body may have removed the event's text. Then it reads the body again.
     pub(super) async fn prepare(
         &self,
         pending: &mut PendingDelivery,
@@ -49,7 +50,7 @@ impl Dispatcher {
         Ok(self.secrets(webhook, now_ms))
     }
 
-    /// Reads the secrets of a webhook.
+    /// Decrypts the secrets of a webhook.
     fn secrets(&self, webhook: &Webhook, now_ms: i64) -> Result<AttemptSecrets, Unsendable> {
         let open = |purpose: SealPurpose<'_>, sealed: &[u8]| {
             self.shared.keys.open(purpose, sealed).and_then(|plain| String::from_utf8(plain).ok())

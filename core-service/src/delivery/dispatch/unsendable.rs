@@ -18,7 +18,7 @@ use crate::{
     tables::log::{ROWS, decode},
 };
 
-/// Age in milliseconds from which the newest erasure of a log is read again before a delivery is sent.
+/// Maximum age, in milliseconds, of the last read of a log's newest erasure when a delivery is sent.
 pub(super) const MAX_ERASURE_AGE_MS: i64 = 1_000;
 
 /// The times at which the newest erasures were last read, by log. Only the recent ones are kept.
@@ -50,36 +50,36 @@ pub(super) enum Unsendable {
     /// The secret is readable again once the service has its old secret key back.
     #[error("the signing secret cannot be read")]
     Secret(String),
-    /// The same for the value of one of the webhook's own headers.
+    /// The value of one of the customer's headers cannot be decrypted.
     #[error("the value of a header cannot be read; set or remove the webhook's headers")]
     Header(String),
 }
 
 impl Dispatcher {
-    /// Reads the newest erasure of the log of a delivery's event, at most once in [`MAX_ERASURE_AGE_MS`] where other
-    /// cores write too. A delivery with a body of its own needs none.
+    /// Returns the newest erasure of the log of a delivery's event. If other cores write too, it reads the erasure from
+    /// the store, at most once in [`MAX_ERASURE_AGE_MS`]. A delivery that stores its own body needs no erasure.
     pub(super) async fn recent_erasure(&self, delivery: &Delivery) -> Result<u64> {
         let now_ms = self.shared.clock.now_ms();
-        if self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
-            return Ok(self.shared.log.newest_erasure(&delivery.dataset));
-        }
-        let erasure = self.present_erasure(delivery).await?;
-        if delivery.body.is_empty() {
+        if self.may_lag(delivery) && !self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
+            self.read_erasure(delivery).await?;
             self.erasure_reads.note(&delivery.dataset, now_ms);
-        }
-        Ok(erasure)
-    }
-
-    async fn present_erasure(&self, delivery: &Delivery) -> Result<u64> {
-        if delivery.body.is_empty() && !self.shared.backend.is_exclusive() {
-            // The checkpoint names the newest erasure.
-            self.shared.log.checkpoint(&delivery.dataset, ROWS).await?;
         }
         Ok(self.shared.log.newest_erasure(&delivery.dataset))
     }
 
-    /// Reads the event of a delivery as JSON. `erasure` is the newest known erasure of its log. The caller tries again
-    /// when the store does not answer. An entry that is missing, damaged or no event stays so for ever.
+    /// True if another core may have erased the text of a delivery's event, unknown to this core.
+    fn may_lag(&self, delivery: &Delivery) -> bool {
+        delivery.body.is_empty() && !self.shared.backend.is_exclusive()
+    }
+
+    /// Reads the checkpoint of the rows, which names the newest erasure.
+    async fn read_erasure(&self, delivery: &Delivery) -> Result<()> {
+        self.shared.log.checkpoint(&delivery.dataset, ROWS).await?;
+        Ok(())
+    }
+
+    /// Reads the event of a delivery as JSON. `erasure` is the newest known erasure of its log. The caller retries if
+    /// the store fails. An entry that is missing, damaged or not an event is never retried.
     pub(super) async fn body(
         &self,
         delivery: &Delivery,
@@ -113,15 +113,18 @@ impl Dispatcher {
         Ok(Ok(body))
     }
 
-    /// Frees the memory of all bodies of events, since a text was erased. Also without this, no body that is older than
-    /// a known erasure is sent.
+    /// Frees the bodies of all events in memory, because a text was erased. This only removes the text from memory
+    /// sooner: a body that is older than a known erasure is never sent.
     pub fn forget_bodies(&self) {
         self.bodies.clear();
     }
 
     /// Reads the event of a delivery as JSON, without a text that any core has erased.
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
-        let erasure = self.present_erasure(delivery).await?;
+        if self.may_lag(delivery) {
+            self.read_erasure(delivery).await?;
+        }
+        let erasure = self.shared.log.newest_erasure(&delivery.dataset);
         self.body(delivery, erasure).await?.map_err(Error::internal)
     }
 }

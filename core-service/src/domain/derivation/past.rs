@@ -1,4 +1,4 @@
-//! Counts as of an earlier time, of theses that say when they were recorded and removed.
+//! Counts of a token's theses as of an earlier time. Each thesis has the times at which it was recorded and removed.
 
 use std::collections::HashMap;
 
@@ -17,21 +17,21 @@ pub struct PastThesis {
     pub removed_at: Option<i64>,
 }
 
-/// Returns whether a thesis was recorded by `at` and not removed.
-pub fn was_there(recorded_at: i64, removed_at: Option<i64>, at: i64) -> bool {
+/// Returns whether a thesis existed at `at`: recorded by then and not yet removed.
+pub fn existed_at(recorded_at: i64, removed_at: Option<i64>, at: i64) -> bool {
     recorded_at <= at && removed_at.is_none_or(|removed_at| removed_at > at)
 }
 
-/// Counts the theses of a token that were there at `at`, in no order, like [`super::count`].
+/// Counts the theses of a token that existed at `at`, like [`super::count`]. The theses may be in any order.
 pub fn count_past<'a>(theses: impl Iterator<Item = &'a PastThesis>, at: i64) -> Counts {
     let hour = |hour: i64| HourCounts { start: at - (HOURS - hour) * HOUR_MS, theses: 0, authors: 0 };
     let mut counts = Counts { timeline: (0..HOURS).map(hour).collect(), ..Counts::default() };
-    // The hours in which an author posted, a bit each.
+    // For each author, one bit for each hour with a post.
     let mut hours_of: HashMap<&str, u32> = HashMap::new();
     let mut latest: Option<(i64, &str)> = None;
     for thesis in theses {
         let age = at - thesis.created_at;
-        if !(0..DAY_MS).contains(&age) || !was_there(thesis.recorded_at, thesis.removed_at, at) {
+        if !(0..DAY_MS).contains(&age) || !existed_at(thesis.recorded_at, thesis.removed_at, at) {
             continue;
         }
         let hour = HOURS - 1 - age / HOUR_MS;
@@ -59,9 +59,9 @@ mod tests {
     use crate::domain::derivation::{TokenTheses, count};
 
     proptest! {
-        /// They are the counts of the theses that were there.
+        /// [`count`] gives the same counts for the theses that existed.
         #[test]
-        fn past_counts_are_those_of_the_theses_that_were_there(
+        fn past_counts_are_those_of_the_theses_that_existed(
             rows in prop::collection::vec((0..200_i64, 0..6_u8, 0..200_i64, prop::option::of(0..200_i64)), 0..80),
             at in 0..200_i64,
         ) {

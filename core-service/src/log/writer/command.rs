@@ -45,8 +45,8 @@ pub(in crate::log) enum Command {
     EraseText {
         id: String,
     },
-    /// Makes sure that the log has an entry younger than `at`. Times never fall along a log, so from then on it gets no
-    /// entry of `at` or earlier.
+    /// Makes sure that the log has an entry younger than `at`. The times of a log never decrease, so every later entry
+    /// is younger than `at` too.
     CloseTime {
         at: i64,
     },

@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
         EntryPlace::New(self.entries.len() - 1)
     }
 
-    /// Adds an entry without content if none is younger than `at`.
+    /// Adds an entry without content if the log has no entry younger than `at`.
     pub(super) fn close_time(&mut self, at: i64) -> EntryPlace {
         if self.floor > at {
             return EntryPlace::Nowhere;

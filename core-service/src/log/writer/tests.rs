@@ -34,7 +34,7 @@ use crate::{
         log::{AppendOutcome, LogStore, checkpoint_change, decode, room},
         theses::creation_changes,
     },
-    tests::harness::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
+    tests::harness::{ManualClock, SharedMemory, core, memory, new_thesis, observed_thesis, shared_memory},
 };
 
 async fn entries(core: &Core, dataset: &Dataset) -> Vec<SequencedEntry> {
@@ -62,28 +62,6 @@ fn created(new: &NewThesis) -> Kind {
         introduces_token: true,
         totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset), by_author: 1 },
     })
-}
-
-/// A thesis of one author about one token, as the upstream shows it.
-fn observed_thesis(upstream_id: &str, text: &str) -> ObservedThesis {
-    ObservedThesis {
-        upstream_id: upstream_id.to_owned(),
-        profile: ObservedProfile {
-            upstream_id: "u".to_owned(),
-            handle: "writer".to_owned(),
-            ..ObservedProfile::default()
-        },
-        token: ObservedToken {
-            chain: "base".to_owned(),
-            address: "0xa".to_owned(),
-            symbol: "RUN".to_owned(),
-            ..ObservedToken::default()
-        },
-        text: text.to_owned(),
-        created_at: 1_000,
-        updated_at: 1_000,
-        ..ObservedThesis::default()
-    }
 }
 
 fn theses_of(entries: &[SequencedEntry]) -> Vec<String> {

@@ -3,7 +3,7 @@
 //!
 //! 1. The writer appends the row without its text, and the projection writes it as it writes every row. When other
 //!    cores and edges read this entry, they drop all cached data from earlier entries. The checkpoint of the rows names
-//!    the entry, so a core that only reads how far the log is projected knows it too.
+//!    the entry, so a core that reads only the checkpoint learns of the erasure too.
 //! 2. The entries from the creation to the deletion are replaced. They keep their leaves, so the Merkle tree stays the
 //!    same.
 //! 3. The writer appends the row again. Cores and edges drop their caches a second time, since they may have read old

@@ -1,5 +1,5 @@
-//! Theses as they were at an earlier time. The log has them: each entry that creates or edits a thesis contains all of
-//! it, and an edit names the one before.
+//! Reads the contents of theses as of an earlier time from the log. Each entry that creates or edits a thesis contains
+//! the whole thesis, and an edit names the edit before it.
 
 use std::{mem::take, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     tables::log::LogStore,
 };
 
-/// Returns the sequence number of the entry that wrote a thesis before this one at `seq`.
+/// Returns the sequence number of the entry that wrote a thesis before the entry at `seq` did.
 fn entry_before(seq: u64, entry: &Entry, thesis: &Thesis) -> Option<u64> {
     let previous = match &entry.kind {
         Some(Kind::ThesisEdited(edited)) => edited.previous,
@@ -22,8 +22,9 @@ fn entry_before(seq: u64, entry: &Entry, thesis: &Thesis) -> Option<u64> {
     previous.or(thesis.sequence).filter(|before| *before < seq)
 }
 
-/// Reads theses that were recorded by `at` as their last edit by then left them, or else as they were posted.
-pub(super) async fn as_they_were(
+/// Replaces each thesis, which was recorded by `at`, with its version as of `at`: after the last edit by then, or as it
+/// was posted.
+pub(super) async fn read_as_of(
     log: &LogStore,
     mut theses: Vec<(Dataset, Arc<Thesis>)>,
     at: i64,

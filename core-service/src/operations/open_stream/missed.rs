@@ -130,8 +130,8 @@ impl MissedEvents<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        // The scan may have stopped early. Replaying too much is better than reporting a false gap, but events with a
-        // rare word may lie so far apart that a replay would read the whole log.
+        // The scan may have stopped early. Usually a replay of too many events is better than a false gap. But events
+        // with a rare word may be so far apart that the replay would read the whole log.
         if skipped == 0 && (all || !self.filter.has_texts()) {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl MissedEvents<'_> {
         }))
     }
 
-    /// Counts the matching events after these positions. Returns beside the number whether all entries were scanned.
+    /// Counts the matching events after these positions. Returns the number, and whether it scanned all entries.
     pub(super) async fn count(&self, after: &[u64]) -> Result<(i64, bool)> {
         let reader = self.core.shared.theses.direct_reader();
         let selection = select(&reader, &self.call.caller.view, self.filter).await?;

@@ -1,8 +1,9 @@
 //! Finds where a replay of past events starts and ends.
 //!
-//! A log's entries have increasing times, so both are found by few reads, whatever lies between. A replay has no limit
-//! of events. Its client resumes it with a cursor and the same request, perhaps long after `from` has left the history
-//! window. Then the cursor counts, and leaves a gap only if the window has passed it too.
+//! The times of a log never decrease, so a binary search finds both. A replay may have any number of events. Its client
+//! resumes it with a cursor and the same request, perhaps long after `from` has left the history window. The cursor
+//! takes precedence over `from`, and the client gets a gap only if the events after the cursor have left the window
+//! too.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +19,7 @@ use thesis_proto::{
 use super::{
     history_path,
     missed::{MAX_COUNTED, MissedEvents},
-    named, refuse_beyond,
+    named_positions, refuse_beyond,
 };
 use crate::{
     access::gate::Call,
@@ -71,8 +72,8 @@ impl Replay {
         Some(replay)
     }
 
-    /// The earliest time of its events. Fails with `HISTORY_LIMIT` if `from` is before the history window and no cursor
-    /// counts in its place.
+    /// Returns the earliest time of its events. Fails with `HISTORY_LIMIT` if `from` is before the history window and
+    /// the request has no cursor.
     pub(super) fn floor(&self, call: &Call, has_cursor: bool) -> Result<Floor> {
         call.history_floor((!has_cursor).then_some(self.from))
     }
@@ -101,12 +102,12 @@ pub(super) async fn begin_replay(
     let floor = replay.floor(call, after.is_some())?;
     let mut earliest = Vec::new();
     for (dataset, live) in call.caller.view.datasets().iter().zip(&live) {
-        // A bound before 1970 is none.
+        // A bound before 1970 has no effect.
         let bound = floor.bound_for(dataset).max(0);
         earliest.push(core.shared.log.last_at(dataset.name(), *live, bound - 1).await?);
     }
     let (mut positions, mut gap) = (earliest, None);
-    // If the end itself has left the window, a gap tells of what is left, and no event is beyond the end.
+    // If the end itself has left the window, the replay has only a gap: it must send no events after its end.
     positions.iter_mut().zip(&ends).for_each(|(position, end)| *position = (*position).min(*end));
     if let Some(after) = &after {
         gap = find_gap(core, call, message, filter, (after, &positions), names).await?;
@@ -125,11 +126,12 @@ pub(super) async fn begin_replay(
         is_complete,
         speed: replay.speed,
     };
-    let (positions, live) = (named(names, &positions), named(names, &live));
+    let (positions, live) = (named_positions(names, &positions), named_positions(names, &live));
     Ok(v1::OpenResponse { positions, live, gap, replayed: 0, replay: Some(begun) })
 }
 
-/// Finds the last position of each dataset up to `to`, which is the same for every replay with this end.
+/// Finds the last position of each dataset up to `to`. Every replay with this `to` ends there, because the time is
+/// closed.
 async fn find_ends(core: &Core, call: &Call, to: i64) -> Result<Vec<u64>> {
     let ends = call.caller.view.datasets().iter().map(|dataset| async move {
         let projected = core.datasets.close_time(dataset, to).await?;
@@ -138,7 +140,7 @@ async fn find_ends(core: &Core, call: &Call, to: i64) -> Result<Vec<u64>> {
     try_join_all(ends).await
 }
 
-/// Finds the matching events between a cursor and the earliest positions within the history window.
+/// Finds the gap: the matching events between a cursor and the earliest positions within the history window.
 async fn find_gap(
     core: &Core,
     call: &Call,
@@ -167,8 +169,8 @@ async fn find_gap(
     }))
 }
 
-/// The time of the newest of the entries at these positions; 0 if there is none. A log without further matching events
-/// is at its end ahead of time, so entries there do not count.
+/// Returns the time of the newest entry at these positions, or 0 if there is none. It ignores logs at their end: a log
+/// without more matching events reaches its end early.
 async fn last_time(core: &Core, call: &Call, positions: &[u64], ends: &[u64]) -> Result<i64> {
     let mut newest = 0;
     for (index, (dataset, position)) in call.caller.view.datasets().iter().zip(positions).enumerate() {

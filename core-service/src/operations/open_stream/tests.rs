@@ -1,4 +1,4 @@
-//! The requests to the store when many streams come back, and where replays lie.
+//! How many requests the store gets when many streams resume, and where replays start and end.
 
 use thesis_proto::time::from_millis;
 use tokio::time::{Duration, timeout};
@@ -114,7 +114,7 @@ async fn a_paced_replay_goes_on_at_the_time_of_a_log_that_is_not_at_its_end() {
     };
     let opened = open(None).await;
     let ends = opened.replay.unwrap().ends;
-    // The filter of a client may pass none of the sandbox, whose last event comes after the project's.
+    // The filter of a client may match no event of the sandbox, whose last event comes after the project's.
     let mut cursor = ends.clone();
     cursor[own] = opened.positions[own].position + 1;
     assert!(cursor[own] < ends[own]);
@@ -156,7 +156,7 @@ async fn a_replay_lies_between_two_times_and_has_a_place_of_its_own() {
     }
     let own = view.datasets().iter().position(|other| other == dataset).unwrap();
     assert!(opened.positions[own].position < ends[own], "the second thesis lies between the times");
-    // The plan allows two streams, and one replay.
+    // The plan allows two streams and one replay.
     let refused = open(3, 4).await.unwrap_err();
     assert_eq!(refused.api.code, ErrorCode::StreamLimitReached);
     assert!(refused.api.message.contains("1 concurrent replays"), "{refused}");

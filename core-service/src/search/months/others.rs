@@ -42,8 +42,8 @@ impl Failures {
         !self.cores.contains_key(core) && !self.months.contains(&(core.to_owned(), month))
     }
 
-    /// The error of a search for which a month has no core left. `cores` are those of the month, in the order of their
-    /// calls: the last failure of one of them decides.
+    /// Returns the error of a search after all cores of a month have failed. `cores` are the cores of the month, in the
+    /// order of the calls. The error is that of the last call that failed.
     fn error(&self, cores: &[String]) -> Error {
         match cores.iter().rev().find_map(|core| self.cores.get(core)) {
             Some(status) if status.code() == Code::ResourceExhausted => ApiError::from_status(status).into(),

@@ -1,4 +1,4 @@
-//! Filters of events by text match what the search finds.
+//! Filters of events by text match the same theses as the search.
 
 use thesis_proto::search::TextIndex;
 

@@ -7,13 +7,13 @@ use crate::{
     tables::log::decode,
 };
 
-/// Number of entries that a read takes. The last ones of a token have its totals: at most a pair of derived events
-/// follows each creation.
+/// Number of entries in one read. It almost always includes an entry with totals, because at most two derived events
+/// follow each creation.
 const ENTRIES: usize = 3;
 
 impl EventIndex {
     /// Reads a token's totals after the entry at `position` of a log. The projection of the log has reached
-    /// `projected`, which is not before the position.
+    /// `projected`, which must not be less than `position`.
     pub async fn totals_at(&self, dataset: &str, token: &str, position: u64, projected: u64) -> StoreResult<Totals> {
         let scopes = [EventScope::Token(token.to_owned()), EventScope::Deletions(token.to_owned())];
         let mut between = SeqRange { after: 0, before: position + 1, projected };

@@ -1,5 +1,5 @@
-//! Checkpoints of the projections of logs. That of the rows names the newest erasure too: whoever reads how far a log
-//! is projected learns that earlier entries have changed, without a read of the entries between.
+//! Checkpoints of the projections of logs. The checkpoint of the rows also names the newest erasure. So a core that
+//! reads only the checkpoint learns that earlier entries have changed.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -33,7 +33,7 @@ impl LogStore {
         logs.iter().zip(rows).map(|(log, row)| self.read_checkpoint(log, row)).collect()
     }
 
-    /// Returns the position of a checkpoint. An erasure that it names is known from then on.
+    /// Returns the position of a checkpoint, and notes the erasure that it names.
     fn read_checkpoint(&self, log: &str, row: Option<Row>) -> StoreResult<u64> {
         let Some(Row { body, version, .. }) = row else { return Ok(0) };
         let damaged = |error: prost::DecodeError| StoreError::Damaged(format!("checkpoint of log {log}: {error}"));
@@ -52,7 +52,7 @@ pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
     }
 }
 
-/// The checkpoint of a log's rows. `erasure` is the newest erasure that its writer knows.
+/// Makes the checkpoint of a log's rows. `erasure` is the newest erasure that the writer knows.
 pub fn rows_checkpoint_change(log: &str, seq: u64, erasure: u64) -> Change {
     let body = CheckpointBody { erasure }.encode_to_vec().into();
     Change { body: Some(body), ..checkpoint_change(log, ROWS, seq) }

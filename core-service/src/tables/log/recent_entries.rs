@@ -4,8 +4,8 @@
 //!
 //! Only an erasure changes entries, so otherwise it does not matter which core appended them. One entry begins an
 //! erasure, and another one ends it. When a core reads one of them, or the checkpoint of the log's rows, which names
-//! the newest one (`checkpoints.rs`), it drops all earlier entries from memory and keeps the sequence number of this
-//! one. Other caches compare that number with their own: data from earlier entries may have changed.
+//! the newest one (`checkpoints.rs`), it drops all earlier entries from memory and notes the sequence number. Other
+//! caches compare that number with the one that they noted: data from earlier entries may have changed.
 //!
 //! A log also remembers how far this process has begun its fan-out. Deliveries of own entries beyond that are new, so
 //! the fan-out creates them without a read.
@@ -106,7 +106,7 @@ impl RecentLog {
 pub(super) struct RecentEntries {
     logs: Cache<String, Arc<Mutex<RecentLog>>>,
     /// By log, the newest known entry that begins or ends an erasure. It changes under the lock of its log, after the
-    /// entries before it have left memory. So who reads it finds none of them, and who adds some leaves them out.
+    /// entries before it have left memory. So a reader of this number finds no earlier entry, and nobody adds one.
     erasures: RwLock<HashMap<String, u64>>,
 }
 
@@ -146,13 +146,13 @@ impl RecentEntries {
         let last = after + entries.len() as u64;
         let recent = self.log(log);
         let mut recent = recent.lock();
-        // These entries may have been read before an erasure that is known by now.
+        // An erasure may have become known after these entries were read.
         let erasure = found.max(self.newest_erasure(log));
         recent.add(after, entries, are_own, erasure.min(last + 1));
         self.set_erasure(log, found);
     }
 
-    /// Notes an entry that begins or ends an erasure, although it is not read here. The entries before it leave memory.
+    /// Notes an entry that begins or ends an erasure, without its content. Drops the entries before it.
     pub(super) fn note_erasure(&self, log: &str, seq: u64) {
         if seq <= self.newest_erasure(log) {
             return;
@@ -353,13 +353,13 @@ mod tests {
         assert_eq!(recent.log("live").lock().bytes, 2 * size(&Bytes::from("4")));
         recent.note_erasure("live", 2);
         assert_eq!((recent.newest_erasure("live"), recent.has_appended("live", 0, 5)), (4, true));
-        // Reads that began before this erasure, and end after it.
+        // These entries were read before this erasure and arrive after it.
         recent.note_erasure("live", 9);
         recent.add_read("live", 5, &numbered(6..=7));
         assert!(recent.read("live", 5, 7, 100).is_empty());
         recent.add_read("live", 7, &numbered(8..=10));
         assert_eq!((recent.get("live", 8), recent.read("live", 8, 10, 100)), (None, numbered(9..=10)));
-        // Also if nothing of the log was in memory.
+        // The same holds if memory had no entry of the log.
         recent.note_erasure("sandbox", 9);
         recent.add_read("sandbox", 6, &numbered(7..=8));
         recent.add_appended("sandbox", 8, &bodies(9..=9));

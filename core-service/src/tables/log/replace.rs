@@ -1,5 +1,5 @@
-//! Replaces an entry in its place, and reads it as it is then. Only an erasure replaces entries: all other work relies
-//! on entries that never change.
+//! Replaces an entry in the store, and reads its current version. Only an erasure replaces entries. All other code
+//! relies on entries that never change.
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,15 +10,14 @@ use crate::{
 };
 
 impl LogStore {
-    /// The newest entry of a log, as far as this process knows, that begins or ends an erasure; 0 without one.
-    /// Data derived from an earlier entry may contain an erased text, unless this erasure was known when the entry was
-    /// read.
+    /// Returns the newest known entry of a log that begins or ends an erasure; 0 if there is none. Data from an earlier
+    /// entry may contain an erased text, unless this process knew the erasure before it read the entry.
     pub fn newest_erasure(&self, log: &str) -> u64 {
         self.recent.newest_erasure(log)
     }
 
-    /// Reads one entry as it is now. [`LogStore::get`] may find it in memory as it was before another core erased a
-    /// text.
+    /// Reads the current version of an entry from the store. [`LogStore::get`] may return a version from memory that
+    /// has a text which another core has erased since.
     pub async fn get_present(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
         if self.backend.is_exclusive() { self.get(log, seq).await } else { self.get_stored(log, seq).await }
     }

@@ -1,20 +1,20 @@
-//! Finds entries by their time, which never falls along a log.
+//! Finds entries by their time. The times of a log never decrease.
 
 use super::{LogStore, outline};
 use crate::store::{StoreError, StoreResult};
 
-/// A search ends with a read of up to this many entries together. Before that it reads only multiples of this number,
-/// so their times are few enough to stay in memory. It is a power of two.
+/// A binary search ends with one read of up to this many entries. Before that it reads only entries whose sequence
+/// number is a multiple of it. Their times are few enough to stay in memory. It must be a power of two.
 const PAGE: u64 = 64;
 /// Maximum number of entries whose times are in memory.
 pub(super) const MAX_TIMES: usize = 16_384;
 
 impl LogStore {
-    /// Finds the last entry up to `upto` whose time is at most `at`; 0 if there is none. The log is known to have
-    /// reached `upto`.
+    /// Finds the last entry up to `upto` whose time is at most `at`; 0 if there is none. The log must have reached
+    /// `upto`.
     pub async fn last_at(&self, log: &str, upto: u64, at: i64) -> StoreResult<u64> {
         let mut last = 0;
-        // Every search of a log begins with the same entries, so most of its reads are of memory.
+        // Every search of a log begins with the same entries, so most of their times are in memory.
         let mut step = (upto + 1).next_power_of_two();
         while step >= PAGE {
             let next = last + step;
@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_entry_at_a_time_is_that_of_a_scan() {
         let log = LogStore::new(memory(&ManualClock::new()));
-        // Several entries of one time, and times without an entry.
+        // Several entries share a time, and some times have no entry.
         let times: Vec<i64> = (1..=300).map(|seq| seq / 3 * 5).collect();
         let mut head = 0;
         for batch in times.chunks(100) {

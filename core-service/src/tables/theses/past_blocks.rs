@@ -1,5 +1,5 @@
-//! Theses on tokens in blocks of six hours, for figures as of earlier times. A block has all theses posted in its hours,
-//! whenever they were recorded or removed, so it serves every time.
+//! Theses on tokens in blocks of six hours, for figures as of earlier times. A block has all theses that were posted in
+//! its hours, with the times at which they were recorded and removed. So it serves figures as of any time.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use quick_cache::{Weighter, sync::Cache};
 use super::IndexedRow;
 use crate::domain::{derivation::PastThesis, window::HOUR_MS};
 
-/// Length of a block. A bucket of an index has whole blocks.
+/// Length of a block. The length of an index bucket is a multiple of it.
 pub(super) const BLOCK_MS: i64 = 6 * HOUR_MS;
 /// Maximum size in bytes of all cached blocks.
 const MAX_BYTES: u64 = 16 << 20;
@@ -18,13 +18,14 @@ const TYPICAL_BYTES: u64 = 4 << 10;
 const ENTRY_BYTES: usize = 300;
 
 pub(super) struct PastBlock {
-    /// The block has the changes of all entries up to here.
+    /// The block includes the changes of all entries up to this position.
     pub(super) projected: u64,
     pub(super) theses: Vec<PastThesis>,
 }
 
 impl PastBlock {
-    /// A block of the rows of present and of deleted theses. One that is deleted meanwhile may have both rows.
+    /// Makes a block from the rows of present and of deleted theses. A thesis that was deleted between the reads may
+    /// have both rows.
     pub(super) fn new(projected: u64, mut rows: Vec<IndexedRow>) -> Self {
         rows.sort_unstable_by(|a, b| {
             (&a.id, a.indexed.removed_at.is_none()).cmp(&(&b.id, b.indexed.removed_at.is_none()))
@@ -42,20 +43,20 @@ impl PastBlock {
 }
 
 /// Dataset, token, and number of the block.
-type Place = (String, String, i64);
+type BlockKey = (String, String, i64);
 
 #[derive(Clone)]
 struct BySize;
 
-impl Weighter<Place, Arc<PastBlock>> for BySize {
-    fn weight(&self, (dataset, token, _): &Place, block: &Arc<PastBlock>) -> u64 {
+impl Weighter<BlockKey, Arc<PastBlock>> for BySize {
+    fn weight(&self, (dataset, token, _): &BlockKey, block: &Arc<PastBlock>) -> u64 {
         let texts: usize = block.theses.iter().map(|thesis| thesis.id.len() + thesis.author.len()).sum();
         let theses = texts + block.theses.len() * size_of::<PastThesis>();
         (ENTRY_BYTES + dataset.len() + token.len() + theses) as u64
     }
 }
 
-pub(super) struct PastBlocks(Cache<Place, Arc<PastBlock>, BySize>);
+pub(super) struct PastBlocks(Cache<BlockKey, Arc<PastBlock>, BySize>);
 
 impl Default for PastBlocks {
     fn default() -> Self {

@@ -37,7 +37,7 @@ pub struct RowReader<'a> {
     caches_unwritten: bool,
 }
 
-/// A scan of the rows with the highest keys of the partition that another scan reads.
+/// Makes a scan of the rows with the highest keys in the partition of another scan.
 fn highest_rows(scan: &Scan, limit: usize) -> Scan {
     Scan { from: Bound::Unbounded, to: Bound::Unbounded, reverse: true, limit, ..scan.clone() }
 }
@@ -108,7 +108,7 @@ impl RowReader<'_> {
         self.caches_unwritten.then(|| self.store.rows.quiet_steps()).flatten()
     }
 
-    /// The log and the position at which cached rows of a partition may be read, where other processes write too.
+    /// Returns the log and the position at which cached rows of a partition are valid, if other processes write too.
     fn followed_position(&self, scan: &Scan) -> Option<(&FollowedLogs, &FollowedPosition)> {
         let dataset = scan.partition.first()?.text();
         self.store.followed.as_deref().zip(self.position_of(dataset))
@@ -127,7 +127,7 @@ impl RowReader<'_> {
             return Ok(rows);
         }
         let wanted = scan.limit.min(MAX_ROWS);
-        // A cached partition that has as many rows does not reach down to this slice.
+        // A cached partition with that many rows may end before this slice begins.
         if caches && known.is_none_or(|known| known.len() < wanted) {
             let highest = highest_rows(scan, wanted.max(MIN_ROWS));
             let read = CachedPartition::new(at.epoch, backend.scan(&highest).await?, highest.limit);
@@ -140,8 +140,8 @@ impl RowReader<'_> {
         backend.scan(scan).await
     }
 
-    /// Reads slices as [`Self::scan`] does, in their order. Where this process is the only writer, they show one state
-    /// of the store.
+    /// Reads slices like [`Self::scan`], in their order. If this process is the only writer, all slices show the same
+    /// state of the store.
     pub(super) async fn scan_many(&self, scans: &[Scan], caches: bool) -> StoreResult<Vec<Vec<Row>>> {
         if let Some(steps) = self.write_steps().filter(|_| caches) {
             return self.scan_unwritten(scans, steps).await;
@@ -152,8 +152,9 @@ impl RowReader<'_> {
         try_join_all(scans.iter().map(|scan| self.scan(scan, caches))).await
     }
 
-    /// Reads slices as they are after this number of write steps, where this process is the only writer, and caches
-    /// them. If one of them is not in memory, all are read from one snapshot, since a write may begin meanwhile.
+    /// Reads slices as of this number of write steps, and caches them. It requires that this process is the only
+    /// writer. If a slice is not in memory, it reads all of them from one snapshot, because a write may begin between
+    /// reads.
     async fn scan_unwritten(&self, scans: &[Scan], steps: u64) -> StoreResult<Vec<Vec<Row>>> {
         let (backend, partitions) = (&self.store.backend, &self.store.rows.partitions);
         let wanted = |scan: &Scan| scan.limit.min(MAX_ROWS);
@@ -162,12 +163,12 @@ impl RowReader<'_> {
             let known = partitions.get(steps, scan);
             match known.as_ref().and_then(|known| known.slice(scan)) {
                 Some(rows) => found.push(rows),
-                // A cached partition that has as many rows does not reach down to this slice.
+                // A cached partition with that many rows may end before this slice begins.
                 None => is_deep |= known.is_some_and(|known| known.len() >= wanted(scan)),
             }
         }
         if found.len() < scans.len() && !is_deep {
-            // The next write ends the use of all rows, so only the row that shows whether there are more is added.
+            // The next write invalidates all rows, so read only one more row. It shows whether there are more.
             let highest: Vec<Scan> = scans.iter().map(|scan| highest_rows(scan, wanted(scan) + 1)).collect();
             let read = backend.scan_many(&highest).await?;
             found.clear();

@@ -19,7 +19,7 @@ use super::{Bucket, IndexSlice, IndexedRow, RowReader, ThesisStore, count, decod
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, TokenTheses, was_there},
+        derivation::{Counts, TokenTheses, existed_at},
         entry::PROLIFIC_AFTER,
         row::IndexedThesis,
         window::DAY_MS,
@@ -329,7 +329,7 @@ enum RowFilter<'a> {
     In(&'a [IndexScope]),
     /// The rows that an entry before this one wrote.
     Before(i64),
-    /// The rows of a token's theses that were there at this time.
+    /// The rows of theses that existed at this time, for indexes of tokens.
     At(i64),
 }
 
@@ -339,7 +339,7 @@ impl RowFilter<'_> {
             Self::All => true,
             Self::In(scopes) => scopes.iter().any(|scope| scope.has(&row.indexed)),
             Self::Before(version) => row.version < version,
-            Self::At(at) => was_there(row.indexed.recorded_at, row.indexed.removed_at, at),
+            Self::At(at) => existed_at(row.indexed.recorded_at, row.indexed.removed_at, at),
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) enum Follower {
     WebSocket,
     /// Follows Server-Sent Events, and disconnects again and again. Its key is that of `Revoked`.
     RevokedEventSource,
-    /// Replays the past before it follows, and disconnects again and again.
+    /// Replays the past, then follows live events, and disconnects again and again.
     Replaying,
 }
 

@@ -97,7 +97,7 @@ async fn a_replay_has_the_frames_of_live_events_and_ends_with_its_cursor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_behind_the_end_is_told_to_stop() {
+async fn a_client_that_resumes_a_finished_replay_stops() {
     let core = replaying(&Log::new(), true);
     let request = Request::get(format!("/v1/events/stream{REPLAY}")).header("last-event-id", cursor(2));
     let request = request.body(Full::<Bytes>::default()).unwrap();

@@ -44,6 +44,9 @@ fn sample(document: &Value, schema: &Value) -> Value {
         Some("integer") => json!(7),
         Some("boolean") => json!(true),
         Some("array") => json!([sample(document, &schema["items"])]),
+        Some("object") if schema["additionalProperties"].is_object() => {
+            json!({"x-name": sample(document, &schema["additionalProperties"])})
+        }
         Some("object") => json!({"token": ["$RUN"]}),
         _ if schema["format"] == "date-time" => json!("2026-01-31T12:00:00Z"),
         _ => json!("x"),

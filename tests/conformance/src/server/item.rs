@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::{Miss, verdict::ensure};
 
-/// The stream to open: events `thesis.created` of some tokens or all, by one author or all, after a cursor, of some
-/// time, or from now.
+/// The stream to open: `thesis.created` events of some tokens or all, by one author or all. It begins after a cursor,
+/// at a time in the past, or now.
 #[derive(Clone, Default)]
 pub(super) struct Query {
     pub(super) tokens: Vec<String>,

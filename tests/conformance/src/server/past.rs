@@ -20,7 +20,7 @@ fn created_at(event: &Value) -> &str {
     event["created_at"].as_str().unwrap_or_default()
 }
 
-/// Posts theses about a token; gives their events.
+/// Posts theses about a token. Returns their events.
 async fn post(target: &Target, token: &str) -> Result<Vec<Value>, Miss> {
     let mut events = Vec::new();
     for number in 0..POSTED {
@@ -44,14 +44,14 @@ pub(super) async fn replay(target: &Target, transport: Transport) -> Verdict {
     let live = target.post(&token, "live").await?;
     stream.expect(&live).await?;
     drop(stream);
-    // A cursor beside `from` wins.
+    // A cursor takes precedence over `from`.
     let cursor = &cursors[cursors.len() - 2];
     let mut resumed = Stream::open(target, transport, &query.after(cursor)).await?;
     resumed.expect(&events[POSTED - 1]).await?;
     resumed.expect(&live).await
 }
 
-/// Reads a replay to its end; gives its events and the cursor of the end.
+/// Reads a replay to its end. Returns its events and the cursor of the end.
 async fn read_to_end(stream: &mut Stream) -> Result<(Vec<Value>, String), Miss> {
     let mut events = Vec::new();
     loop {
@@ -76,11 +76,11 @@ pub(super) async fn replay_end(target: &Target, transport: Transport) -> Verdict
     if transport == Transport::Sse {
         let request = || target.request(Method::GET, &behind.path(), Some(&target.options.key));
         let response = retried(async || target.send(request()).await).await?;
-        ensure!(response.status() == StatusCode::NO_CONTENT, "{} behind the end instead of 204", response.status());
+        ensure!(response.status() == StatusCode::NO_CONTENT, "{} after the end instead of 204", response.status());
         return Ok(());
     }
     let (events, _) = read_to_end(&mut Stream::open(target, transport, &behind).await?).await?;
-    ensure!(events.is_empty(), "{} events come behind the end", events.len());
+    ensure!(events.is_empty(), "{} events come after the end", events.len());
     Ok(())
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn replay_refused(target: &Target, transport: Transport) -> Ver
         ..Query::of(&token)
     };
     let mut refused = vec![(at("2001-01-01T00:00:00Z", None), (403, "HISTORY_LIMIT"))];
-    // Over gRPC a wrong field has the status of a malformed request.
+    // Over gRPC, a wrong field gives the same status as a malformed request.
     if transport != Transport::Grpc {
         let (wrong, now) = ((422, "VALIDATION_FAILED"), created_at(&event));
         refused.push((at("2999-01-01T00:00:00Z", None), wrong));

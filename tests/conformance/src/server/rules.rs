@@ -81,8 +81,8 @@ pub const RULES: &[Rule] = rules! {
          cursor beside it wins.";
     "replay-end" Transport::ALL, past::replay_end,
         "With `to` a replay ends after the last event up to that time, with a cursor: SSE by `stream.end`, WebSocket \
-         by `ended`, gRPC by the end of the call. A stream opened behind the end with this cursor sends no event, and is \
-         204 over SSE.";
+         by `ended`, gRPC by the end of the call. A stream opened after the end with this cursor sends no event, and \
+         is 204 over SSE.";
     "replay-refused" Transport::ALL, past::replay_refused,
         "A replay from before the history window is 403 `HISTORY_LIMIT`. One from the future, or that ends before it \
          begins, is 422 `VALIDATION_FAILED`.";

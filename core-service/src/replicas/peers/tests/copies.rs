@@ -56,6 +56,7 @@ async fn a_new_core_copies_the_index_and_reads_only_newer_entries() {
 
     let beside = backend.beside();
     let two = start_on(folders[1].path(), beside.clone(), 2, None).await;
+    until("the first core is known", async || !two.core.peers.reachable().await.is_empty()).await;
     // Nothing else of it reads a log from here on.
     two.core.close().await;
     let follower = Follower { stop: CancellationToken::new(), ..two.core.follower() };

@@ -1,4 +1,4 @@
-//! Times of logs that their owners close for the other cores.
+//! Owners of logs close times for the other cores.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn the_owner_closes_a_time() {
     let progress = one.core.datasets.progress();
     let of_it = progress.iter().find(|progress| progress.dataset == dataset).unwrap();
     assert_eq!(of_it.fanned_out, None, "this core does not write the log");
-    // Without the owner, any other core does it.
+    // Without the owner, each core closes the time itself.
     other.kill();
     let closed = one.core.datasets.close_time(&dataset, at + HOUR_MS).await.unwrap();
     let log = one.core.shared.log.entries(dataset.name(), 0, closed).await.unwrap();

@@ -167,7 +167,7 @@ async fn a_list_of_the_only_writer_shows_one_state() {
     };
     create("th_1", 1);
     assert_eq!(newest(&theses).await, ["th_1"]);
-    // The next list has to read again, and knows the first bucket.
+    // The next list reads again, but knows the first bucket already.
     create("th_2", 2);
     let mut reads = 0;
     process.set_chooser(Box::new(move |_, _| {

@@ -1,7 +1,8 @@
-//! Theses on a token as they were at an earlier time: recorded by then, and not removed by then. The projections have
-//! all entries up to that time.
+//! Reads the theses on a token that existed at an earlier time: recorded by then, and not removed by then. The
+//! projections must have all entries up to that time.
 //!
-//! Deleted theses are read after the others. So a thesis that is deleted meanwhile is in one of both lists, or in both.
+//! It reads the list of deleted theses last. So a thesis that is deleted during the reads is in at least one of the
+//! lists.
 
 use std::{
     ops::{Bound, RangeInclusive},
@@ -15,7 +16,7 @@ use super::{IndexSlice, IndexedRow, RowFilter, RowReader, ThesisStore, indexed_r
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, count_past, was_there},
+        derivation::{Counts, count_past, existed_at},
         window::{CLOCK_SKEW_MS, DAY_MS},
     },
     key,
@@ -29,7 +30,7 @@ use crate::{
     },
 };
 
-/// Number of an author's theses that are read together.
+/// Number of an author's theses in one read.
 const PAGE: usize = 16;
 
 /// The lists of a token's theses, in the order in which they are read.
@@ -37,7 +38,7 @@ fn lists_of(token: &str) -> [IndexScope; 2] {
     [IndexScope::Token(token.to_owned()), IndexScope::DeletedOnToken(token.to_owned())]
 }
 
-/// A scan of a block of a list.
+/// Makes a scan of one block of a list.
 fn block_scan(dataset: &str, scope: &IndexScope, number: i64) -> Scan {
     let (first, last) = (number * BLOCK_MS, (number + 1) * BLOCK_MS - 1);
     let partition = key![dataset, scope.text(), scope.bucket(first)];
@@ -46,8 +47,8 @@ fn block_scan(dataset: &str, scope: &IndexScope, number: i64) -> Scan {
 }
 
 impl ThesisStore {
-    /// Counts like [`Self::counts`], as of `at`. The logs of the view are projected up to these positions at least, with
-    /// all entries up to then.
+    /// Counts like [`Self::counts`], as of `at`. The logs of the view must be projected up to these positions, which
+    /// cover all entries up to `at`.
     pub async fn counts_at(
         &self,
         view: &View,
@@ -73,7 +74,7 @@ impl ThesisStore {
         numbers: RangeInclusive<i64>,
     ) -> StoreResult<Vec<Arc<PastBlock>>> {
         let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
-        // Each entry that adds a thesis to the token, or removes one, writes this row.
+        // Each entry that creates or deletes a thesis on the token writes this row.
         let changed_in = totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs());
         let (mut blocks, mut missing) = (Vec::new(), Vec::new());
         for number in numbers {
@@ -108,27 +109,28 @@ impl ThesisStore {
             for dataset in view.datasets() {
                 let rows = reader.rows(dataset.name(), &scope, &slice, 1, RowFilter::At(at)).await?;
                 latest = latest.max(rows.first().map(|row| row.created_at));
-                // No older one is wanted. The list of deleted theses may have very many, all removed before.
+                // Skip older theses: the list of deleted theses may have very many that were removed before `at`.
                 slice.from = latest.unwrap_or(slice.from);
             }
         }
         Ok(latest)
     }
 
-    /// Returns whether an author had a thesis on a token at `at`, in a dataset that records theses when they are posted
-    /// or later.
+    /// Returns whether an author had a thesis on a token at `at`, in a dataset that never records a thesis before it is
+    /// posted.
     pub async fn had_author(&self, dataset: &Dataset, token: &str, author: &str, at: i64) -> StoreResult<bool> {
         let (token, author, reader) = (token.to_owned(), author.to_owned(), self.direct_reader());
         let present = IndexScope::ProfileToken(author.clone(), token.clone());
         for scope in [present, IndexScope::Deleted(author, token)] {
-            // The core that appends a thesis may have an earlier clock than the one at which it was posted.
+            // The clock of the core that appended the thesis may be behind that of the core which set the time of the
+            // post.
             let to = at + CLOCK_SKEW_MS;
             let mut slice = IndexSlice { from: i64::MIN / 2, to, after: None, descending: true };
             loop {
                 let rows = reader.slices(dataset, slice::from_ref(&scope), &slice, PAGE).await?;
                 let keys: Vec<_> = rows.iter().map(|row| (dataset.name(), row.id.as_str())).collect();
                 let theses = reader.theses(&keys).await?;
-                if theses.iter().flatten().any(|thesis| was_there(thesis.recorded_at, thesis.removed_at, at)) {
+                if theses.iter().flatten().any(|thesis| existed_at(thesis.recorded_at, thesis.removed_at, at)) {
                     return Ok(true);
                 }
                 let Some(last) = rows.last().filter(|_| rows.len() == PAGE) else { break };
@@ -140,7 +142,7 @@ impl ThesisStore {
 }
 
 impl RowReader<'_> {
-    /// Reads the rows of a token's index that were recorded by `at`, up to `limit`.
+    /// Reads up to `limit` rows of a token's index whose theses existed at `at`.
     pub async fn recorded_by(
         &self,
         dataset: &Dataset,

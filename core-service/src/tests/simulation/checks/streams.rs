@@ -50,43 +50,77 @@ pub(in crate::tests::simulation) fn check(
     let mut opened = began;
     // The place of the next event in each log; none before the first event.
     let mut next: Vec<Option<usize>> = logs.iter().map(|_| None).collect();
+    let mut gaps = Gaps::new(logs.len());
     for message in messages {
         match message {
             Message::Opened(at) => opened = *at,
             Message::Event(id) => {
                 let (log, place) = *places.get(id.as_str()).ok_or_else(|| format!("{id} is in no log"))?;
-                let expected = next[log];
-                let missed = match expected {
+                let missed = match next[log] {
                     Some(expected) if place < expected => return Err(format!("{id} came twice, or too late")),
-                    Some(expected) => logs[log].get(expected..place).and_then(<[_]>::first),
+                    Some(expected) => gaps.take(log, &logs[log][expected..place])?,
                     None => logs[log][..place].iter().find(|event| must_have(event, began)),
                 };
                 if let Some(missed) = missed {
                     return Err(format!("{} did not come before {id}", missed.id));
                 }
-                next[log] = Some(place + 1);
+                (next[log], gaps.may_skip[log]) = (Some(place + 1), false);
             }
-            // Only the first log grows by itself, so all skipped events are there.
             Message::Gap(skipped) => {
-                let skipped = usize::try_from(*skipped).map_err(|_| format!("a gap of {skipped}"))?;
-                match next[0] {
-                    Some(place) => next[0] = Some(place + skipped),
-                    // Nothing shows where it begins. It ends before the events of later requests.
-                    None => began = opened,
+                gaps.add(*skipped)?;
+                if next.contains(&None) {
+                    // Nothing shows where the gap begins. It ends before the events of later requests.
+                    (began, gaps.are_exact) = (opened, false);
                 }
             }
         }
     }
-    for (events, next) in logs.iter().zip(next) {
-        let missed = match next {
-            Some(next) => events.get(next..).ok_or("a gap of more events than there are")?.first(),
+    if end == End::Early {
+        return Ok(());
+    }
+    for (log, events) in logs.iter().enumerate() {
+        let missed = match next[log] {
+            Some(next) => gaps.take(log, &events[next..])?,
             None => events.iter().find(|event| must_have(event, began)),
         };
-        if let (Some(missed), End::Open) = (missed, end) {
+        if let Some(missed) = missed {
             return Err(format!("{} did not come", missed.id));
         }
     }
+    if gaps.are_exact && gaps.left > 0 {
+        return Err(format!("the gaps have {} events too many", gaps.left));
+    }
     Ok(())
+}
+
+/// The gaps of a stream. A gap names the number of its events, and not how they are divided between the logs.
+struct Gaps {
+    /// The events of all gaps that are not found yet.
+    left: usize,
+    /// By log, whether it has had no event since the last gap.
+    may_skip: Vec<bool>,
+    are_exact: bool,
+}
+
+impl Gaps {
+    fn new(logs: usize) -> Self {
+        Self { left: 0, may_skip: vec![false; logs], are_exact: true }
+    }
+
+    fn add(&mut self, skipped: i64) -> Result<(), String> {
+        self.left += usize::try_from(skipped).map_err(|_| format!("a gap of {skipped}"))?;
+        self.may_skip.fill(true);
+        Ok(())
+    }
+
+    /// Takes events of a log that did not come. Returns the first one if no gap has them.
+    fn take<'e>(&mut self, log: usize, missed: &'e [LoggedEvent]) -> Result<Option<&'e LoggedEvent>, String> {
+        if !self.may_skip[log] {
+            return Ok(missed.first());
+        }
+        self.left = self.left.checked_sub(missed.len()).ok_or("more events are skipped than the gaps have")?;
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +174,19 @@ mod tests {
         };
         assert_eq!(skipping(2), Ok(()));
         for wrong in [-1, 0, 1, 3, 9] {
+            skipping(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_gap_may_be_in_several_logs() {
+        let logs = [log(&["a", "b", "c"], 3), log(&["x", "y", "z"], 3)];
+        let skipping = |skipped| {
+            let [a, x, c, z] = ["a", "x", "c", "z"].map(|id| Message::Event(id.to_owned()));
+            check(&logs, &[Message::Opened(0), a, x, Message::Gap(skipped), c, z], End::Open)
+        };
+        assert_eq!(skipping(2), Ok(()));
+        for wrong in [0, 1, 3] {
             skipping(wrong).unwrap_err();
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status
 pub(super) fn stream_path(fields: &FilterFields) -> String {
     let v1::EventFilters { token, handle, chain, text } = fields.filters().unwrap_or_default();
     let [types, token, handle, chain] = [&fields.types, &token, &handle, &chain].map(|values| values.join(","));
-    // There is at most one text.
+    // A form has at most one text.
     let text = text.concat();
     let query = [("types", &*types), ("token", &*token), ("handle", &*handle), ("chain", &*chain), ("text", &*text)];
     link("/v1/events/stream", &query)

@@ -52,7 +52,7 @@ struct TokenPage {
 /// The figures of a token.
 #[derive(Default)]
 struct Figures {
-    /// The token with its counts as of a time; none for the present ones.
+    /// The token with its counts as of a time; none for the present.
     token: Option<v1::Token>,
     activity: v1::TokenActivity,
     velocity: v1::ThesisVelocity,

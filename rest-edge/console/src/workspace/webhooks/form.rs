@@ -35,9 +35,10 @@ pub(super) struct TypedWebhook {
     handle: String,
     chain: String,
     text: String,
-    /// A line `Name: value` for each header to set; one without a value removes the header. No page shows it again.
+    /// One line for each header to set, `Name: value`. A line without a value removes the header. No page shows the
+    /// values again.
     headers: String,
-    /// `thin` if its box is ticked.
+    /// `thin` if the box is checked.
     payload: String,
     /// The idempotency token of the form.
     pub(super) once: String,

@@ -109,7 +109,7 @@ async fn check(theses: &ThesisStore, dice: &mut Dice, all: &BTreeMap<String, Lif
 /// Reads lists until the whole log is projected.
 async fn read(theses: &ThesisStore, mut dice: Dice, all: &BTreeMap<String, Lifetime>, projected: &AtomicU64) {
     loop {
-        // A list in memory awaits nothing, and the writer has its turn too.
+        // A list from memory never suspends the task, so this lets the writer run.
         yield_now().await;
         let known = projected.load(Ordering::SeqCst);
         check(theses, &mut dice, all, known).await;
