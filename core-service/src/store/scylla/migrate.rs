@@ -73,7 +73,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0010_upstream",
     "0011_accounts",
     "0012_trees",
-    "0016_webhook_replays",
+    "0015_webhook_replays",
 ];
 
 /// The line in a migration that lets older versions run beside it.
