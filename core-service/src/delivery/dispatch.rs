@@ -337,6 +337,7 @@ impl Dispatcher {
         let mut state = self.state.lock();
         let PendingDelivery { delivery, body, erasure, epoch } = pending;
         let delivery = Arc::new(delivery);
+        let settings = Arc::clone(&webhook);
         let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body, secrets };
         let sent = match state.least_loaded() {
             Some((id, worker)) => {
@@ -346,7 +347,7 @@ impl Dispatcher {
         };
         match sent {
             Ok(worker) => {
-                state.send(worker, delivery, epoch, now_ms, now_ms + CLAIM_MS);
+                state.send(worker, delivery, settings, epoch, (now_ms, now_ms + CLAIM_MS));
                 true
             }
             Err(ClaimedAttempt { body, .. }) => {

@@ -47,18 +47,19 @@ impl Dispatcher {
         })
     }
 
-    /// Notes that a webhook's endpoint has answered a test. An attempt that began before the last change of the webhook
-    /// may have gone to another URL.
-    pub(super) async fn note_verified(&self, id: &str, started_at: i64, now_ms: i64) -> Result<()> {
-        let must_verify =
-            |state: &ControlState| state.webhook(id).is_some_and(|webhook| self.must_verify(state, webhook, now_ms));
-        if !must_verify(&self.shared.control.state()) {
+    /// Notes that the endpoint of a webhook, as an attempt used it, has answered a test. That says nothing about the
+    /// endpoint of another URL that the webhook has by now. Where this core no longer knows which URL the attempt used,
+    /// it notes nothing, and another test is needed.
+    pub(super) async fn note_verified(&self, tested: &Webhook, now_ms: i64) -> Result<()> {
+        let is_due = |state: &ControlState, webhook: &Webhook| {
+            webhook.url == tested.url && self.must_verify(state, webhook, now_ms)
+        };
+        if !is_due(&self.shared.control.state(), tested) {
             return Ok(());
         }
         let verify = |state: &ControlState| {
-            let is_due =
-                |webhook: &&Arc<Webhook>| self.must_verify(state, webhook, now_ms) && started_at > webhook.updated_at;
-            let change = state.webhook(id).filter(is_due).map(|webhook| {
+            let webhook = state.webhook(&tested.id).filter(|webhook| is_due(state, webhook));
+            let change = webhook.map(|webhook| {
                 let updated_at = webhook.next_update(now_ms);
                 ControlChange::Webhook(Webhook { updated_at, verified_at: Some(now_ms), ..Webhook::clone(webhook) })
             });
