@@ -4,11 +4,15 @@
 //! how far it has come, under the condition that no other core did. The ids of what a step creates derive from the
 //! replay, from the step's time, which was stored before, and from the originals. So a core that repeats the step of a
 //! dead one creates the same deliveries, and nothing is sent twice for that. The core that got the request takes the
-//! steps. When none was stored for half a minute, the core that hands out the webhook's attempts goes on.
+//! steps. When none was stored for half a minute, the core that hands out the webhook's attempts goes on: on a cluster
+//! within six minutes, and after a start of the embedded store at once.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, sleep},
+};
 
 use super::replay_delivery::{create_deliveries, replay_of};
 use crate::{
@@ -46,49 +50,60 @@ const ABANDONED_MS: i64 = 30_000;
 pub async fn watch(core: Arc<Core>) {
     let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut checked = HashMap::new();
+    let mut adopter = Adopter::default();
     // Before its start nobody takes on replays of a store with one process.
     let mut abandoned_ms = if core.shared.backend.is_exclusive() { 0 } else { ABANDONED_MS };
     loop {
         ticks.tick().await;
-        checked.retain(|shard, at: &mut Instant| core.dispatcher.serves(*shard) && at.elapsed() < RECHECK_INTERVAL);
-        if let Err(error) = adopt(&core, &mut checked, abandoned_ms).await {
+        if let Err(error) = adopter.adopt(&core, abandoned_ms).await {
             tracing::warn!(%error, "looking for unfinished replays of webhooks failed, trying again");
         }
         abandoned_ms = ABANDONED_MS;
     }
 }
 
-/// Looks for unfinished replays in the shards of this core that were not checked lately, and goes on with those that
-/// had no step for some time. A shard counts as checked while it has none.
-async fn adopt(core: &Arc<Core>, checked: &mut HashMap<i64, Instant>, abandoned_ms: i64) -> Result<()> {
-    let now_ms = core.shared.clock.now_ms();
-    let is_due = |shard: &i64| !checked.contains_key(shard) && core.dispatcher.serves(*shard);
-    let shards: Vec<i64> = (0..SHARDS).filter(is_due).collect();
-    if shards.is_empty() {
-        return Ok(());
-    }
-    let found = rows::unfinished(&core.shared.backend, &shards).await?;
-    for (shard, unfinished) in shards.into_iter().zip(found) {
-        if unfinished.is_empty() {
-            checked.insert(shard, Instant::now());
+#[derive(Default)]
+struct Adopter {
+    /// The time of the last check of each shard that had no unfinished replay then.
+    checked: HashMap<i64, Instant>,
+    /// The adopted replays that this core takes steps of, by webhook. One whose steps fail is not adopted again.
+    running: HashMap<String, JoinHandle<()>>,
+}
+
+impl Adopter {
+    /// Looks for unfinished replays in the shards of this core that were not checked lately, and goes on with those that
+    /// had no step for some time.
+    async fn adopt(&mut self, core: &Arc<Core>, abandoned_ms: i64) -> Result<()> {
+        let now_ms = core.shared.clock.now_ms();
+        self.checked.retain(|shard, at| core.dispatcher.serves(*shard) && at.elapsed() < RECHECK_INTERVAL);
+        self.running.retain(|_, replay| !replay.is_finished());
+        let is_due = |shard: &i64| !self.checked.contains_key(shard) && core.dispatcher.serves(*shard);
+        let shards: Vec<i64> = (0..SHARDS).filter(is_due).collect();
+        if shards.is_empty() {
+            return Ok(());
         }
-        for (webhook, stored) in unfinished {
-            if now_ms - stored.1.step_at >= abandoned_ms {
-                spawn(core, webhook, stored);
+        let found = rows::unfinished(&core.shared.backend, &shards).await?;
+        for (shard, unfinished) in shards.into_iter().zip(found) {
+            if unfinished.is_empty() {
+                self.checked.insert(shard, Instant::now());
+            }
+            for (webhook, stored) in unfinished {
+                if now_ms - stored.1.step_at >= abandoned_ms && !self.running.contains_key(&webhook) {
+                    self.running.insert(webhook.clone(), spawn(core, webhook, stored));
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Takes the steps of a replay until it is done, another core goes on with it, or this core stops.
-pub(super) fn spawn(core: &Arc<Core>, webhook: String, stored: StoredReplay) {
+pub(super) fn spawn(core: &Arc<Core>, webhook: String, stored: StoredReplay) -> JoinHandle<()> {
     let running = Arc::clone(core);
     core.tasks.spawn(async move {
         let stop = running.stop.clone();
         stop.run_until_cancelled(run(&running, &webhook, stored)).await;
-    });
+    })
 }
 
 async fn run(core: &Core, webhook: &str, (mut version, mut replay): StoredReplay) {

@@ -281,7 +281,8 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let (id, since, is_late, reported_at) = (delivery.id.clone(), now_ms, false, None);
-        let out = OutAttempt { worker, webhook, delivery, settings, epoch, since, until, is_slow, is_late, reported_at };
+        let out =
+            OutAttempt { worker, webhook, delivery, settings, epoch, since, until, is_slow, is_late, reported_at };
         self.out.insert(id, out);
     }
 

@@ -118,12 +118,17 @@ async fn a_replay_that_nobody_takes_on_is_adopted() {
     let core = started(memory(&clock), &clock).await;
     let wanted = prepare(&core).await;
     rows::write(&core.shared.backend, WEBHOOK, None, &new_replay()).await.unwrap().unwrap();
+    let failing = tokio::spawn(std::future::pending());
+    let failing_id = failing.id();
+    let mut adopter = Adopter::default();
     clock.advance(ABANDONED_MS - 1);
-    adopt(&core, &mut HashMap::new(), ABANDONED_MS).await.unwrap();
-    sleep(RETRY_PAUSE).await;
-    assert_eq!(stored(&core).await.1, new_replay(), "another core may still work on it");
+    adopter.adopt(&core, ABANDONED_MS).await.unwrap();
+    assert!(adopter.running.is_empty(), "another core may still work on it");
     clock.advance(1);
-    adopt(&core, &mut HashMap::new(), ABANDONED_MS).await.unwrap();
+    adopter.running.insert(WEBHOOK.to_owned(), failing);
+    adopter.adopt(&core, ABANDONED_MS).await.unwrap();
+    assert_eq!(adopter.running[WEBHOOK].id(), failing_id, "one whose steps fail is not adopted again");
+    Adopter::default().adopt(&core, ABANDONED_MS).await.unwrap();
     for _ in 0..10_000 {
         if stored(&core).await.1.finished_at.is_some() {
             assert_eq!(replayed(&core).await, wanted);
