@@ -26,14 +26,15 @@ pub async fn get_webhook_insight(
     let rule = DeliveryRule::of(&core.shared.control.state(), &webhook, now_ms);
     let awaits_verification = core.dispatcher.awaits_verification(&webhook, now_ms);
     let (computed_at, totals) = deliveries.recent_totals(&webhook.id, now_ms).await?;
-    // Deliveries may have waited since the change that made them wait.
-    let waits_since = if rule.waits() || awaits_verification {
-        webhook.disabled_at.map_or(webhook.updated_at, |at| at.min(webhook.updated_at))
+    // Deliveries may have waited since the change that made them wait. A delivery may be older than that.
+    let waits_since = if awaits_verification {
+        Some(webhook.created_at)
+    } else if rule.waits() {
+        Some(webhook.disabled_at.map_or(webhook.updated_at, |at| at.min(webhook.updated_at)) - HOUR_MS)
     } else {
-        now_ms
+        None
     };
     let counted = |delivery: Delivery| rule.counted(delivery);
-    let waits_since = waits_since.min(now_ms) - HOUR_MS;
     let oldest = deliveries.oldest_pending(&webhook.id, &totals, waits_since, now_ms, counted).await?;
     let replay = webhook_replays::read(&core.shared.backend, &webhook.id, Consistency::Quorum).await?;
     let [of_hour, of_day] = AttemptTotals::begins(computed_at);

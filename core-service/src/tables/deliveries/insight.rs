@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// Age of the oldest deliveries with attempts in the last day: they waited a day for a disabled webhook, and then less
-/// than 15 hours for their last attempt. A few hours more are for outages.
+/// than 15 hours for their last attempt. A few hours more are for outages. Attempts of deliveries that waited longer for
+/// their endpoint to answer a test do not count.
 const MAX_AGE_MS: i64 = 3 * DAY_MS;
 /// Age up to which counts are read from memory, in milliseconds.
 const MAX_TOTALS_AGE_MS: i64 = 10_000;
@@ -105,18 +106,25 @@ impl DeliveryStore {
         Ok(totals)
     }
 
-    /// Reads the time of the oldest delivery that is not over: of those that are tried again, and of those that have
-    /// waited for their first attempt since `waits_since`. Where one partition has many deliveries, the time may be up
-    /// to five minutes too early.
+    /// Reads the time of the oldest delivery that is not over: of those that are tried again, and of those that wait for
+    /// their first attempt, which they may have done since `waits_since`. Where one partition has many deliveries, the
+    /// time may be up to five minutes too early.
     pub async fn oldest_pending(
         &self,
         webhook: &str,
         totals: &AttemptTotals,
-        waits_since: i64,
+        waits_since: Option<i64>,
         now_ms: i64,
         counted: impl Fn(Delivery) -> Delivery,
     ) -> StoreResult<Option<i64>> {
-        let oldest = self.oldest_unsent(webhook, waits_since, now_ms, &counted).await?;
+        let waiting = match waits_since {
+            Some(since) => self.oldest_unsent(webhook, since, now_ms, &counted).await?,
+            None => None,
+        };
+        let oldest = match waiting {
+            Some(at) => Some(at),
+            None => self.oldest_of_backlog(webhook, now_ms, &counted).await?,
+        };
         for bucket in totals.retrying.iter().take(MAX_SEARCHED) {
             if oldest.is_some_and(|oldest| bucket_of(oldest) < *bucket) {
                 break;
@@ -149,6 +157,26 @@ impl DeliveryStore {
             }
         }
         Ok(last.filter(|_| !is_whole))
+    }
+
+    /// Like [`Self::oldest_unsent`], of the last hour, or twice as far back each time that a backlog begins before that.
+    async fn oldest_of_backlog(
+        &self,
+        webhook: &str,
+        now_ms: i64,
+        counted: impl Fn(Delivery) -> Delivery,
+    ) -> StoreResult<Option<i64>> {
+        let (mut oldest, mut age_ms) = (None, HOUR_MS);
+        while age_ms <= MAX_AGE_MS {
+            let since = now_ms - age_ms;
+            let found = self.oldest_unsent(webhook, since, now_ms, &counted).await?;
+            oldest = found.or(oldest);
+            if found.is_none_or(|at| at > since + 2 * BUCKET_MS) {
+                break;
+            }
+            age_ms *= 2;
+        }
+        Ok(oldest)
     }
 
     /// Reads the time of the oldest delivery in the queue that had no attempt yet. It was due when it was created, so

@@ -152,7 +152,7 @@ async fn the_counts_are_those_of_the_delivery_log() {
         assert_eq!(AttemptCounts { began_retrying: 0, ended_retrying: 0, ..shown.clone() }, expected);
     }
     let oldest = async |counted: fn(Delivery) -> Delivery| {
-        reader.oldest_pending(WEBHOOK, &totals, NOON - DAY_MS, NOON, counted).await.unwrap()
+        reader.oldest_pending(WEBHOOK, &totals, Some(NOON - DAY_MS), NOON, counted).await.unwrap()
     };
     let pending = log.iter().filter(|delivery| !delivery.is_over()).map(|delivery| delivery.created_at).min();
     assert!(pending.is_some());
@@ -165,8 +165,14 @@ async fn the_oldest_delivery_may_wait_for_its_first_attempt() {
     let store = store().await;
     store.create(&[&pending(NOON - HOUR_MS), &pending(NOON - DAY_MS)], NOON).await.unwrap();
     let totals = store.attempt_totals(WEBHOOK, NOON).await.unwrap();
-    let oldest =
-        async |since: i64| store.oldest_pending(WEBHOOK, &totals, since, NOON, |delivery| delivery).await.unwrap();
-    assert_eq!(oldest(NOON - 2 * HOUR_MS).await, Some(NOON - HOUR_MS));
-    assert_eq!(oldest(NOON - 2 * DAY_MS).await, Some(NOON - DAY_MS));
+    let oldest = async |since: Option<i64>| {
+        store.oldest_pending(WEBHOOK, &totals, since, NOON, |delivery| delivery).await.unwrap()
+    };
+    assert_eq!(oldest(Some(NOON - 2 * HOUR_MS)).await, Some(NOON - HOUR_MS));
+    assert_eq!(oldest(Some(NOON - 2 * DAY_MS)).await, Some(NOON - DAY_MS));
+    // A backlog is followed to its begin, and what lies before it costs no read.
+    assert_eq!(oldest(None).await, Some(NOON - HOUR_MS));
+    let backlog: Vec<Delivery> = (0..60).map(|age| pending(NOON - age * 5 * MINUTE_MS)).collect();
+    store.create(&backlog.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    assert_eq!(oldest(None).await, Some(NOON - 59 * 5 * MINUTE_MS));
 }
