@@ -83,17 +83,6 @@ impl AttemptCounts {
         }
     }
 
-    /// Takes back counts that were added.
-    pub fn take_back(&mut self, other: &Self) {
-        self.attempts = self.attempts.saturating_sub(other.attempts);
-        self.successes = self.successes.saturating_sub(other.successes);
-        self.began_retrying = self.began_retrying.saturating_sub(other.began_retrying);
-        self.ended_retrying = self.ended_retrying.saturating_sub(other.ended_retrying);
-        for (count, fewer) in self.latencies.iter_mut().zip(&other.latencies) {
-            *count = count.saturating_sub(*fewer);
-        }
-    }
-
     /// The share of attempts that succeeded; none without attempts.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits than a float has")]
@@ -144,16 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_taken_back() {
+    fn counts_are_added() {
         let (mut few, mut many) = (AttemptCounts::default(), AttemptCounts::default());
         few.add_attempt(true, Some(3));
         many.add_attempt(false, Some(4_000));
         many.began_retrying = 1;
-        let mut all = few.clone();
-        all.add(&many);
-        assert_eq!((all.attempts, all.successes, all.percentile(100)), (2, 1, many.percentile(100)));
-        all.take_back(&many);
-        assert_eq!((all.attempts, all.successes, all.percentile(100)), (1, 1, Some(3)));
-        assert_eq!(all.began_retrying, 0);
+        few.add(&many);
+        assert_eq!((few.attempts, few.successes, few.began_retrying), (2, 1, 1));
+        assert_eq!((few.percentile(50), few.percentile(100)), (Some(3), many.percentile(100)));
     }
 }

@@ -1,9 +1,13 @@
 //! The counts of attempts, in rows beside the deliveries that they count.
 //!
-//! A row of the kind [`COUNTED`] counts the attempts that one process has noted: of the deliveries of its partition,
-//! those that began in one slot of five minutes. It has the whole counts, and one write stores it with the rows of the
-//! deliveries, which are in the same partition. So after a crash the counts are those of the delivery log, no attempt
-//! costs another request, and nothing needs a condition. Readers add the rows of all processes.
+//! A row of the kind [`COUNTED`] counts attempts that one process has noted: of the deliveries of its partition, those
+//! that began in one slot of five minutes. It has the whole counts, and one write stores it with the rows of the
+//! deliveries, which are in the same partition. No attempt costs another request, and nothing needs a condition.
+//! Readers add all rows.
+//!
+//! Writes that are under way at the same time have rows of their own. So a row never has the counts of deliveries whose
+//! write has not succeeded, and after a crash the counts are those of the delivery log. A row whose write is in doubt is
+//! the next to be written: without what the write has added, which the repeated report adds again.
 //!
 //! Two owners of a webhook that both send an attempt also both count it, although the delivery keeps one of them.
 
@@ -30,25 +34,55 @@ pub(super) const RESERVED_BYTES: usize = 1_024;
 /// A webhook, the partition of its deliveries, and the slot in which their attempts began.
 type CountKey = (String, i64, i64);
 
-/// A row as this process last wrote it.
+/// A row that this process writes.
 #[derive(Default)]
 struct OwnCounts {
+    /// The counts whose writes have succeeded.
     counts: AttemptCounts,
     /// Number of writes: the version grows with each.
     writes: i64,
+    is_being_written: bool,
+    is_in_doubt: bool,
 }
 
 #[derive(Default)]
 struct Remembered {
     /// Grows when rows are forgotten. It is part of the rows' ids, since a forgotten row is never written again.
     generation: u64,
-    rows: HashMap<CountKey, OwnCounts>,
+    /// The rows of each key, by their number. A row is reused once its write has ended.
+    rows: HashMap<CountKey, Vec<OwnCounts>>,
 }
 
-/// Counts that go to the store. They are taken back if the write fails.
+/// Counts on their way to the store. Dropping them ends their write.
 pub(super) struct AddedCounts {
+    remembered: Arc<Mutex<Remembered>>,
     generation: u64,
-    counts: HashMap<CountKey, AttemptCounts>,
+    /// What is added to each row.
+    added: Vec<(CountKey, usize, AttemptCounts)>,
+    is_written: bool,
+}
+
+impl AddedCounts {
+    /// Notes that the write has succeeded.
+    pub(super) fn confirm(mut self) {
+        self.is_written = true;
+    }
+}
+
+impl Drop for AddedCounts {
+    fn drop(&mut self) {
+        let mut remembered = self.remembered.lock();
+        if remembered.generation != self.generation {
+            return;
+        }
+        for (key, number, more) in &self.added {
+            let Some(own) = remembered.rows.get_mut(key).and_then(|rows| rows.get_mut(*number)) else { continue };
+            (own.is_being_written, own.is_in_doubt) = (false, !self.is_written);
+            if self.is_written {
+                own.counts.add(more);
+            }
+        }
+    }
 }
 
 /// The counts of this process.
@@ -82,37 +116,34 @@ impl AttemptCounter {
             remembered.rows.clear();
             remembered.generation += 1;
         }
-        let id = format!("{}_{}", self.run, remembered.generation);
-        let rows = counts.iter().map(|(key, more)| {
-            let own = remembered.rows.entry(key.clone()).or_default();
-            own.counts.add(more);
-            own.writes += 1;
-            let (webhook, bucket, slot) = key;
-            Change {
-                table: &schema::DELIVERY,
-                key: key![webhook, *bucket, COUNTED, *slot, &id],
-                version: counts_version(*bucket, own.writes),
-                body: Some(own.counts.encode_to_vec().into()),
-                ttl: Some(RETENTION_SECONDS),
-            }
-        });
-        let rows = rows.collect();
         let generation = remembered.generation;
+        let (mut rows, mut added) = (Vec::new(), Vec::new());
+        for (key, more) in counts {
+            let of_key = remembered.rows.entry(key.clone()).or_default();
+            let doubtful = of_key.iter().position(|own| own.is_in_doubt && !own.is_being_written);
+            let free = doubtful.or_else(|| of_key.iter().position(|own| !own.is_being_written));
+            let number = free.unwrap_or_else(|| {
+                of_key.push(OwnCounts::default());
+                of_key.len() - 1
+            });
+            let own = &mut of_key[number];
+            own.is_being_written = true;
+            own.writes += 1;
+            let mut whole = own.counts.clone();
+            whole.add(&more);
+            let (webhook, bucket, slot) = &key;
+            rows.push(Change {
+                table: &schema::DELIVERY,
+                key: key![webhook, *bucket, COUNTED, *slot, format!("{}_{generation}_{number}", self.run)],
+                version: counts_version(*bucket, own.writes),
+                body: Some(whole.encode_to_vec().into()),
+                ttl: Some(RETENTION_SECONDS),
+            });
+            added.push((key, number, more));
+        }
         drop(remembered);
-        (rows, AddedCounts { generation, counts })
-    }
-
-    /// Takes back counts whose write failed. If it is in doubt, the repeated report writes them again.
-    pub(super) fn take_back(&self, added: AddedCounts) {
-        let mut remembered = self.remembered.lock();
-        if remembered.generation != added.generation {
-            return;
-        }
-        for (key, counts) in added.counts {
-            if let Some(own) = remembered.rows.get_mut(&key) {
-                own.counts.take_back(&counts);
-            }
-        }
+        let remembered = Arc::clone(&self.remembered);
+        (rows, AddedCounts { remembered, generation, added, is_written: false })
     }
 }
 
@@ -152,13 +183,33 @@ mod tests {
         let failed = attempted(&pending, 500);
         let first = counter.add([(&pending, &failed)].into_iter(), 0);
         assert_eq!((row(&first).0.attempts, row(&first).1), (1, 1));
-        counter.take_back(first.1);
+        drop(first);
         let again = counter.add([(&pending, &failed)].into_iter(), 0);
         let (counts, version) = row(&again);
         assert_eq!((counts.attempts, counts.successes, counts.began_retrying, version), (1, 0, 1, 2));
+        again.1.confirm();
         let delivered = attempted(&failed, 200);
         let (counts, version) = row(&counter.add([(&failed, &delivered)].into_iter(), 0));
         assert_eq!((counts.attempts, counts.successes, counts.ended_retrying, version), (2, 1, 1, 3));
+    }
+
+    #[test]
+    fn writes_at_the_same_time_have_rows_of_their_own() {
+        let counter = AttemptCounter::new("run".to_owned());
+        let pending = Delivery { webhook_id: "wh_1".to_owned(), ..Delivery::default() };
+        let delivered = attempted(&pending, 200);
+        let add = || counter.add([(&pending, &delivered)].into_iter(), 0);
+        let written = |added: &(Vec<Change>, AddedCounts)| (added.0[0].key.clone(), row(added).0.attempts);
+        let (first, second) = (add(), add());
+        let ((first_key, first_attempts), (second_key, second_attempts)) = (written(&first), written(&second));
+        assert_ne!(first_key, second_key);
+        assert_eq!((first_attempts, second_attempts), (1, 1), "neither has the counts of the other");
+        first.1.confirm();
+        // This one fails, or its outcome is in doubt: its row is the next to be written, without its counts.
+        drop(second);
+        let third = add();
+        assert_eq!(written(&third), (second_key, 1));
+        assert_eq!(written(&add()), (first_key, 2));
     }
 
     #[test]

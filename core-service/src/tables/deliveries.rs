@@ -163,8 +163,8 @@ impl DeliveryStore {
             let (rows, added) = self.counter.add(counted, now_ms);
             writes.extend(rows);
             let written = self.write(&after, writes, removals, now_ms).await;
-            if written.is_err() {
-                self.counter.take_back(added);
+            if written.is_ok() {
+                added.confirm();
             }
             (members, written)
         });

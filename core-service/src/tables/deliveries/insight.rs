@@ -30,7 +30,7 @@ const HOUR_SLOTS: i64 = HOUR_MS / BUCKET_MS;
 const DAY_SLOTS: i64 = DAY_MS / BUCKET_MS;
 /// Maximum number of partitions whose counts are read at the same time.
 const PARALLEL_READS: usize = 32;
-/// Maximum number of counts of one partition: one for each slot and process.
+/// Maximum number of counts of one partition: one for each slot, process and write at the same time.
 const MAX_COUNTS: usize = 10_000;
 /// Maximum number of partitions that are searched for a delivery that is tried again.
 const MAX_SEARCHED: usize = 4;
