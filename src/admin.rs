@@ -1,6 +1,7 @@
 //! The operator's commands, by gRPC to a running core.
 
 mod abuse;
+mod archive;
 mod audit;
 mod backup;
 pub(crate) mod client;
@@ -67,6 +68,9 @@ enum Subject {
     /// Deleted theses
     #[command(subcommand)]
     Thesis(thesis::Command),
+    /// Files of each day
+    #[command(subcommand)]
+    Archive(archive::Command),
     /// Live data and its upstream
     #[command(subcommand)]
     Ingest(ingest::Command),
@@ -93,6 +97,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json).await,
         Subject::Thesis(command) => thesis::run(command, client).await,
+        Subject::Archive(command) => archive::run(command, client).await,
         Subject::Export(arguments) => dataset::export(arguments, client).await,
         Subject::Import(arguments) => dataset::import(arguments, client).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json).await,

@@ -81,6 +81,11 @@ impl Accounts {
         !self.invited_only || self.invites_strangers || creator.is_some_and(|user| user.administrator)
     }
 
+    /// The public address of a path.
+    pub fn address_of(&self, path: &str) -> String {
+        format!("{}{path}", self.public_url)
+    }
+
     /// Builds the link that people open, with its token.
     pub fn link(&self, token: &str) -> String {
         format!("{}/console/links/{token}", self.public_url)

@@ -4,6 +4,7 @@
 
 pub(crate) mod abuse;
 pub mod account;
+pub mod archive;
 pub(crate) mod attempt_counts;
 pub mod control;
 pub mod dataset;

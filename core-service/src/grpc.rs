@@ -125,7 +125,8 @@ fn public_services(core: &Arc<Core>) -> Routes {
         search_service_server::SearchServiceServer,
         test_data_service_server::TestDataServiceServer,
         webhook_service_server::WebhookServiceServer,
-        log_service_server::LogServiceServer
+        log_service_server::LogServiceServer,
+        archive_service_server::ArchiveServiceServer
     )
 }
 

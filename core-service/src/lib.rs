@@ -2,6 +2,7 @@
 
 mod access;
 mod accounts;
+mod archive;
 mod control;
 mod convert;
 mod delivery;
@@ -32,6 +33,7 @@ mod threads;
 pub use self::{
     access::gate::{Gate, RequestMeta},
     accounts::{AccountSettings, Person, mail::MailSettings},
+    archive::{ArchiveSettings, ArchiveStorage, OpenError as ArchiveOpenError},
     domain::event_id::thesis_event_id,
     error::{Error, Result},
     ingest::settings::UpstreamSettings,

@@ -92,6 +92,11 @@ thesis_net::declare_metrics! {
     PUSHED: Gauge = "ingest_push_timestamp_seconds", &[],
         "Unix time of the last call of this core that pushed observations; 0 before the first";
 
+    ARCHIVE_BUILDS: Counter = "archive_days_built_total", &[("outcome", &["built", "failed"])],
+        "Days of datasets whose files this core built, and tries that failed";
+    ARCHIVE_MISSING: Gauge = "archive_days_missing", &[("dataset", &["live", "sandbox"])],
+        "Days that are over and have no files in the archive, where this core leads the log; else 0";
+
     SIGN_INS: Counter = "sign_ins_total", &[("outcome", &["succeeded", "failed", "limited", "error"])],
         "Tries to sign in with a password, by outcome";
     MAILS: Counter = "mails_total", &[("outcome", &["sent", "failed", "dropped", "retried"])],

@@ -26,12 +26,15 @@
 
 pub mod account;
 pub mod admin;
+mod archive;
 pub mod create_stream_ticket;
 pub mod create_test_thesis;
 pub mod create_webhook;
 pub mod delete_webhook;
 pub mod ended_sessions;
 pub mod fields;
+pub mod get_archive_file;
+pub mod get_archive_receipt;
 pub mod get_delivery;
 pub mod get_event;
 pub mod get_me;
@@ -46,6 +49,7 @@ pub mod get_usage;
 pub mod get_webhook;
 pub mod get_webhook_insight;
 pub mod ingest;
+pub mod list_archive_files;
 pub mod list_deliveries;
 pub mod list_events;
 pub mod list_theses;

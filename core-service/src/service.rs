@@ -10,6 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access::{gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams},
     accounts::Accounts,
+    archive::Archive,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     error::{Error, Result},
     ingest::{pushes::Pushes, upstream::Upstream},
@@ -27,6 +28,8 @@ pub struct Core {
     pub gate: Arc<Gate>,
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
+    /// The archive; none without a place for its files.
+    pub(crate) archive: Option<Arc<Archive>>,
     /// The trees over the logs; none without a key that signs them.
     pub trees: Option<Arc<Trees>>,
     /// The source of live data; none if this core follows no upstream.

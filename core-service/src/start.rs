@@ -26,6 +26,7 @@ use crate::{
         open_streams::OpenStreams,
     },
     accounts::{AccountSettings, Accounts},
+    archive::{self, Archive, ArchiveSettings},
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, operation::Features, plan::Plans},
     error::Result,
@@ -76,6 +77,8 @@ pub struct CoreSettings {
     pub log_key: Option<SecretBox<[u8; 32]>>,
     /// Witnesses that cosign the trees.
     pub witnesses: Vec<WitnessSettings>,
+    /// Where the files of the archive lie. Without it there is no archive.
+    pub archive: Option<ArchiveSettings>,
     /// The credential of edge, worker and admin.
     pub service_token: SecretString,
     /// Plans by name.
@@ -123,6 +126,7 @@ impl Core {
         core.tasks.spawn(follow(core.follower()));
         core.tasks.spawn(measure::run(Arc::clone(&core)));
         core.follow_trees(&witnesses);
+        core.build_archive();
         Ok(core)
     }
 
@@ -156,6 +160,7 @@ impl Core {
         let upstream = settings
             .upstream
             .map(|settings| Upstream::new(Arc::clone(&shared), Arc::clone(&datasets), Arc::clone(&peers), settings));
+        let archive = settings.archive.map(|of| Archive::new(Arc::clone(&shared), Arc::clone(&datasets), of));
         let trees = settings.log_key.map(|key| Trees::new(Arc::clone(&shared), key.expose_secret()));
         let has_set_up = settings.accounts.set_up;
         let core = Arc::new(Self {
@@ -165,6 +170,7 @@ impl Core {
             open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
             datasets,
+            archive,
             trees,
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
@@ -223,6 +229,15 @@ impl Core {
                 self.tasks.spawn(tree::cosign(trees, peers, dataset.clone(), witnesses, stop.clone()));
             }
             self.tasks.spawn(tree::follow(trees, Arc::clone(&self.datasets), peers, dataset, stop));
+        }
+    }
+
+    /// Builds the files of the archive, if there is one.
+    fn build_archive(&self) {
+        let Some(archive) = &self.archive else { return };
+        for dataset in archive::DATASETS {
+            let (archive, peers, stop) = (Arc::clone(archive), Arc::clone(&self.peers), self.stop.clone());
+            self.tasks.spawn(archive::run(archive, peers, dataset, stop));
         }
     }
 

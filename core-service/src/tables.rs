@@ -2,6 +2,7 @@
 
 pub mod abuse;
 pub mod account;
+pub mod archive_files;
 mod attempt_counts;
 pub mod attempts;
 pub mod audit;

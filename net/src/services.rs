@@ -10,9 +10,10 @@ use http::{HeaderValue, Request, Response, header::InvalidHeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::v1::{
     self, account_service_server::AccountService, admin_service_server::AdminService,
-    delivery_service_server::DeliveryService, event_service_server::EventService, gate_service_server::GateService,
-    log_service_server::LogService, meta_service_server::MetaService, peer_service_server::PeerService,
-    profile_service_server::ProfileService, search_service_server::SearchService, stream_service_server::StreamService,
+    archive_service_server::ArchiveService, delivery_service_server::DeliveryService,
+    event_service_server::EventService, gate_service_server::GateService, log_service_server::LogService,
+    meta_service_server::MetaService, peer_service_server::PeerService, profile_service_server::ProfileService,
+    search_service_server::SearchService, stream_service_server::StreamService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
@@ -61,7 +62,11 @@ pub type Admin = dyn AdminService<
         BackfillStream = Stream<v1::BackfillResponse>,
         BackupStream = Stream<v1::BackupResponse>,
         ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
+        BuildArchiveStream = Stream<v1::BuildArchiveResponse>,
     >;
+
+/// `ArchiveService`.
+pub type Archive = dyn ArchiveService<GetArchiveFileStream = Stream<v1::GetArchiveFileResponse>>;
 
 /// `DeliveryService`.
 pub type Deliveries = dyn DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>;
@@ -119,6 +124,7 @@ pub struct Services {
     pub accounts: Arc<dyn AccountService>,
     /// `AdminService`. A call without a session is an operator's: the edge calls it with one only.
     pub admin: Arc<Admin>,
+    pub archive: Arc<Archive>,
     /// One `DeliveryService` for each core: an attempt is reported to the core that assigned it.
     pub deliveries: Vec<Arc<Deliveries>>,
     pub events: Arc<Events>,
@@ -144,6 +150,7 @@ macro_rules! services_of {
         $crate::services::Services {
             accounts: api.clone(),
             admin: api.clone(),
+            archive: api.clone(),
             deliveries: vec![api.clone()],
             events: api.clone(),
             gate: api.clone(),

@@ -74,6 +74,7 @@ error_codes! {
     EventNotFound "EVENT_NOT_FOUND" 404 "not_found" NotFound;
     WebhookNotFound "WEBHOOK_NOT_FOUND" 404 "not_found" NotFound;
     DeliveryNotFound "DELIVERY_NOT_FOUND" 404 "not_found" NotFound;
+    ArchiveFileNotFound "ARCHIVE_FILE_NOT_FOUND" 404 "not_found" NotFound;
     RouteNotFound "ROUTE_NOT_FOUND" 404 "not_found" NotFound;
     OrganizationNotFound "ORGANIZATION_NOT_FOUND" 404 "not_found" NotFound;
     ProjectNotFound "PROJECT_NOT_FOUND" 404 "not_found" NotFound;
@@ -95,6 +96,7 @@ error_codes! {
     BackupUnsupported "BACKUP_UNSUPPORTED" 409 "conflict" FailedPrecondition;
     ReceiptUnavailable "RECEIPT_UNAVAILABLE" 409 "conflict" FailedPrecondition;
     PayloadTooLarge "PAYLOAD_TOO_LARGE" 413 "invalid_request" InvalidArgument;
+    RangeNotSatisfiable "RANGE_NOT_SATISFIABLE" 416 "invalid_request" OutOfRange;
     ValidationFailed "VALIDATION_FAILED" 422 "validation" InvalidArgument;
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" 422 "validation" InvalidArgument;
     WebhookUrlForbidden "WEBHOOK_URL_FORBIDDEN" 422 "validation" InvalidArgument;

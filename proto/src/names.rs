@@ -120,6 +120,7 @@ pub const SCOPES: &[(&str, bool)] = &[
     ("streams:read", true),
     ("webhooks:write", false),
     ("wallets:read", false),
+    ("archive:read", false),
 ];
 
 #[cfg(test)]

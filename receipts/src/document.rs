@@ -26,6 +26,8 @@ const STATEMENT_HEADER: &str = "trade-thesis statement v1";
 pub enum Document {
     /// It proves that the log recorded an entry about a thesis.
     Receipt(Receipt),
+    /// It proves which hash an archive file has.
+    FileReceipt(FileReceipt),
     /// It is a signed verdict.
     Statement(Statement),
 }
@@ -48,6 +50,33 @@ pub struct Receipt {
     /// The keys that signed the checkpoint, each a [`crate::VerifierKey`] as text.
     pub keys: Vec<String>,
     /// True for live data, false for test data.
+    pub livemode: bool,
+}
+
+/// The receipt of the log entry that has the hash of an archive file. The field `entry` tells it from a [`Receipt`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileReceipt {
+    /// [`RECEIPT`].
+    pub object: String,
+    /// The day of the file.
+    pub date: String,
+    /// What the file has.
+    pub kind: String,
+    /// The SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// The SHA-256 of the stored entry, in hexadecimal digits. The commitment is to its bytes.
+    pub evidence: String,
+    /// The stored entry, in Base64: see [`crate::FileEntry`].
+    pub entry: String,
+    /// The salt of the commitment, in Base64.
+    pub salt: String,
+    /// The index of the leaf.
+    pub index: u64,
+    /// The [`crate::TlogProof`] as text.
+    pub proof: String,
+    /// The keys that signed the checkpoint, each a [`crate::VerifierKey`] as text.
+    pub keys: Vec<String>,
+    /// False for data of tests.
     pub livemode: bool,
 }
 
@@ -85,7 +114,9 @@ impl Document {
             if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
         })?;
         let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_of_file = value.get("entry").is_some();
         let read = match object.as_str() {
+            RECEIPT if is_of_file => serde_json::from_value(value).map(Self::FileReceipt),
             RECEIPT => serde_json::from_value(value).map(Self::Receipt),
             STATEMENT => serde_json::from_value(value).map(Self::Statement),
             _ => return Err(Unreadable::Object),

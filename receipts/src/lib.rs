@@ -16,6 +16,7 @@ mod canonical;
 mod checkpoint;
 mod document;
 mod evidence;
+mod file_entry;
 mod growing_tree;
 mod note;
 mod plan;
@@ -29,10 +30,11 @@ pub use self::{
     canonical::{NotCanonical, to_canonical},
     checkpoint::Checkpoint,
     document::{
-        Document, Invalid, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, VerifiedDocument,
+        Document, FileReceipt, Invalid, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, VerifiedDocument,
         WitnessCosignature, statement_text,
     },
     evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
+    file_entry::FileEntry,
     growing_tree::GrowingTree,
     note::{KeyKind, MAX_SIGNATURES, Note, NoteError, SigningKey, VerifierKey, VerifierKeyError},
     plan::ProofPlan,

@@ -7,6 +7,7 @@ use thesis_receipts::{Document, VerifierKey};
 const MUTATIONS: usize = 10_000;
 const PLAIN: &[u8] = include_bytes!("../../docs/receipts/valid/plain.json");
 const EMOJI: &[u8] = include_bytes!("../../docs/receipts/valid/emoji.json");
+const FILE: &[u8] = include_bytes!("../../docs/receipts/valid/archive-file.json");
 const STATEMENT: &[u8] = include_bytes!("../../docs/receipts/valid/statement.json");
 
 /// A small generator of random numbers (xorshift).
@@ -47,7 +48,7 @@ fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn every_random_mutation_is_refused() {
-    let files = [PLAIN, EMOJI, STATEMENT];
+    let files = [PLAIN, EMOJI, FILE, STATEMENT];
     let trusted: Vec<Vec<VerifierKey>> = files.iter().map(|file| keys(file)).collect();
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut refused = 0;

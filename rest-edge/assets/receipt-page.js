@@ -35,7 +35,7 @@ const sayCondition = ({ isTrusted, keys }) =>
 
 // What is proven, in a sentence for the verdict and in more for the list.
 const sayProven = (proven) => {
-  const { document: { evidence }, isReceipt, checkpoint: { origin, size }, witnesses } = proven;
+  const { document: { evidence }, isReceipt, file, sequence, checkpoint: { origin, size }, witnesses } = proven;
   const seen = witnesses.map(({ name, time }) => `The witness ${name} had seen this log by ${shownTime(time)}.`);
   if (!isReceipt) {
     return [
@@ -45,16 +45,23 @@ const sayProven = (proven) => {
     ];
   }
   return [
-    `${sayCondition(proven)}the service recorded this as entry ${evidence.sequence} of its log ${origin}.`,
-    `The signed tree of ${size} entries has it as entry ${evidence.sequence}; a later rewrite would contradict this ` +
+    `${sayCondition(proven)}the service recorded this as entry ${sequence} of its log ${origin}.`,
+    `The signed tree of ${size} entries has it as entry ${sequence}; a later rewrite would contradict this ` +
       "signature.",
-    `The service recorded it at ${evidence.recorded_at}, by its own clock.`,
+    `The service recorded it at ${file?.recordedAt ?? evidence.recorded_at}, by its own clock.`,
     ...seen,
   ];
 };
 
-const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, witnesses }) => [
-  ...(isReceipt
+const FILE_LIMITS = [
+  "That your copy is this file: compare its SHA-256.",
+  "That the file is the newest: after the text of a deleted thesis was erased, a later entry may have another hash.",
+];
+
+const sayUnproven = ({ document: { evidence }, isReceipt, file, dataset, isTrusted, witnesses }) => [
+  ...(file
+    ? FILE_LIMITS
+    : isReceipt
     ? [
       "Who controls the account, or that the text is true.",
       "The time of the post: it is what the platform said.",
@@ -73,8 +80,19 @@ const sayUnproven = ({ document: { evidence }, isReceipt, dataset, isTrusted, wi
     ]),
 ];
 
-const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, checkpoint, keys }) => [
-  ...(isReceipt
+const fileFacts = ({ kind, date, rows, bytes, sha256, recordedAt }) => [
+  ["What happened", "The archive file was built"],
+  ["File", `${kind} of ${date}`],
+  ["Rows", String(rows)],
+  ["Bytes", String(bytes)],
+  ["SHA-256", sha256],
+  ["Recorded by the service", recordedAt],
+];
+
+const sayFacts = ({ document: { evidence, claim, verdict }, isReceipt, file, checkpoint, keys }) => [
+  ...(file
+    ? fileFacts(file)
+    : isReceipt
     ? [
       ["What happened", KINDS[evidence.type]],
       ["Author", `${evidence.profile.handle} (${evidence.profile.id})`],

@@ -205,6 +205,12 @@ const receipts = (() => {
     created_at: "string", recorded_at: "string",
   };
   const TYPES = ["thesis.created", "thesis.edited", "thesis.deleted"];
+  // The receipt of an archive file names the file in place of a thesis, and has the stored entry of the log.
+  const FILE_FIELDS = {
+    date: "string", kind: "string", sha256: "string", evidence: "string", entry: "string", salt: "string",
+    index: "count", proof: "string", keys: "strings", livemode: "boolean",
+  };
+  const isOfFile = ({ object, entry }) => object === "receipt" && entry !== undefined;
 
   const IS_OF_TYPE = {
     any: (value) => value !== undefined,
@@ -260,7 +266,7 @@ const receipts = (() => {
     }
     const fields = Object.hasOwn(FIELDS, document?.object) ? FIELDS[document.object] : undefined;
     if (!fields) throw new Unreadable("The file is neither a receipt nor a statement.");
-    const wrong = wrongField(document, fields);
+    const wrong = wrongField(document, isOfFile(document) ? FILE_FIELDS : fields);
     if (wrong !== undefined) {
       throw new Unreadable(`The file is no complete ${document.object}: its field ${wrong} is missing or wrong.`);
     }
@@ -292,26 +298,48 @@ const receipts = (() => {
   const checkLivemode = ({ livemode }, dataset) =>
     demand(livemode === (dataset === "live"), `The file says livemode ${livemode}, but its log is of ${dataset} data.`);
 
-  // Checks the evidence and its salt, and gives the leaf of the tree.
-  const leafOf = async ({ evidence, salt }) => {
+  // Checks the entry of an archive file against the evidence, which is its hash. Gives what the entry says, and the hash.
+  const entryOf = async ({ entry, evidence }) => {
+    const stored = unbase64(entry, "entry");
+    const hash = await sha256(stored);
+    demand(hex(hash) === evidence, "The evidence is not the SHA-256 of the entry.");
+    const file = readFileEntry(stored);
+    demand(file !== undefined, "The entry is not that of an archive file.");
+    return { ...file, hash };
+  };
+
+  // The bytes of the evidence of a thesis.
+  const evidenceOf = ({ evidence }) => {
     const content = canonical(evidence, "evidence");
     const wrong = wrongField(evidence, EVIDENCE, "evidence");
     demand(wrong === undefined, `The evidence is not complete: its field ${wrong} is missing or wrong.`);
     demand(TYPES.includes(evidence.type), "The evidence is about something that this page does not know.");
     const { text } = evidence;
     demand(text === undefined || text === null || typeof text === "string", "The text of the evidence is no text.");
+    return content;
+  };
+
+  // Checks the salt, and gives the leaf of the tree.
+  const leafOf = async (salt, content) => {
     const salted = unbase64(salt, "salt");
     demand(salted.length === SALT_BYTES, "The salt does not have 16 bytes.");
     return leafHash(await sha256(salted, content));
   };
 
   // Checks that the parts of a receipt are about one entry.
-  const checkParts = (receipt, { index }, dataset) => {
+  const checkParts = (receipt, file, { index }, dataset) => {
     const { evidence } = receipt;
-    demand(evidence.thesis_id === receipt.thesis_id, "The receipt names another thesis than its evidence.");
+    if (file) {
+      const isSame = ["date", "kind", "sha256"].every((field) => file[field] === receipt[field]);
+      demand(isSame, "The receipt names another archive file than its entry.");
+    } else {
+      demand(evidence.thesis_id === receipt.thesis_id, "The receipt names another thesis than its evidence.");
+    }
     demand(index === receipt.index, "The index of the receipt is not that of its proof, which is of another entry.");
-    demand(evidence.sequence === index + 1, "The sequence number of the evidence is not that of the proven entry.");
-    demand(evidence.dataset === dataset, "The evidence is of another dataset than the log.");
+    if (!file) {
+      demand(evidence.sequence === index + 1, "The sequence number of the evidence is not that of the proven entry.");
+      demand(evidence.dataset === dataset, "The evidence is of another dataset than the log.");
+    }
     checkLivemode(receipt, dataset);
   };
 
@@ -340,11 +368,12 @@ const receipts = (() => {
   // order is that of the command, so both name the same fault.
   const verify = async (document, trusted) => {
     const isReceipt = document.object === "receipt";
-    const leaf = isReceipt ? await leafOf(document) : undefined;
+    const file = isOfFile(document) ? await entryOf(document) : undefined;
+    const leaf = isReceipt ? await leafOf(document.salt, file?.hash ?? evidenceOf(document)) : undefined;
     const proof = isReceipt ? readProof(document.proof) : { checkpoint: readCheckpoint(document.checkpoint) };
     const { checkpoint } = proof;
     const dataset = datasetOf(checkpoint);
-    if (isReceipt) checkParts(document, proof, dataset);
+    if (isReceipt) checkParts(document, file, proof, dataset);
     else checkLivemode(document, dataset);
     const keys = await listedKeys(document, checkpoint);
     const logs = trusted.filter(({ type }) => type === SIGNATURE);
@@ -358,7 +387,8 @@ const receipts = (() => {
       demand(times.length > 0, `The witness ${key.name} has not cosigned the checkpoint.`);
       witnesses.push({ name: key.name, time: Math.min(...times) });
     }
-    return { document, isReceipt, checkpoint, dataset, keys, isTrusted, witnesses };
+    const sequence = isReceipt ? proof.index + 1 : undefined;
+    return { document, isReceipt, file, sequence, checkpoint, dataset, keys, isTrusted, witnesses };
   };
 
   return { Invalid, Unreadable, MAX_BYTES, read, readKey, verify };

@@ -40,7 +40,8 @@ pub(crate) fn tag_of(bytes: &[u8]) -> HeaderValue {
     HeaderValue::try_from(format!("W/\"{digest}\"")).expect("hexadecimal digits are printable")
 }
 
-fn is_in(tag: &HeaderValue, request_headers: &HeaderMap) -> bool {
+/// True if the client already has the state with this tag.
+pub(crate) fn is_in(tag: &HeaderValue, request_headers: &HeaderMap) -> bool {
     let strong = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     let tag = strong(tag.to_str().unwrap_or_default());
     let values = request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

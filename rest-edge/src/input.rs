@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     /// Text or null, with its maximum length in characters.
     NullableText(usize),
     Time,
+    /// A day, such as `2026-01-31`.
+    Date,
     /// True or false.
     Flag,
     /// A whole number with minimum, maximum and default.

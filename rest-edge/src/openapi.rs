@@ -48,6 +48,7 @@ const TAGS: &[(&str, &str, Option<&str>)] = &[
     ("Profiles", "Public profiles of the upstream, and their public wallets.", Some("filters-and-references")),
     ("Theses", "Short posts about a token, and proof that somebody posted one.", Some("verifying-a-thesis")),
     ("Receipts", "Proof of what the service recorded, which anyone can check offline.", Some("receipts")),
+    ("Archive", "Files of each day, for tools that read Parquet.", Some("archive")),
     ("Tokens", "Tokens with their counts, activity and velocity.", Some("filters-and-references")),
     ("Search", "Full-text search across theses, profiles and tokens.", Some("filters-and-references")),
     ("Test data", "Theses that only the project's test keys see.", Some("sandbox")),

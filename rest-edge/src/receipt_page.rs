@@ -18,7 +18,11 @@ pub(crate) const PATH: &str = "/verify";
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const STYLE: &str = concat!(include_str!("../console/assets/console.css"), include_str!("../assets/receipt.css"));
-const SCRIPT: &str = concat!(include_str!("../assets/receipt.js"), include_str!("../assets/receipt-page.js"));
+const SCRIPT: &str = concat!(
+    include_str!("../assets/receipt-entry.js"),
+    include_str!("../assets/receipt.js"),
+    include_str!("../assets/receipt-page.js")
+);
 
 #[derive(Template)]
 #[template(path = "receipt.html")]

@@ -28,7 +28,7 @@ pub(crate) use route;
 
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// The path with at most one `{parameter}`, and perhaps a `{*parameter}` for its rest.
+    /// The path with at most two parameters. The second one may be a `{*parameter}` for the rest of the path.
     pub(crate) path: &'static str,
     /// The rpc as `Service/Method`; none if the route needs no key.
     pub(crate) operation: Option<&'static str>,
@@ -55,7 +55,7 @@ pub(crate) struct Route {
     pub(crate) class: &'static str,
     /// The description of the path parameter.
     pub(crate) path_parameter: &'static str,
-    /// The description of the rest of the path, if that is a parameter.
+    /// The description of the second path parameter.
     pub(crate) path_rest: &'static str,
     /// A value of the path parameter that works in the sandbox.
     pub(crate) path_example: Option<&'static str>,
@@ -63,6 +63,8 @@ pub(crate) struct Route {
     pub(crate) path_chars: usize,
     /// True if the response is one resource or document, with an `ETag`.
     pub(crate) tagged: bool,
+    /// True if it answers parts too, by `Range`, and has an `ETag`.
+    pub(crate) has_parts: bool,
     /// True if a request may carry an idempotency key.
     pub(crate) repeatable: bool,
     pub(crate) status: u16,
@@ -113,6 +115,7 @@ impl Route {
             path_example: None,
             path_chars: 64,
             tagged: false,
+            has_parts: false,
             status: 200,
             answers: SuccessResponse::Object,
             fails: &[],
@@ -150,7 +153,7 @@ impl Route {
         self
     }
 
-    /// Describes the rest of the path.
+    /// Describes the second path parameter.
     pub(crate) fn path_rest(mut self, about: &'static str) -> Self {
         self.path_rest = about;
         self
@@ -169,6 +172,11 @@ impl Route {
 
     pub(crate) fn tagged(mut self) -> Self {
         self.tagged = true;
+        self
+    }
+
+    pub(crate) fn in_parts(mut self) -> Self {
+        self.has_parts = true;
         self
     }
 

@@ -22,6 +22,7 @@
 //! `question` and `listed` in `tests/system/recount/lists.rs`, to `is_whole` there if a thesis can change so that it
 //! leaves the list, and to `parameters` in `recount/caller.rs`.
 
+mod archive;
 mod discovery;
 mod events;
 mod log;
@@ -48,6 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
         theses::routes(),
         verify::routes(),
         log::routes(),
+        archive::routes(),
         tokens::routes(),
         search::routes(),
         test_theses::routes(),

@@ -8,7 +8,7 @@ use thesis_proto::{
     json::{Error, List},
     metadata::SERVICE_TOKEN,
     time::{format_millis, to_millis},
-    v1::{AbusiveAddress, AuditEntry, Organization, Project, User},
+    v1::{AbusiveAddress, AuditEntry, DatasetFile, Organization, Project, User},
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -53,6 +53,7 @@ resource!(User as "user" { id, email, administrator, created_at: time, email_con
 resource!(AuditEntry as "audit_entry" {
     id, created_at: time, action, actor, actor_email, address, subject, organization_id, reason
 });
+resource!(DatasetFile as "archive_file" { dataset, date, kind, rows, bytes, sha256, position });
 resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });
 
 pub(super) enum CommandOutput {

@@ -6,11 +6,15 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use core_service::store::{
-    embedded::OpenError,
-    scylla::{ConnectError, ScyllaOptions},
+use core_service::{
+    ArchiveOpenError, ArchiveSettings, ArchiveStorage,
+    store::{
+        embedded::OpenError,
+        scylla::{ConnectError, ScyllaOptions},
+    },
 };
 use secrecy::SecretString;
+use url::Url;
 
 use super::{Refused, parse};
 
@@ -33,6 +37,10 @@ pub(crate) struct Store {
     /// Folder of a core's search index, and of the embedded store and its keys; each core needs its own
     #[arg(long, env = "SVC_DATA_DIR", value_name = "FOLDER", default_value = "./data")]
     pub(crate) data_dir: PathBuf,
+    /// Where the files of each day lie: `file:///FOLDER`, or `s3://BUCKET/FOLDER` with AWS's own variables [default: the
+    /// folder `archive` of the data folder, with SVC_STORE=scylla none]
+    #[arg(long, env = "SVC_ARCHIVE_URL", value_name = "URL")]
+    archive_url: Option<String>,
     /// Nodes of the cluster, to be named with SVC_STORE=scylla [default: none]
     // Checked below: the command line's parser would print a wrong one, which may hold credentials.
     #[arg(long, env = "SVC_SCYLLA_NODES", value_name = "HOST[:PORT],…", value_delimiter = ',')]
@@ -108,6 +116,37 @@ impl Store {
             password: self.scylla_password.clone(),
             ca_file: self.scylla_ca_file.clone(),
         })
+    }
+
+    /// The place of the archive; none without one.
+    pub(crate) fn archive_url(&self) -> Result<Option<Url>, Refused> {
+        let given = self.archive_url.as_deref().map(str::trim).filter(|given| !given.is_empty());
+        match (given, self.kind) {
+            (Some(given), _) => {
+                let url =
+                    Url::parse(given).map_err(|error| Refused::new("SVC_ARCHIVE_URL", error).remedy(ARCHIVE_FORM))?;
+                if !url.username().is_empty() || url.password().is_some() {
+                    return Err(Refused::new("SVC_ARCHIVE_URL", "it may hold no credentials").remedy(ARCHIVE_FORM));
+                }
+                if !matches!(url.scheme(), "file" | "s3") {
+                    return Err(refused_archive(&url, &ArchiveOpenError::Url));
+                }
+                Ok(Some(url))
+            }
+            (None, StoreKind::Scylla) => Ok(None),
+            (None, StoreKind::Embedded) => {
+                let dir = std::path::absolute(&self.data_dir).map_err(|error| refused_index(&self.data_dir, &error))?;
+                let wrong = || Refused::new("SVC_DATA_DIR", "it is no path that a URL can have");
+                Url::from_file_path(dir.join(ARCHIVE_DIR)).map(Some).map_err(|()| wrong())
+            }
+        }
+    }
+
+    /// The archive of the files of each day, if there is one. It makes the folder.
+    pub(crate) fn archive(&self) -> Result<Option<ArchiveSettings>, Refused> {
+        let Some(url) = self.archive_url()? else { return Ok(None) };
+        let storage = ArchiveStorage::open(&url).map_err(|error| refused_archive(&url, &error))?;
+        Ok(Some(ArchiveSettings { storage, scratch: self.data_dir.clone() }))
     }
 
     /// Tells that core could not begin on a store that did open.
@@ -211,6 +250,21 @@ pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
     Refused::new("SVC_DATA_DIR", error).remedy(remedy)
 }
 
+/// What `SVC_ARCHIVE_URL` may be.
+const ARCHIVE_FORM: &str =
+    "set it as file:///FOLDER, or as s3://BUCKET/FOLDER with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
+/// Tells that the place of the archive cannot be used.
+fn refused_archive(url: &Url, error: &ArchiveOpenError) -> Refused {
+    let remedy = match error {
+        ArchiveOpenError::Folder { .. } => "name a folder that the service's user can write and that has room",
+        ArchiveOpenError::Url | ArchiveOpenError::Bucket(_) => ARCHIVE_FORM,
+    };
+    Refused::new("SVC_ARCHIVE_URL", format!("`{url}`: {error}")).remedy(remedy)
+}
+
+/// Name of the archive's folder in the data folder.
+const ARCHIVE_DIR: &str = "archive";
 /// Name of the search index's folder in the data folder.
 pub(crate) const SEARCH_DIR: &str = "search";
 

@@ -111,6 +111,7 @@ fn core(settings: &Settings, errors: &mut Errors) {
     errors.of(settings.addresses.judge_advertised(settings.tls.scheme()));
     errors.of(settings.accounts.settings(settings.store.kind == StoreKind::Embedded));
     errors.of(settings.upstream.settings());
+    errors.of(settings.store.archive_url());
     errors.of(settings.webhooks.resolver());
     let keys = &settings.keys;
     if let Some(plans) = errors.of(keys.plans()) {

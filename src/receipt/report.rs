@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
-use thesis_receipts::{Document, Evidence, EvidenceKind, Subject, VerifiedDocument};
+use thesis_receipts::{Document, Evidence, EvidenceKind, FileEntry, Subject, VerifiedDocument};
 
 const OBJECT: &str = "receipt_verification";
 
@@ -72,6 +72,9 @@ impl Report {
         // As the file has it: the signature covers fields of later versions too.
         let content = match document {
             Document::Receipt(receipt) => receipt.evidence.clone(),
+            Document::FileReceipt(receipt) => {
+                json!({"date": receipt.date, "kind": receipt.kind, "sha256": receipt.sha256})
+            }
             Document::Statement(statement) => json!({"claim": statement.claim, "verdict": statement.verdict}),
         };
         Self {
@@ -170,6 +173,15 @@ fn message(proven: &VerifiedDocument) -> String {
                 change(evidence)
             )
         }
+        Subject::Archived { entry, sequence } => {
+            let FileEntry { date, kind, rows, sha256, recorded_at, .. } = entry;
+            format!(
+                "the service recorded at {}, by its own clock, that its archive file {kind} of {date} has {rows} rows \
+                 and the SHA-256 {sha256}; the signed tree of {size} entries of the log {log} has this as entry \
+                 {sequence}, and a later rewrite would contradict this signature",
+                format_millis(*recorded_at)
+            )
+        }
         Subject::Stated { .. } => format!(
             "the service signed this verdict about this claim, after it had read the checkpoint of its log {log} with \
              {size} entries"
@@ -206,6 +218,10 @@ fn caution(proven: &VerifiedDocument) -> String {
         Subject::Recorded(_) => {
             "It does not prove who controls the account, or that the text is true; the time of the post is what the \
              platform said."
+        }
+        Subject::Archived { .. } => {
+            "It does not prove that your copy is that file: compare its SHA-256. A later entry may have another hash, \
+             after the text of a deleted thesis was erased."
         }
         Subject::Stated { .. } => {
             "It proves only the service's answer: nothing can prove that a thesis does not exist."

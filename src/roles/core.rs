@@ -87,6 +87,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<PreparedCore, Refused> {
     }
     let settings = CoreSettings {
         secret_key: secrets.secret_key,
+        archive: None,
         log_key: secrets.log_key,
         witnesses,
         service_token: secrets.service_token,
@@ -135,6 +136,8 @@ pub(super) async fn start(
         return Err(refused.into());
     }
     core_settings.search_folder = Some(search_folder(&settings.store.data_dir)?);
+    // After the folder is locked: this makes a folder in it.
+    core_settings.archive = settings.store.archive()?;
     let scheme = settings.tls.scheme();
     core_settings.advertise_url = settings.addresses.advertise_url(scheme, internal, &settings.store.scylla_nodes);
     core_settings.accounts.public_url = settings.addresses.public_url(scheme, http);

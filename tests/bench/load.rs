@@ -236,6 +236,7 @@ fn settings() -> CoreSettings {
     };
     CoreSettings {
         secret_key: SecretBox::new(Box::new(SECRET_KEY)),
+        archive: None,
         log_key: None,
         witnesses: Vec::new(),
         service_token: SERVICE_TOKEN.into(),

@@ -14,6 +14,7 @@ import httpx_sse
 import stripe
 import websockets
 
+import archive
 import mail as mails
 import receipts
 import standard as standards
@@ -298,6 +299,16 @@ async def receipts_page(service):
     """The page that checks receipts judges the vectors and a receipt in Chromium, also from a disk without network."""
     file, *_ = await receipts.live(service)
     await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS, file)
+
+
+async def archive_folder(service):
+    """duckdb, pyarrow and polars count in the files of each day what the API lists."""
+    await archive.agrees(service)
+
+
+async def archive_s3(service):
+    """The same from a bucket, and a bucket that is not there."""
+    await archive.from_bucket(service)
 
 
 async def main():

@@ -16,6 +16,8 @@ STATEMENT = "trade-thesis statement v1"
 SIGNATURE, COSIGNATURE = 1, 4
 SALT_BYTES = 16
 MAX_SIGNATURES = 64
+# The field of a stored entry that is about an archive file.
+FILE_FIELD = 17
 
 
 class Invalid(Exception):
@@ -237,17 +239,64 @@ def read_proof(text):
 
 
 def verify_leaf(receipt, dataset, size, expected):
-    evidence, (index, hashes, _) = receipt["evidence"], read_proof(receipt["proof"])
+    index, hashes, _ = read_proof(receipt["proof"])
     salt = decode(receipt["salt"], "salt")
     demand(len(salt) == SALT_BYTES, "salt: another length")
+    demand(index == receipt["index"], "index: another one")
+    demand(index < size, "index: beyond the checkpoint")
+    committed = file_evidence(receipt) if "entry" in receipt else thesis_evidence(receipt, dataset, index)
+    leaf = leaf_hash(sha256(salt, committed))
+    demand(root_of_inclusion(index, size, leaf, hashes) == expected, "proof: leads to another root")
+
+
+def thesis_evidence(receipt, dataset, index):
+    evidence = receipt["evidence"]
     demand(isinstance(evidence, dict), "evidence: no object")
     demand(evidence["thesis_id"] == receipt["thesis_id"], "thesis: another one")
-    demand(index == receipt["index"], "index: another one")
     demand(evidence["sequence"] == index + 1, "sequence: another entry")
     demand(evidence["dataset"] == dataset, "dataset: another one")
-    demand(index < size, "index: beyond the checkpoint")
-    leaf = leaf_hash(sha256(salt, canonical(evidence)))
-    demand(root_of_inclusion(index, size, leaf, hashes) == expected, "proof: leads to another root")
+    return canonical(evidence)
+
+
+def file_evidence(receipt):
+    """The hash of the stored entry, which must be about the file that the receipt names."""
+    stored = decode(receipt["entry"], "entry")
+    demand(sha256(stored).hex() == receipt["evidence"], "evidence: not the hash of the entry")
+    content = protobuf_fields(stored).get(FILE_FIELD)
+    demand(isinstance(content, bytes), "entry: not of a file")
+    file = protobuf_fields(content)
+    named = [receipt[name].encode() for name in ("date", "kind", "sha256")]
+    demand([file.get(number, b"") for number in (1, 2, 6)] == named, "file: another one")
+    return sha256(stored)
+
+
+def protobuf_fields(message):
+    """The fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
+    fields, at = {}, 0
+
+    def varint():
+        nonlocal at
+        number = 0
+        for shift in range(0, 70, 7):
+            demand(at < len(message), "protobuf: cut off")
+            byte = message[at]
+            at += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+        raise Invalid("protobuf: a number that is too long")
+
+    while at < len(message):
+        field, kind = divmod(varint(), 8)
+        if kind == 0:
+            fields[field] = varint()
+            continue
+        demand(kind in (1, 2, 5), "protobuf: another type")
+        length = varint() if kind == 2 else 4 if kind == 5 else 8
+        demand(at + length <= len(message), "protobuf: cut off")
+        fields[field] = message[at : at + length]
+        at += length
+    return fields
 
 
 def verify_statement(statement, origin, size, expected):

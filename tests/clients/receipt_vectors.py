@@ -9,13 +9,15 @@ import pathlib
 import re
 import sys
 
-from receipt_formats import COSIGNATURE, Key, canonical, checkpoint_text, consistency, encode, inclusion, leaf_hash
-from receipt_formats import node_hash, root, sha256, statement_text
+from receipt_formats import COSIGNATURE, FILE_FIELD, Key, canonical, checkpoint_text, consistency, encode, inclusion
+from receipt_formats import leaf_hash, node_hash, root, sha256, statement_text
 
 GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
 # Leaves of the tree; the receipts' entries are among them.
 SIZE = 300
+# The entry about an archive file.
+FILE_SEQUENCE = 200
 # The time of the cosignatures, in seconds.
 WITNESSED_AT = 1_790_000_000
 
@@ -63,6 +65,48 @@ def evidence(sequence, text, kind="thesis.created", dataset="live"):
     return created
 
 
+def salt_of(index):
+    return sha256(b"salt", index.to_bytes(8, "big"))[:16]
+
+
+def varint(number):
+    if number < 128:
+        return bytes([number])
+    return bytes([number & 127 | 128]) + varint(number >> 7)
+
+
+def protobuf(fields):
+    """A protobuf message of whole numbers, texts and messages."""
+    message = b""
+    for field, value in fields.items():
+        if isinstance(value, int):
+            message += varint(field << 3) + varint(value)
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            message += varint(field << 3 | 2) + varint(len(content)) + content
+    return message
+
+
+FILE = {
+    "date": "2026-11-23",
+    "kind": "theses",
+    "position": 180,
+    "rows": 2,
+    "bytes": 4_711,
+    "sha256": sha256(b"the bytes of a file").hex(),
+}
+
+
+def file_entry(sequence, file):
+    """The entry about an archive file, as the log stores it."""
+    content = protobuf(dict(enumerate(file.values(), 1)))
+    return protobuf({1: f"ent_{sequence:024}", 2: 1_795_478_705_123, FILE_FIELD: content, 15: salt_of(sequence - 1)})
+
+
+def entry_fields(stored):
+    return {"evidence": sha256(stored).hex(), "entry": encode(stored)}
+
+
 class Log:
     """A log of made-up entries, some of which have evidence."""
 
@@ -71,11 +115,13 @@ class Log:
         self.leaves = [leaf_hash(sha256(key.name.encode(), number.to_bytes(8, "big"))) for number in range(size)]
         self.salts = {}
 
-    def record(self, recorded):
-        index = recorded["sequence"] - 1
-        salt = sha256(b"salt", index.to_bytes(8, "big"))[:16]
-        self.leaves[index] = leaf_hash(sha256(salt, canonical(recorded)))
+    def put(self, index, content):
+        salt = salt_of(index)
+        self.leaves[index] = leaf_hash(sha256(salt, content))
         self.salts[index] = salt
+
+    def record(self, recorded):
+        self.put(recorded["sequence"] - 1, canonical(recorded))
 
     def checkpoint(self, signers, size=None):
         leaves = self.leaves[:size]
@@ -83,18 +129,27 @@ class Log:
         return text + "\n" + "".join(signer.sign(text, WITNESSED_AT) for signer in signers)
 
     def receipt(self, recorded, signers=None, size=None):
+        subject = {"thesis_id": recorded["thesis_id"], "evidence": recorded}
+        return self.prove(recorded["sequence"] - 1, subject, signers, size)
+
+    def file_receipt(self, sequence, file):
+        """The receipt of the entry about an archive file, which it adds to the log."""
+        stored = file_entry(sequence, file)
+        self.put(sequence - 1, sha256(stored))
+        named = {name: file[name] for name in ("date", "kind", "sha256")}
+        return self.prove(sequence - 1, named | entry_fields(stored))
+
+    def prove(self, index, subject, signers=None, size=None):
         signers = signers or [self.key]
-        index = recorded["sequence"] - 1
         hashes = "".join(f"{encode(hashed)}\n" for hashed in inclusion(index, self.leaves[:size]))
         return {
             "object": "receipt",
-            "thesis_id": recorded["thesis_id"],
-            "evidence": recorded,
+            **subject,
             "salt": encode(self.salts[index]),
             "index": index,
             "proof": f"c2sp.org/tlog-proof@v1\nindex {index}\n{hashes}\n{self.checkpoint(signers, size)}",
             "keys": [str(signer) for signer in signers if signer.kind != COSIGNATURE],
-            "livemode": recorded["dataset"] == "live",
+            "livemode": self.key.name == LIVE,
         }
 
     def statement(self, claim, verdict):
@@ -125,6 +180,7 @@ def documents():
         log.record(one)
     of_sandbox = evidence(256, PLAIN, dataset="sandbox")
     sandbox.record(of_sandbox)
+    archived = sandbox.file_receipt(FILE_SEQUENCE, FILE)
     lone = Log(KEY, 1)
     lone.record(recorded["more-fields"])
     for name, one in recorded.items():
@@ -136,6 +192,7 @@ def documents():
     yield "sandbox", sandbox.receipt(of_sandbox), {}
     yield "one-leaf", lone.receipt(recorded["more-fields"]), {}
     yield "earlier-checkpoint", log.receipt(recorded["plain"], size=8), {}
+    yield "archive-file", archived, {"trusted": [str(SANDBOX_KEY)]}
     claim = {"handle": "@ann", "token": "$RUN", "created_after": "2026-11-01T00:00:00Z", "contains": "größer 🚀"}
     verdict = {"object": "thesis_verification", "verified": False, "reason": "THESIS_NOT_FOUND", "profile_id": None}
     yield "statement", log.statement(claim, verdict), {"trusted": [str(KEY)]}
@@ -216,6 +273,24 @@ def wrong_documents(valid):
     yield "changed-verdict", changed(statement, "verdict", "verified", True), {}, "signature"
     yield "changed-claim", changed(statement, "claim", "handle", "@bob"), {}, "signature"
     yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
+    yield from wrong_file_receipts(valid["archive-file"])
+
+
+def wrong_file_receipts(receipt):
+    """Receipts of an archive file that prove nothing."""
+    other_hash = sha256(b"the bytes of another file").hex()
+    yield "file-other-date", changed(receipt, "date", "2026-11-24"), {}, "file"
+    yield "file-other-kind", changed(receipt, "kind", "events"), {}, "file"
+    yield "file-other-hash", changed(receipt, "sha256", other_hash), {}, "file"
+    yield "file-other-evidence", changed(receipt, "evidence", other_hash), {}, "entry"
+    stored = file_entry(FILE_SEQUENCE, FILE)
+    yield "file-cut-off-entry", receipt | entry_fields(stored[:-1]), {}, "entry"
+    yield "file-entry-of-thesis", receipt | entry_fields(protobuf({1: "evt_1", 4: b""})), {}, "entry"
+    changed_entry = entry_fields(file_entry(FILE_SEQUENCE, FILE | {"sha256": other_hash}))
+    yield "file-changed-entry", receipt | {"sha256": other_hash} | changed_entry, {}, "root"
+    yield "file-other-index", changed(receipt, "index", receipt["index"] + 1), {}, "index"
+    yield "file-other-livemode", changed(receipt, "livemode", True), {}, "livemode"
+    yield "file-changed-salt", changed(receipt, "salt", encode(bytes(16))), {}, "root"
 
 
 def without(document, *path):
@@ -249,6 +324,8 @@ def unreadable(valid):
     yield "index-6.0", written(valid["plain"], "index", "6.0")
     yield "key-number", dump(changed(valid["plain"], "keys", [1]))
     yield "other-object", dump({"object": "thesis"})
+    yield "file-without-date", dump(without(valid["archive-file"], "date"))
+    yield "file-without-entry", dump(without(valid["archive-file"], "entry"))
     yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
 
 

@@ -21,6 +21,8 @@ const PHRASES = {
   form: /no checkpoint|no signatures|line that is no signature|not base64|another form|lacks its/,
   origin: /not a log of this service/,
   thesis: /another thesis than its evidence/,
+  entry: /not the SHA-256 of the entry|not that of an archive file/,
+  file: /another archive file than its entry/,
   index: /index of the receipt/,
   sequence: /sequence number/,
   dataset: /another dataset than the log/,
@@ -130,7 +132,7 @@ walk(async (browser) => {
   await judgesAll(page, "/verify");
   for (const name of ["umlauts", "emoji", "right-to-left", "2000-characters", "escapes"]) await shows(page, name);
   for (const [name, file] of [["a valid receipt", "valid/right-to-left"], ["a wrong receipt", "invalid/changed-text"],
-    ["a statement", "valid/statement"], ["no receipt", "unreadable/cut-off"]]) {
+    ["a statement", "valid/statement"], ["a receipt of a file", "valid/archive-file"], ["no receipt", "unreadable/cut-off"]]) {
     await judged(page, "/verify", join(vectors, `${file}.json`), []);
     await look(reader, name);
   }

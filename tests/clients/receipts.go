@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ import (
 type document struct {
 	Object     string
 	ThesisID   string `json:"thesis_id"`
+	Date       string
+	Kind       string
+	SHA256     string
+	Entry      []byte
 	Evidence   any
 	Salt       []byte
 	Index      int64
@@ -248,18 +253,88 @@ func verify(content []byte, trusted, witnesses []string) error {
 }
 
 func verifyEntry(doc document, dataset string, path []tlog.Hash, index, size int64, root tlog.Hash) error {
+	if len(doc.Salt) != 16 {
+		return errors.New("not a salt")
+	}
+	evidenceOf := thesisEvidence
+	if doc.Entry != nil {
+		evidenceOf = fileEvidence
+	}
+	evidence, err := evidenceOf(doc, dataset, index)
+	if err != nil {
+		return err
+	}
+	commitment := sha256.Sum256(append(slices.Clone(doc.Salt), evidence...))
+	return tlog.CheckRecord(path, size, root, index, tlog.RecordHash(commitment[:]))
+}
+
+func thesisEvidence(doc document, dataset string, index int64) ([]byte, error) {
 	evidence, isObject := doc.Evidence.(map[string]any)
 	sequence := json.Number(strconv.FormatInt(index+1, 10))
 	isSame := isObject && evidence["sequence"] == sequence && evidence["dataset"] == dataset
-	if !isSame || evidence["thesis_id"] != doc.ThesisID || len(doc.Salt) != 16 {
-		return errors.New("the evidence of another entry")
+	if !isSame || evidence["thesis_id"] != doc.ThesisID {
+		return nil, errors.New("the evidence of another entry")
 	}
 	var out strings.Builder
-	if err := canonical(doc.Evidence, &out); err != nil {
-		return err
+	err := canonical(doc.Evidence, &out)
+	return []byte(out.String()), err
+}
+
+// fileEvidence returns the hash of the stored entry, which must be about the archive file that the receipt names.
+func fileEvidence(doc document, _ string, _ int64) ([]byte, error) {
+	hash := sha256.Sum256(doc.Entry)
+	if doc.Evidence != hex.EncodeToString(hash[:]) {
+		return nil, errors.New("the evidence is not the hash of the entry")
 	}
-	commitment := sha256.Sum256(append(slices.Clone(doc.Salt), out.String()...))
-	return tlog.CheckRecord(path, size, root, index, tlog.RecordHash(commitment[:]))
+	entry, err := fields(doc.Entry)
+	if err != nil {
+		return nil, err
+	}
+	content, isFile := entry[17]
+	if !isFile {
+		return nil, errors.New("the entry is not about a file")
+	}
+	file, err := fields(content)
+	if err != nil {
+		return nil, err
+	}
+	if string(file[1]) != doc.Date || string(file[2]) != doc.Kind || string(file[6]) != doc.SHA256 {
+		return nil, errors.New("the entry is about another file")
+	}
+	return hash[:], nil
+}
+
+// fields reads the texts and messages in a protobuf message, and skips its numbers.
+func fields(message []byte) (map[uint64][]byte, error) {
+	found := map[uint64][]byte{}
+	cutOff := errors.New("the entry is cut off")
+	for len(message) > 0 {
+		tag, size := binary.Uvarint(message)
+		if size <= 0 {
+			return nil, cutOff
+		}
+		message = message[size:]
+		length, size := binary.Uvarint(message)
+		switch tag % 8 {
+		case 0:
+			length = 0
+		case 1:
+			length, size = 8, 0
+		case 2:
+		case 5:
+			length, size = 4, 0
+		default:
+			return nil, errors.New("a field of another type")
+		}
+		if size < 0 || tag%8%2 == 0 && size == 0 || length > uint64(len(message)-size) {
+			return nil, cutOff
+		}
+		if tag%8 == 2 {
+			found[tag/8] = message[size:][:length]
+		}
+		message = message[size:][length:]
+	}
+	return found, nil
 }
 
 func verifyStatement(doc document, checkpoint string) error {

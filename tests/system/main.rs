@@ -49,6 +49,7 @@ macro_rules! on_stores_of_their_own {
 
 mod accounts;
 mod admin;
+mod archive;
 mod away;
 mod backup;
 mod conformance;

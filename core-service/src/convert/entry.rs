@@ -26,7 +26,8 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
-        | Kind::ThesisAwaited(_) => return None,
+        | Kind::ThesisAwaited(_)
+        | Kind::ArchiveFile(_) => return None,
     })
 }
 
@@ -39,7 +40,7 @@ pub fn may_be_event(outline: &EntryOutline, types: &[v1::EventType]) -> bool {
         5 => v1::EventType::TokenActivity,
         6 => v1::EventType::TokenThesisVelocity,
         7 => v1::EventType::ProfileUpdated,
-        tag if [8, 9, 10, 11, 12, 13].contains(&tag) => return false,
+        tag if [8, 9, 10, 11, 12, 13, 17].contains(&tag) => return false,
         // It may be of a kind that only a newer version knows, which no reader may pass over.
         _ => return true,
     };
@@ -89,7 +90,8 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
         | Kind::TokenObserved(_)
-        | Kind::ThesisAwaited(_) => return None,
+        | Kind::ThesisAwaited(_)
+        | Kind::ArchiveFile(_) => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),
@@ -129,6 +131,7 @@ mod tests {
             Kind::ProfileObserved(Default::default()),
             Kind::TokenObserved(Default::default()),
             Kind::ThesisAwaited(Default::default()),
+            Kind::ArchiveFile(Default::default()),
         ];
         for kind in kinds {
             let (id, kind, trace, salt, leaf) = ("evt_1".to_owned(), Some(kind), vec![1], vec![2], vec![3]);

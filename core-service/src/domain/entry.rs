@@ -59,7 +59,7 @@ pub struct Entry {
     #[prost(bool, tag = "3")]
     pub test: bool,
     /// The content.
-    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17")]
     pub kind: Option<Kind>,
     /// Trace and span of the request that caused it, if its trace is sampled.
     #[prost(bytes = "vec", tag = "14")]
@@ -132,6 +132,9 @@ pub enum Kind {
     /// Engagement or deletion of a thesis that was not observed yet.
     #[prost(message, tag = "13")]
     ThesisAwaited(ThesisChanged),
+    /// A file of the archive was built.
+    #[prost(message, tag = "17")]
+    ArchiveFile(ArchiveFile),
 }
 
 impl Kind {
@@ -145,7 +148,7 @@ impl Kind {
             | Self::Engagement(ThesisChanged { thesis })
             | Self::ThesisAwaited(ThesisChanged { thesis }) => Some(thesis),
             Self::TokenActivity(_) | Self::ThesisVelocity(_) | Self::TokenObserved(_) => None,
-            Self::ProfileUpdated(_) | Self::ProfileObserved(_) => None,
+            Self::ProfileUpdated(_) | Self::ProfileObserved(_) | Self::ArchiveFile(_) => None,
         }
     }
 }
@@ -348,6 +351,31 @@ pub struct ProfileUpdated {
     /// The previous handle.
     #[prost(string, optional, tag = "4")]
     pub previous_handle: Option<String>,
+}
+
+/// A file of the archive: what it covers, and its hash. Receipts show the stored form of this entry, so its tags, that of
+/// the kind and that of [`Entry::created_at`] are public (`docs/guides/receipts.md`).
+#[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveFile {
+    /// The day in UTC, such as `2026-01-31`.
+    #[prost(string, tag = "1")]
+    pub date: String,
+    /// The name of its [`super::archive::FileKind`].
+    #[prost(string, tag = "2")]
+    pub kind: String,
+    /// The file is about the log up to this sequence number.
+    #[prost(uint64, tag = "3")]
+    pub position: u64,
+    /// Its rows.
+    #[prost(uint64, tag = "4")]
+    pub rows: u64,
+    /// Its size.
+    #[prost(uint64, tag = "5")]
+    pub bytes: u64,
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    #[prost(string, tag = "6")]
+    pub sha256: String,
 }
 
 /// An entry with its position in its log.

@@ -48,7 +48,7 @@ pub fn evidence(dataset: &str, sequenced: &SequencedEntry) -> Option<Evidence> {
             Some(of(EvidenceKind::Deleted, &deleted.thesis, profile, token))
         }
         Kind::TokenActivity(_) | Kind::ThesisVelocity(_) | Kind::ProfileUpdated(_) | Kind::Engagement(_) => None,
-        Kind::ProfileObserved(_) | Kind::TokenObserved(_) | Kind::ThesisAwaited(_) => None,
+        Kind::ProfileObserved(_) | Kind::TokenObserved(_) | Kind::ThesisAwaited(_) | Kind::ArchiveFile(_) => None,
     }
 }
 

@@ -141,6 +141,9 @@ operations! {
     GetThesis ThesisService Some(Scope::ThesesRead), Standard, Some(Feature::Theses), false;
     VerifyThesis ThesisService Some(Scope::ThesesRead), Verify, Some(Feature::Theses), false;
     GetReceipt LogService Some(Scope::ThesesRead), Verify, Some(Feature::Theses), false;
+    ListArchiveFiles ArchiveService Some(Scope::ArchiveRead), Standard, None, false;
+    GetArchiveFile ArchiveService Some(Scope::ArchiveRead), Standard, None, false;
+    GetArchiveReceipt ArchiveService Some(Scope::ArchiveRead), Standard, None, false;
     GetToken TokenService Some(Scope::TokensRead), Standard, None, false;
     GetTokenActivity TokenService Some(Scope::TokensRead), Standard, None, false;
     GetThesisVelocity TokenService Some(Scope::TokensRead), Standard, None, false;

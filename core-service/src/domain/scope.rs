@@ -32,6 +32,7 @@ scopes! {
     StreamsRead "streams:read" true;
     WebhooksWrite "webhooks:write" false;
     WalletsRead "wallets:read" false;
+    ArchiveRead "archive:read" false;
 }
 
 impl Scope {

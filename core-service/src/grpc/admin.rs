@@ -128,10 +128,12 @@ admin_service!(changes {
     list_users::list_users "ListUsers": ListUsersRequest -> ListUsersResponse;
     list_audit_log::list_audit_log "ListAuditLog": ListAuditLogRequest -> ListAuditLogResponse;
     check_log::check_log "CheckLog": CheckLogRequest -> CheckLogResponse;
+    archive::list_archive "ListArchive": ListArchiveRequest -> ListArchiveResponse;
 } streams {
     replay_deliveries::replay_webhook_deliveries "ReplayWebhookDeliveries" as ReplayWebhookDeliveriesStream:
         ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse;
     ingest::backfill "Backfill" as BackfillStream: BackfillRequest -> BackfillResponse;
+    archive::build_archive "BuildArchive" as BuildArchiveStream: BuildArchiveRequest -> BuildArchiveResponse;
     backup::backup "Backup" as BackupStream: BackupRequest -> BackupResponse;
     export_dataset::export_dataset "ExportDataset" as ExportDatasetStream:
         ExportDatasetRequest -> ExportDatasetResponse;

@@ -20,7 +20,7 @@ use tower::Service;
 use crate::service::Core;
 
 /// The services for callers with a key.
-const PUBLIC: [&str; 9] = [
+const PUBLIC: [&str; 10] = [
     "MetaService",
     "ProfileService",
     "ThesisService",
@@ -30,6 +30,7 @@ const PUBLIC: [&str; 9] = [
     "TestDataService",
     "WebhookService",
     "LogService",
+    "ArchiveService",
 ];
 
 /// Byte limit of a request, which names a file or a symbol.

@@ -1,9 +1,9 @@
 //! The routes of the public services: each method leads to the operation of its name.
 
-use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use thesis_proto::v1::{
-    self, event_service_server::EventService, log_service_server::LogService, meta_service_server::MetaService,
-    profile_service_server::ProfileService, search_service_server::SearchService,
+    self, archive_service_server::ArchiveService, event_service_server::EventService, log_service_server::LogService,
+    meta_service_server::MetaService, profile_service_server::ProfileService, search_service_server::SearchService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{answer, change},
+    answer::{answer, change, status},
     log,
     subscribe::subscribe,
 };
@@ -115,4 +115,23 @@ async fn list_keys(
     request: Request<v1::LogServiceListKeysRequest>,
 ) -> Result<Response<v1::LogServiceListKeysResponse>, Status> {
     log::list_keys(&self.core, request).await
+});
+
+service!(ArchiveService {
+    answer list_archive_files ListArchiveFiles: ListArchiveFilesRequest -> ListArchiveFilesResponse;
+    answer get_archive_receipt GetArchiveReceipt: GetArchiveReceiptRequest -> GetArchiveReceiptResponse;
+}
+
+type GetArchiveFileStream = BoxStream<'static, Result<v1::GetArchiveFileResponse, Status>>;
+
+async fn get_archive_file(
+    &self,
+    request: Request<v1::GetArchiveFileRequest>,
+) -> Result<Response<Self::GetArchiveFileStream>, Status> {
+    answer(&self.core, Operation::GetArchiveFile, request, |core, call, message| async move {
+        let pieces = operations::get_archive_file::get_archive_file(&core, &call, message).await?;
+        let name = Operation::GetArchiveFile.name();
+        Ok(pieces.map_err(move |error| status(&error, &call.meta.request_id, name)).boxed())
+    })
+    .await
 });

@@ -21,7 +21,12 @@ use super::{
     writer::{Command, CommandOutcome, Import, Job, WriterHandle, advance},
 };
 use crate::{
-    domain::{dataset::Dataset, entry::SequencedEntry, observation::Observation, row::NewThesis},
+    domain::{
+        dataset::Dataset,
+        entry::{ArchiveFile, SequencedEntry},
+        observation::Observation,
+        row::NewThesis,
+    },
     error::{Error, Result},
     metrics::OBSERVED,
     replicas::peers::Peers,
@@ -178,6 +183,11 @@ impl Datasets {
     /// so a repeat does it again.
     pub async fn erase_text_here(self: &Arc<Self>, dataset: &Dataset, thesis_id: &str) -> Result<()> {
         self.run(dataset, Command::EraseText { id: thesis_id.to_owned() }).await.map(drop)
+    }
+
+    /// Appends a file of the archive to a dataset's log here. A repeat changes nothing.
+    pub async fn add_file_here(self: &Arc<Self>, dataset: &Dataset, file: ArchiveFile) -> Result<()> {
+        self.run(dataset, Command::AddFile(Box::new(file))).await.map(drop)
     }
 
     /// Appends a part of an import to a dataset's log here. A repeat changes nothing. Returns the reason if the part is

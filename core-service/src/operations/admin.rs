@@ -1,6 +1,7 @@
 //! Operations of operators, one file each, and the rules that they share. The actor decides the rights: members call
 //! some of these operations too.
 
+pub mod archive;
 pub mod backup;
 pub mod bootstrap;
 pub mod change_project;

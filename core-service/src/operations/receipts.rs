@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     log::tree::{NoReceipt, Trees},
     service::Core,
-    tables::signed_trees::SignedTree,
+    tables::{archive_files::ArchivedFile, signed_trees::SignedTree},
 };
 
 fn unavailable(text: impl Into<String>) -> Error {
@@ -42,10 +42,19 @@ pub(super) async fn receipt(core: &Core, dataset: &Dataset, thesis: &Thesis) -> 
         let text = "a thesis of the project's own test data has no receipt; take one of the sandbox to try receipts";
         return Err(unavailable(text));
     }
-    trees.receipt_of(dataset, thesis).await.map_err(|error| match error {
+    trees.receipt_of(dataset, thesis).await.map_err(refused)
+}
+
+/// The receipt of the entry that has the hash of an archive file.
+pub(super) async fn file_receipt(core: &Core, dataset: &Dataset, file: &ArchivedFile) -> Result<v1::ArchiveReceipt> {
+    trees(core)?.receipt_of_file(dataset, file).await.map_err(refused)
+}
+
+fn refused(error: NoReceipt) -> Error {
+    match error {
         NoReceipt::Store(error) => error.into(),
         NoReceipt::Uncovered | NoReceipt::Erased | NoReceipt::Unrecorded => unavailable(error.to_string()),
-    })
+    }
 }
 
 /// The signed statement of a verdict. It names a checkpoint that was read before the verdict.

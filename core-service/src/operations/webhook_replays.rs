@@ -71,8 +71,8 @@ struct Adopter {
 }
 
 impl Adopter {
-    /// Looks for unfinished replays in the shards of this core that were not checked lately, and goes on with those that
-    /// had no step for some time.
+    /// Looks for unfinished replays in the shards of this core that were not checked lately, and goes on with those
+    /// that had no step for some time.
     async fn adopt(&mut self, core: &Arc<Core>, abandoned_ms: i64) -> Result<()> {
         let now_ms = core.shared.clock.now_ms();
         self.checked.retain(|shard, at| core.dispatcher.serves(*shard) && at.elapsed() < RECHECK_INTERVAL);

@@ -42,8 +42,7 @@ pub(super) fn changes(terms: &Terms, dataset: &Dataset, entry: &Entry) -> Vec<Ch
         Some(EntryKind::ProfileObserved(observed)) => vec![of_profile(&observed.profile)],
         Some(EntryKind::ProfileUpdated(updated)) => vec![of_profile(&updated.profile)],
         Some(EntryKind::TokenObserved(observed)) => vec![of_token(&observed.token)],
-        Some(EntryKind::TokenActivity(_) | EntryKind::ThesisVelocity(_) | EntryKind::ThesisAwaited(_)) | None => {
-            Vec::new()
-        }
+        Some(EntryKind::TokenActivity(_) | EntryKind::ThesisVelocity(_)) => Vec::new(),
+        Some(EntryKind::ThesisAwaited(_) | EntryKind::ArchiveFile(_)) | None => Vec::new(),
     }
 }

@@ -127,6 +127,8 @@ tables! {
     TREE_TILE "tree_tile" (text("dataset"), text("generation"), int("level"), int("bucket"); int("tile")) asc Versioned;
     /// The newest signed checkpoint of each log of a dataset, in the item `checkpoint`, and the keys that signed.
     SIGNED_TREE "signed_tree" (text("dataset"); text("log"), text("item")) asc Conditional;
+    /// Files of the archive; version = the sequence number of the entry that has the hash.
+    ARCHIVE_FILE "archive_file" (text("dataset"); text("date"), text("kind")) desc Versioned;
     /// The last replay of many deliveries of each webhook, by the webhook's shard.
     WEBHOOK_REPLAY "webhook_replay" (int("shard"); text("webhook")) asc Conditional;
 }

@@ -6,8 +6,8 @@
 //! Readers add all rows.
 //!
 //! Writes that are under way at the same time have rows of their own. So a row never has the counts of deliveries whose
-//! write has not succeeded, and after a crash the counts are those of the delivery log. A row whose write is in doubt is
-//! the next to be written: without what the write has added, which the repeated report adds again.
+//! write has not succeeded, and after a crash the counts are those of the delivery log. A row whose write is in doubt
+//! is the next to be written: without what the write has added, which the repeated report adds again.
 //!
 //! Two owners of a webhook that both send an attempt also both count it, although the delivery keeps one of them.
 

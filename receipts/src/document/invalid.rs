@@ -62,6 +62,20 @@ pub enum Invalid {
         /// In the evidence.
         evidence: String,
     },
+    /// The entry has another form.
+    #[error("the entry is not that of an archive file, in Base64")]
+    Entry,
+    /// The evidence is not the entry's.
+    #[error("the evidence is not the SHA-256 of the entry")]
+    EntryHash,
+    /// The file is not the entry's.
+    #[error("the receipt names the archive file {receipt}, but its entry is about {entry}")]
+    File {
+        /// In the receipt.
+        receipt: String,
+        /// In the entry.
+        entry: String,
+    },
     /// The index is not the proof's.
     #[error("the receipt names the index {receipt}, but its proof is for {proof}, so it is the proof of another entry")]
     Index {

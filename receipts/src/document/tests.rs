@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::{
     evidence::{Evidence, EvidenceKind, ProfileEvidence, TokenEvidence, commitment},
+    file_entry::FileEntry,
     growing_tree::GrowingTree,
     note::{KeyKind, SigningKey, VerifierKey},
     plan::ProofPlan,
@@ -56,9 +58,9 @@ fn checkpoint_note(checkpoint: &Checkpoint) -> String {
     format!("{text}\n{log}{witness}")
 }
 
-/// The receipt of some evidence, which may have fields of a later version.
-fn receipt_of(evidence: Value) -> Receipt {
-    let leaf = leaf_hash(&commitment(&SALT, to_canonical(&evidence).unwrap().as_bytes()));
+/// The proof that a log has an entry with this evidence.
+fn proof_of(evidence: &[u8]) -> String {
+    let leaf = leaf_hash(&commitment(&SALT, evidence));
     let mut tree = GrowingTree::default();
     for index in 0..SIZE {
         tree.push(if index == INDEX { leaf } else { leaf_hash(&index.to_be_bytes()) });
@@ -66,14 +68,19 @@ fn receipt_of(evidence: Value) -> Receipt {
     let tiles: BTreeMap<_, _> = tree.take_changed().into_iter().collect();
     let hashes = ProofPlan::inclusion(INDEX, SIZE).unwrap().hashes(&tiles).unwrap();
     let checkpoint = Checkpoint { origin: ORIGIN.to_owned(), size: SIZE, root: tree.root() };
-    let proof = TlogProof { index: INDEX, hashes, checkpoint: checkpoint_note(&checkpoint) };
+    TlogProof { index: INDEX, hashes, checkpoint: checkpoint_note(&checkpoint) }.to_string()
+}
+
+/// The receipt of evidence that may have fields which only a later version knows.
+fn receipt_of(evidence: Value) -> Receipt {
+    let proof = proof_of(to_canonical(&evidence).unwrap().as_bytes());
     Receipt {
         object: RECEIPT.to_owned(),
         thesis_id: "th_1".to_owned(),
         evidence,
         salt: BASE64_STANDARD.encode(SALT),
         index: INDEX,
-        proof: proof.to_string(),
+        proof,
         keys: vec![log_key().to_string()],
         livemode: true,
     }
@@ -104,6 +111,64 @@ fn read(document: &impl Serialize) -> Document {
 
 fn refusal(document: &impl Serialize) -> Invalid {
     read(document).verify(&[log_key()], &[]).unwrap_err()
+}
+
+fn file_entry() -> FileEntry {
+    FileEntry {
+        date: "2026-01-31".to_owned(),
+        kind: "theses".to_owned(),
+        position: INDEX,
+        rows: 2,
+        bytes: 9,
+        sha256: "00ff".to_owned(),
+        recorded_at: 1_769_904_300_000,
+    }
+}
+
+/// The receipt of an entry, whose stored form is `stored`.
+fn file_receipt_of(stored: &[u8]) -> FileReceipt {
+    let hash: [u8; 32] = Sha256::digest(stored).into();
+    let FileEntry { date, kind, sha256, .. } = file_entry();
+    FileReceipt {
+        object: RECEIPT.to_owned(),
+        date,
+        kind,
+        sha256,
+        evidence: hex::encode(hash),
+        entry: BASE64_STANDARD.encode(stored),
+        salt: BASE64_STANDARD.encode(SALT),
+        index: INDEX,
+        proof: proof_of(&hash),
+        keys: vec![log_key().to_string()],
+        livemode: true,
+    }
+}
+
+#[test]
+fn the_receipt_of_a_file_proves_its_hash() {
+    let receipt = file_receipt_of(&file_entry().stored(&SALT));
+    let proven = read(&receipt).verify(&[log_key()], &[]).unwrap();
+    assert_eq!(proven.subject, Subject::Archived { entry: file_entry(), sequence: INDEX + 1 });
+
+    for named in [
+        FileReceipt { kind: "events".to_owned(), ..receipt.clone() },
+        FileReceipt { date: "2026-01-30".to_owned(), ..receipt.clone() },
+        FileReceipt { sha256: "00fe".to_owned(), ..receipt.clone() },
+    ] {
+        assert!(matches!(refusal(&named), Invalid::File { .. }), "{named:?}");
+    }
+    assert!(matches!(refusal(&FileReceipt { index: 3, ..receipt.clone() }), Invalid::Index { .. }));
+    assert!(matches!(refusal(&FileReceipt { livemode: false, ..receipt.clone() }), Invalid::Livemode { .. }));
+    assert_eq!(refusal(&FileReceipt { entry: "%".to_owned(), ..receipt.clone() }), Invalid::Entry);
+    assert_eq!(refusal(&FileReceipt { evidence: "00".to_owned(), ..receipt.clone() }), Invalid::EntryHash);
+    // An entry of another kind, which the log has.
+    assert_eq!(refusal(&file_receipt_of(&[0x10, 5])), Invalid::Entry);
+
+    // An entry that the log does not have, with its own hash.
+    let other = FileEntry { sha256: "00fe".to_owned(), ..file_entry() };
+    let other = FileReceipt { sha256: "00fe".to_owned(), ..file_receipt_of(&other.stored(&SALT)) };
+    let forged = FileReceipt { proof: receipt.proof.clone(), ..other };
+    assert_eq!(refusal(&forged), Invalid::Root);
 }
 
 #[test]

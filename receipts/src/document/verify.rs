@@ -3,12 +3,14 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::{Document, Invalid, RECEIPT, Receipt, STATEMENT, Statement, statement_text};
+use super::{Document, FileReceipt, Invalid, RECEIPT, Receipt, STATEMENT, Statement, statement_text};
 use crate::{
     canonical::to_canonical,
     checkpoint::Checkpoint,
     evidence::{Evidence, SALT_BYTES, commitment},
+    file_entry::FileEntry,
     note::{KeyKind, Note, NoteError, VerifierKey},
     proof::root_of_inclusion,
     tlog_proof::TlogProof,
@@ -41,6 +43,13 @@ pub struct VerifiedDocument {
 pub enum Subject {
     /// The log has an entry with this evidence.
     Recorded(Box<Evidence>),
+    /// The log has an entry with the hash of this archive file.
+    Archived {
+        /// What the log recorded about the file.
+        entry: FileEntry,
+        /// The sequence number of the entry.
+        sequence: u64,
+    },
     /// The service gave this verdict about this claim.
     Stated {
         /// The request.
@@ -69,6 +78,7 @@ impl Document {
     pub fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         match self {
             Self::Receipt(receipt) => receipt.verify(trusted, witnesses),
+            Self::FileReceipt(receipt) => receipt.verify(trusted, witnesses),
             Self::Statement(statement) => statement.verify(trusted, witnesses),
         }
     }
@@ -78,12 +88,81 @@ impl Receipt {
     fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
         let evidence = Evidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
-        let salt = BASE64_STANDARD.decode(&self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
-        let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, canonical.as_bytes()));
-        let proof = TlogProof::parse(&self.proof).ok_or(Invalid::ProofForm)?;
+        let subject_fault = (self.thesis_id != evidence.thesis_id)
+            .then(|| Invalid::Thesis { receipt: self.thesis_id.clone(), evidence: evidence.thesis_id.clone() });
+        let entry = ProvenEntry {
+            evidence: canonical.as_bytes(),
+            place: Some((&evidence.dataset, evidence.sequence)),
+            subject_fault,
+            salt: &self.salt,
+            index: self.index,
+            proof: &self.proof,
+            keys: &self.keys,
+            livemode: self.livemode,
+        };
+        entry.verify(Subject::Recorded(Box::new(evidence.clone())), trusted, witnesses)
+    }
+}
+
+impl FileReceipt {
+    fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
+        let stored = BASE64_STANDARD.decode(&self.entry).map_err(|_| Invalid::Entry)?;
+        let hash: [u8; 32] = Sha256::digest(&stored).into();
+        if hex::encode(hash) != self.evidence {
+            return Err(Invalid::EntryHash);
+        }
+        let file = FileEntry::read(&stored).ok_or(Invalid::Entry)?;
+        let receipt = file_name(&self.date, &self.kind, &self.sha256);
+        let own = file_name(&file.date, &file.kind, &file.sha256);
+        let entry = ProvenEntry {
+            evidence: &hash,
+            place: None,
+            subject_fault: (receipt != own).then_some(Invalid::File { receipt, entry: own }),
+            salt: &self.salt,
+            index: self.index,
+            proof: &self.proof,
+            keys: &self.keys,
+            livemode: self.livemode,
+        };
+        let subject = Subject::Archived { entry: file, sequence: self.index.saturating_add(1) };
+        entry.verify(subject, trusted, witnesses)
+    }
+}
+
+/// A file as errors name it.
+fn file_name(date: &str, kind: &str, sha256: &str) -> String {
+    format!("{kind} of {date} with the SHA-256 {sha256}")
+}
+
+/// What a receipt says about one entry of the log, whatever the entry is about.
+struct ProvenEntry<'a> {
+    /// The bytes of the evidence.
+    evidence: &'a [u8],
+    /// Dataset and sequence number, if the evidence names them.
+    place: Option<(&'a str, u64)>,
+    /// Set if the receipt names another subject than its evidence.
+    subject_fault: Option<Invalid>,
+    salt: &'a str,
+    index: u64,
+    proof: &'a str,
+    keys: &'a [String],
+    livemode: bool,
+}
+
+impl ProvenEntry<'_> {
+    fn verify(
+        self,
+        subject: Subject,
+        trusted: &[VerifierKey],
+        witnesses: &[VerifierKey],
+    ) -> Result<VerifiedDocument, Invalid> {
+        let salt = BASE64_STANDARD.decode(self.salt).ok().filter(|salt| salt.len() == SALT_BYTES);
+        let leaf = leaf_hash(&commitment(&salt.ok_or(Invalid::Salt)?, self.evidence));
+        let proof = TlogProof::parse(self.proof).ok_or(Invalid::ProofForm)?;
         let signed = SignedCheckpoint::read(&proof.checkpoint)?;
-        self.check_fields(&evidence, &proof, &signed)?;
-        let (keys, is_trusted) = signed.check_keys(&self.keys, trusted, RECEIPT)?;
+        let keys = self.keys;
+        self.check_fields(&proof, &signed)?;
+        let (keys, is_trusted) = signed.check_keys(keys, trusted, RECEIPT)?;
         let Checkpoint { size, root, .. } = signed.checkpoint;
         if proof.index >= size {
             return Err(Invalid::Beyond { index: proof.index, size });
@@ -91,29 +170,25 @@ impl Receipt {
         if root_of_inclusion(proof.index, size, leaf, &proof.hashes) != Some(root) {
             return Err(Invalid::Root);
         }
-        signed.into_proven(Subject::Recorded(Box::new(evidence)), keys, is_trusted, witnesses)
+        signed.into_proven(subject, keys, is_trusted, witnesses)
     }
 
     /// Checks that the parts of the receipt are about the same entry.
-    fn check_fields(
-        &self,
-        evidence: &Evidence,
-        proof: &TlogProof,
-        signed: &SignedCheckpoint<'_>,
-    ) -> Result<(), Invalid> {
-        if self.thesis_id != evidence.thesis_id {
-            let (receipt, evidence) = (self.thesis_id.clone(), evidence.thesis_id.clone());
-            return Err(Invalid::Thesis { receipt, evidence });
+    fn check_fields(self, proof: &TlogProof, signed: &SignedCheckpoint<'_>) -> Result<(), Invalid> {
+        if let Some(fault) = self.subject_fault {
+            return Err(fault);
         }
         if self.index != proof.index {
             return Err(Invalid::Index { receipt: self.index, proof: proof.index });
         }
-        if evidence.sequence.checked_sub(1) != Some(proof.index) {
-            return Err(Invalid::Sequence { sequence: evidence.sequence, index: proof.index });
-        }
-        if evidence.dataset != signed.dataset {
-            let (evidence, log) = (evidence.dataset.clone(), signed.dataset.to_owned());
-            return Err(Invalid::Dataset { evidence, log });
+        if let Some((dataset, sequence)) = self.place {
+            if sequence.checked_sub(1) != Some(proof.index) {
+                return Err(Invalid::Sequence { sequence, index: proof.index });
+            }
+            if dataset != signed.dataset {
+                let (evidence, log) = (dataset.to_owned(), signed.dataset.to_owned());
+                return Err(Invalid::Dataset { evidence, log });
+            }
         }
         signed.check_livemode(self.livemode)
     }

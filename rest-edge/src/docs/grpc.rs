@@ -92,6 +92,7 @@ proto_files! {
     Key "event_service";
     Key "webhook_service";
     Key "log_service";
+    Key "archive_service";
     Key "meta_service";
     Key "test_data_service";
     Shared "resources";

@@ -34,6 +34,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
             guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
             guide!("Verifying a thesis", "verifying-a-thesis", "guides/verifying-a-thesis.md"),
             guide!("Receipts", "receipts", "guides/receipts.md"),
+            guide!("Archive", "archive", "guides/archive.md"),
             guide!("Streams", "streams", "guides/streams.md"),
             guide!("Webhooks", "webhooks", "guides/webhooks.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
@@ -59,6 +60,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
             guide!("The upstream", "upstream", "upstream.md"),
             guide!("Capacity", "capacity", "capacity.md"),
             guide!("Measurements", "measurements", "measurements.md"),
+            guide!("Simulation", "simulation", "simulation.md"),
         ],
     },
 ];

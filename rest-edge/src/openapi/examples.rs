@@ -16,10 +16,11 @@ macro_rules! examples {
 examples! {
     "createStreamTicket" "createTestThesis" "createWebhook" "deleteWebhook" "event_profile.updated"
     "event_thesis.created" "event_token.activity" "event_token.thesis_velocity" "event_webhook.test" "findProfile"
-    "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets" "getReceipt" "getThesis"
-    "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "getWebhookInsight" "listDeliveries"
-    "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret" "search"
-    "searchSemantically" "startWebhookReplay" "testWebhook" "updateWebhook" "verifyThesis"
+    "getArchiveReceipt" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets" "getReceipt"
+    "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "getWebhookInsight"
+    "listArchiveFiles" "listDeliveries" "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery"
+    "rotateWebhookSecret" "search" "searchSemantically" "startWebhookReplay" "testWebhook" "updateWebhook"
+    "verifyThesis"
 }
 
 /// The text of a stream: its first cursor, a gap, an event and a ping.

@@ -46,8 +46,13 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     if let Some(content) = content(route, example) {
         success["content"] = content;
     }
+    if route.has_parts {
+        let mut part = success.clone();
+        part["description"] = json!("The wanted part; `Content-Range` tells which.");
+        operation["responses"]["206"] = part;
+    }
     operation["responses"][route.status.to_string()] = success;
-    if route.tagged {
+    if route.tagged || route.has_parts {
         let about = "The resource is still what `If-None-Match` names; there is no body.";
         operation["responses"]["304"] = json!({"description": about, "headers": header_refs(&headers)});
     }
@@ -102,7 +107,7 @@ fn headers(route: &Route) -> Vec<&'static str> {
     if route.repeatable {
         headers.push("Idempotent-Replayed");
     }
-    if route.tagged {
+    if route.tagged || route.has_parts {
         headers.push("ETag");
     }
     if matches!(route.answers, SuccessResponse::Upgrade) {
@@ -153,8 +158,9 @@ fn parameters(route: &Route) -> Vec<Value> {
         give_example(&mut parameter, route.path_example);
         parameters.push(parameter);
     }
-    if let Some((_, rest)) = route.path.split_once("{*") {
-        let (name, about) = (rest.trim_end_matches('}'), route.path_rest);
+    if let Some(rest) = route.path.split('{').nth(2) {
+        let name = rest.split('}').next().unwrap_or_default().trim_start_matches('*');
+        let about = route.path_rest;
         let schema = json!({"type": "string", "minLength": 1});
         parameters.push(json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema}));
     }

@@ -86,6 +86,7 @@ pub(super) fn schema(kind: &Kind) -> Value {
         Kind::Text(0, max) => json!({"type": "string", "maxLength": max}),
         Kind::Text(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
         Kind::NullableText(max) => json!({"type": ["string", "null"], "maxLength": max}),
+        Kind::Date => json!({"type": "string", "format": "date"}),
         Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 200}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Integer(min, max, default) => {

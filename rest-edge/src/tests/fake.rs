@@ -163,6 +163,14 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
             let (evidence, receipt) = ("{}".to_owned(), v1::Receipt::default());
             reply(v1::GetReceiptResponse { receipt: Some(v1::Receipt { evidence, ..receipt }) })
         }
+        "ArchiveService/GetArchiveFile" => {
+            let data = Bytes::from_static(b"PAR1");
+            let file = Some(v1::ArchiveFile { sha256: "00ff".to_owned(), bytes: 4, ..Default::default() });
+            reply(v1::GetArchiveFileResponse { file, first: 0, length: 4, data })
+        }
+        "ArchiveService/GetArchiveReceipt" => {
+            reply(v1::GetArchiveReceiptResponse { receipt: Some(v1::ArchiveReceipt::default()) })
+        }
         "ThesisService/VerifyThesis" => {
             reply(v1::VerifyThesisResponse { verification: Some(v1::ThesisVerification::default()) })
         }

@@ -48,6 +48,7 @@ fn plain() -> Edge {
 
 fn target(route: &Route) -> String {
     let path = route.path.replace("{id}", "id_1").replace("{ref}", "ref_1").replace("{dataset}", "sandbox");
+    let path = path.replace("{date}", "2026-01-31").replace("{file}", "theses.parquet");
     path.replace("{*tile}", "0/000")
 }
 

@@ -94,6 +94,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
     let (live, spaced) = (format!("svc_live_{secret}"), format!("{secret} {secret}"));
     let [ftp, half] = [format!("ftp://me:{secret}@a"), format!("smtp://{secret}@a")];
+    let in_bucket = format!("s3://me:{secret}@bucket/a");
     // A comma in a password cuts the list.
     let at_a_node = format!("b,me:{secret},3@a:9042");
     for (arguments, variable) in [
@@ -116,6 +117,9 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
         (&["--scylla-nodes", &at_a_node], "SVC_SCYLLA_NODES"),
         (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
+        (&["--archive-url", "https://a/b"], "SVC_ARCHIVE_URL"),
+        (&["--archive-url", "archive"], "SVC_ARCHIVE_URL"),
+        (&["--archive-url", &in_bucket], "SVC_ARCHIVE_URL"),
         (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-url", "http://a", "--upstream-token", &spaced], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-token", secret], "SVC_UPSTREAM_URL"),
@@ -138,6 +142,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
             settings.webhooks.root_certificate()?;
             settings.tls.identity(&(Arc::new(SystemClock) as SharedClock))?;
             settings.tls.authorities()?;
+            settings.store.archive_url()?;
             settings.store.scylla().map(drop)
         };
         let said = judged().unwrap_err().to_string();

@@ -16,8 +16,13 @@ use crate::harness::{
 on_both_stores![errors_are_those_of_the_examples];
 
 /// Codes that other tests provoke, or that come from trouble alone.
-const ELSEWHERE: [&str; 4] =
-    ["IDEMPOTENCY_IN_PROGRESS", "INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "UPSTREAM_UNAVAILABLE"];
+const ELSEWHERE: [&str; 5] = [
+    "IDEMPOTENCY_IN_PROGRESS",
+    "INTERNAL_ERROR",
+    "RANGE_NOT_SATISFIABLE",
+    "SERVICE_UNAVAILABLE",
+    "UPSTREAM_UNAVAILABLE",
+];
 
 /// An endpoint where nobody is.
 const URL: &str = "http://127.0.0.1:19999/hook";
@@ -101,6 +106,7 @@ async fn of_paths(service: &Service, examples: &mut Examples) {
         ("THESIS_NOT_FOUND", "/v1/theses/th_unknown"),
         ("EVENT_NOT_FOUND", "/v1/events/evt_unknown"),
         ("WEBHOOK_NOT_FOUND", "/v1/webhooks/wh_unknown"),
+        ("ARCHIVE_FILE_NOT_FOUND", "/v1/archive/2020-01-01/theses.parquet"),
         ("ROUTE_NOT_FOUND", "/v1/theses/a/b"),
         ("VALIDATION_FAILED", "/v1/theses?limit=1000&tokn=RUN"),
     ] {

@@ -91,7 +91,8 @@ macro_rules! reflection {
 reflection!(over_v1, v1);
 reflection!(over_v1alpha, v1alpha);
 
-pub(super) const PUBLIC: [&str; 9] = [
+pub(super) const PUBLIC: [&str; 10] = [
+    "ArchiveService",
     "EventService",
     "LogService",
     "MetaService",

@@ -12,8 +12,16 @@ use super::{
 };
 
 /// Every scope that may be granted while the Wallets API is off.
-pub(crate) const ALL_SCOPES: &[&str] =
-    &["profiles:read", "theses:read", "tokens:read", "search:read", "events:read", "streams:read", "webhooks:write"];
+pub(crate) const ALL_SCOPES: &[&str] = &[
+    "profiles:read",
+    "theses:read",
+    "tokens:read",
+    "search:read",
+    "events:read",
+    "streams:read",
+    "webhooks:write",
+    "archive:read",
+];
 
 /// A project of an organization of its own.
 pub(crate) struct Project {

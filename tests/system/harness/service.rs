@@ -85,6 +85,8 @@ fn setup(dir: &TempDir) -> Setup {
         .set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY)
         .set("SVC_BOOTSTRAP_LIVE_KEY", LIVE_KEY)
         .set("SVC_PLANS_FILE", plans.to_str().unwrap())
+        // The cores of a cluster share it.
+        .set("SVC_ARCHIVE_URL", &format!("file://{}", dir.path().join("archive").display()))
         // Lets every client of the tests have an address of its own.
         .set("SVC_TRUSTED_PROXIES", "127.0.0.0/8")
 }

@@ -124,6 +124,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             wrong.extend(fields([far_future()], "must not be in the future"));
             (wrong, vec![iso(now_ms() - 1_000)])
         }
+        Form::Date => {
+            let wrong = ["", "2026-2-28", "2026-02-30", "20260228", "2026-02-28T00:00:00Z", "1969-12-31", "today"];
+            (fields(wrong, "must be a date such as 2026-01-31"), vec!["9999-12-31".to_owned()])
+        }
         Form::Integer(min, max) => {
             let mut wrong = fields(NOT_INTEGERS.iter().copied(), "must be a whole number");
             let beyond = [min - 1, max + 1, -1, i32::MAX].map(|number| number.to_string());

@@ -21,6 +21,8 @@ pub(super) enum Form {
     AsOf,
     /// Such a time that must be there.
     NeededTime,
+    /// A day.
+    Date,
     /// Such a time that must be there, and not in the future.
     PastTime,
     /// The status of deliveries that are sent again.
@@ -65,7 +67,7 @@ pub(super) enum Form {
     IdempotencyKey,
     /// `Last-Event-ID`
     LastEventId,
-    /// `If-None-Match`
+    /// `If-None-Match`, and headers about parts: every text is allowed
     Tags,
     /// Of an operation that is off, for every value.
     Disabled,
@@ -167,6 +169,30 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     ("GET /v1/theses/{id}/receipt", &[path("id", Form::Id("THESIS_NOT_FOUND"))]),
+    (
+        "GET /v1/archive",
+        &[
+            query("kind", Form::OneOf(&["theses", "events", "token_hours", "changes"])),
+            query("from", Form::Date),
+            query("to", Form::Date),
+            LIMIT,
+            CURSOR,
+        ],
+    ),
+    (
+        "GET /v1/archive/{date}/{file}",
+        &[
+            path("date", Form::Id("ARCHIVE_FILE_NOT_FOUND")),
+            path("file", Form::Id("ARCHIVE_FILE_NOT_FOUND")),
+            header("Range", Form::Tags),
+            header("If-Range", Form::Tags),
+            TAGS,
+        ],
+    ),
+    (
+        "GET /v1/archive/{date}/{file}/receipt",
+        &[path("date", Form::Id("ARCHIVE_FILE_NOT_FOUND")), path("file", Form::Id("ARCHIVE_FILE_NOT_FOUND"))],
+    ),
     ("GET /v1/log/{dataset}/checkpoint", &[path("dataset", Form::Id("ROUTE_NOT_FOUND")), TAGS]),
     (
         "GET /v1/log/{dataset}/tile/{tile}",

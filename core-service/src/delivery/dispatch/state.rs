@@ -262,7 +262,7 @@ impl State {
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
 
-    /// Notes that a worker has the attempt of a delivery whose state this core has under an epoch, from now until a time.
+    /// Notes that a worker has the attempt of a delivery until a time. This core has its state under an epoch.
     pub(super) fn send(
         &mut self,
         worker: u64,

@@ -26,7 +26,7 @@ impl EntryOutline {
             match tag {
                 2 => int64::merge(wire_type, &mut outline.created_at, &mut stored, DecodeContext::default())?,
                 _ => {
-                    if [4, 5, 6, 7, 8, 9, 10, 11, 12, 13].contains(&tag) {
+                    if [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17].contains(&tag) {
                         outline.kind = tag;
                     }
                     skip_field(wire_type, tag, &mut stored, DecodeContext::default())?;

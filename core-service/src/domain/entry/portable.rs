@@ -5,8 +5,9 @@ use thesis_proto::{
     time::{from_millis, is_time},
 };
 
-use super::{Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited, Totals};
+use super::{ArchiveFile, Entry, Kind, ThesisChanged, ThesisDeleted, ThesisEdited, Totals};
 use crate::domain::{
+    archive::{Day, FileKind},
     dataset::Dataset,
     id,
     row::{Profile, Thesis, Token},
@@ -14,6 +15,9 @@ use crate::domain::{
 
 /// Maximum size of a count, with which calculations cannot overflow.
 const MAX_COUNT: u64 = 1 << 53;
+
+/// Length of a SHA-256 in hexadecimal digits.
+const SHA256_DIGITS: usize = 64;
 
 /// Prefix of the addresses of tokens that test theses created.
 const TEST_ADDRESS: &str = "test";
@@ -50,6 +54,11 @@ impl Entry {
         }
         if !self.times().all(|at| is_time(&from_millis(at))) {
             return Err("has a time outside of the years 1 to 9999".to_owned());
+        }
+        if let Some(Kind::ArchiveFile(file)) = &self.kind
+            && !file_suits(file, seq)
+        {
+            return Err("names a file that no archive has".to_owned());
         }
         if self.counts().iter().any(|count| count.unsigned_abs() > MAX_COUNT) {
             return Err("has a count above 2^53".to_owned());
@@ -114,7 +123,7 @@ impl Entry {
             Some(Kind::TokenObserved(change)) => (None, None, Some(&change.token)),
             Some(Kind::TokenActivity(change)) => (None, None, Some(&change.token)),
             Some(Kind::ThesisVelocity(change)) => (None, None, Some(&change.token)),
-            None => (None, None, None),
+            Some(Kind::ArchiveFile(_)) | None => (None, None, None),
         }
     }
 }
@@ -124,6 +133,13 @@ impl Entry {
 fn names(dataset: &Dataset) -> Vec<String> {
     let sandbox = matches!(dataset, Dataset::Project(_)).then(|| Dataset::Sandbox.to_string());
     std::iter::once(dataset.to_string()).chain(sandbox).collect()
+}
+
+/// The date, the kind and the hash become the name of a stored file.
+fn file_suits(file: &ArchiveFile, seq: u64) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let has_hash = file.sha256.len() == SHA256_DIGITS && file.sha256.bytes().all(is_digit);
+    Day::parse(&file.date).is_some() && FileKind::parse(&file.kind).is_some() && has_hash && file.position < seq
 }
 
 fn thesis_suits(thesis: &Thesis, dataset: &Dataset) -> bool {

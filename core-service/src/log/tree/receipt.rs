@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use thesis_proto::v1;
 use thesis_receipts::{
     Checkpoint, Evidence, Note, ProofPlan, SALT_BYTES, TlogProof, commitment, leaf_hash, root_of_inclusion,
@@ -12,12 +13,12 @@ use super::Trees;
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, SequencedEntry},
+        entry::{ArchiveFile, Entry, Kind, SequencedEntry},
         evidence::evidence,
         row::Thesis,
     },
     store::{StoreError, StoreResult},
-    tables::signed_trees::SignedTree,
+    tables::{archive_files::ArchivedFile, log::decode, signed_trees::SignedTree},
 };
 
 /// The reason for which there is no receipt.
@@ -36,6 +37,14 @@ pub enum NoReceipt {
     Unrecorded,
 }
 
+/// The parts of a receipt that do not depend on its subject.
+struct Proof {
+    salt: String,
+    index: i64,
+    proof: String,
+    keys: Vec<String>,
+}
+
 impl Trees {
     /// The receipt of a thesis: that of its last edit or its deletion, or else of its creation. Rows of an earlier
     /// version do not name the entry of an edit or a deletion. Such a thesis has no receipt, since that of the creation
@@ -49,7 +58,31 @@ impl Trees {
             return Err(NoReceipt::Unrecorded);
         }
         let signed = self.checkpoint_over(dataset, seq).await?.ok_or(NoReceipt::Uncovered)?;
-        self.prove(dataset, &signed, evidence, &salt).await
+        let Evidence { thesis_id, sequence, .. } = &evidence;
+        let (json, livemode) = (evidence.to_json(), dataset.livemode());
+        let Proof { salt, index, proof, keys } =
+            self.prove(dataset, &signed, *sequence, json.as_bytes(), &salt).await?;
+        Ok(v1::Receipt { thesis_id: thesis_id.clone(), evidence: json, salt, index, proof, keys, livemode })
+    }
+
+    /// The receipt of the entry that has the hash of an archive file. Its evidence is the hash of the stored entry, so
+    /// the receipt has the stored entry too.
+    pub async fn receipt_of_file(
+        &self,
+        dataset: &Dataset,
+        archived: &ArchivedFile,
+    ) -> Result<v1::ArchiveReceipt, NoReceipt> {
+        let seq = archived.seq;
+        let signed = self.checkpoint_over(dataset, seq).await?.filter(|signed| signed.size >= seq);
+        let signed = signed.ok_or(NoReceipt::Uncovered)?;
+        let lost = || StoreError::Damaged(format!("log {dataset} has no entry {seq} of an archive file"));
+        let stored = self.shared.log.get(dataset.name(), seq).await?.ok_or_else(lost)?;
+        let Entry { kind, salt, .. } = decode(seq, stored.clone())?;
+        let Some(Kind::ArchiveFile(ArchiveFile { date, kind, sha256, .. })) = kind else { return Err(lost().into()) };
+        let hash = Sha256::digest(&stored);
+        let Proof { salt, index, proof, keys } = self.prove(dataset, &signed, seq, &hash, &salt).await?;
+        let (evidence, entry, livemode) = (hex::encode(hash), BASE64_STANDARD.encode(&stored), dataset.livemode());
+        Ok(v1::ArchiveReceipt { date, kind, sha256, evidence, entry, salt, index, proof, keys, livemode })
     }
 
     /// The evidence of an entry, with its salt.
@@ -67,28 +100,25 @@ impl Trees {
         &self,
         dataset: &Dataset,
         signed: &SignedTree,
-        evidence: Evidence,
+        seq: u64,
+        evidence: &[u8],
         salt: &[u8],
-    ) -> Result<v1::Receipt, NoReceipt> {
-        let index = evidence.sequence.saturating_sub(1);
+    ) -> Result<Proof, NoReceipt> {
+        let index = seq.saturating_sub(1);
         let plan = ProofPlan::inclusion(index, signed.size).ok_or(NoReceipt::Uncovered)?;
         let hashes = plan.hashes(&self.tiles.read(dataset, &plan.tiles()).await?);
         let hashes = hashes.ok_or_else(|| StoreError::Damaged(format!("the tree of {dataset} lacks tiles")))?;
-        let json = evidence.to_json();
-        let leaf = leaf_hash(&commitment(salt, json.as_bytes()));
+        let leaf = leaf_hash(&commitment(salt, evidence));
         let root = root_of_inclusion(index, signed.size, leaf, &hashes);
         if root.is_none_or(|root| root[..] != signed.root[..]) {
-            let text = format!("the tree of {dataset} does not have the leaf of entry {}", evidence.sequence);
+            let text = format!("the tree of {dataset} does not have the leaf of entry {seq}");
             return Err(StoreError::Damaged(text).into());
         }
-        Ok(v1::Receipt {
-            thesis_id: evidence.thesis_id,
-            evidence: json,
+        Ok(Proof {
             salt: BASE64_STANDARD.encode(salt),
             index: i64::try_from(index).unwrap_or(i64::MAX),
             proof: TlogProof { index, hashes, checkpoint: signed.note.clone() }.to_string(),
             keys: vec![signed.key.clone()],
-            livemode: dataset.livemode(),
         })
     }
 

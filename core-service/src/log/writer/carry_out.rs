@@ -266,6 +266,10 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
         Command::CloseTime { at } => {
             DraftResult { place: draft.close_time(*at), ..DraftResult::nothing(String::new()) }
         }
+        Command::AddFile(file) => {
+            let place = draft.add_file(file).await?;
+            DraftResult { place, ..DraftResult::nothing(file.kind.clone()) }
+        }
         // `carry_out` handles imports.
         Command::Import(_) => DraftResult::nothing(String::new()),
     })

@@ -4,7 +4,7 @@ use prost::Message as _;
 
 use crate::{
     domain::{
-        entry::{Entry, SequencedEntry},
+        entry::{ArchiveFile, Entry, SequencedEntry},
         observation::{Observation, ObservedThing},
         row::NewThesis,
     },
@@ -50,6 +50,8 @@ pub(in crate::log) enum Command {
     CloseTime {
         at: i64,
     },
+    /// Adds a file of the archive.
+    AddFile(Box<ArchiveFile>),
     Import(Box<Import>),
 }
 
@@ -65,7 +67,8 @@ impl Command {
                 ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
-            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } | Self::Import(_) => 0,
+            Self::DeleteSurplus { .. } | Self::EraseText { .. } | Self::CloseTime { .. } => 0,
+            Self::AddFile(_) | Self::Import(_) => 0,
         }
     }
 }

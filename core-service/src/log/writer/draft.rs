@@ -1,5 +1,7 @@
 //! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
+mod archive;
+mod deletion;
 mod lookup;
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -10,7 +12,7 @@ use crate::{
         dataset::Dataset,
         entry::{
             DatasetTotals, Entry, Kind, NamedProfile, NamedToken, ProfileObserved, ProfileUpdated, ThesisChanged,
-            ThesisCreated, ThesisDeleted, ThesisEdited, TokenObserved, Totals,
+            ThesisCreated, ThesisEdited, TokenObserved, Totals,
         },
         id,
         row::{NewThesis, Profile, Thesis, Token},
@@ -48,6 +50,8 @@ pub(super) struct Draft<'a> {
     of_author: HashMap<(String, String), i64>,
     by_author: HashMap<String, i64>,
     in_dataset: Option<DatasetTotals>,
+    /// Hashes of archive files by date and kind, as entries under way or of this draft have them.
+    files: HashMap<(String, String), String>,
 }
 
 impl<'a> Draft<'a> {
@@ -77,6 +81,7 @@ impl<'a> Draft<'a> {
             of_author: HashMap::new(),
             by_author: HashMap::new(),
             in_dataset: None,
+            files: HashMap::new(),
         }
     }
 
@@ -109,6 +114,7 @@ impl<'a> Draft<'a> {
                     self.tokens.insert(token.id.clone(), Some(Cow::Borrowed(token)));
                 }
                 Some(Kind::ThesisDeleted(_)) => debug_assert!(false, "a deletion is under way"),
+                Some(Kind::ArchiveFile(file)) => self.put_file(file),
                 Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
             }
         }
@@ -323,24 +329,6 @@ impl<'a> Draft<'a> {
         Ok(place)
     }
 
-    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
-        // A thesis deleted before its observation was never counted.
-        let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
-        thesis.deleted_at.get_or_insert(self.now);
-        let at = self.time_of_next(None);
-        thesis.removed_at = Some(at);
-        if by == 0 {
-            thesis.recorded_at = at;
-        }
-        let totals = self.totals(&thesis, by).await?;
-        let (profile, token) = self.names(&thesis).await?;
-        thesis.changed_in = Some(self.next_sequence());
-        self.put_thesis(&thesis);
-        let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
-        let deleted = ThesisDeleted { thesis, totals, profile, token };
-        Ok(self.add(id, None, false, Kind::ThesisDeleted(deleted)))
-    }
-
     pub(super) async fn edit(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<EntryPlace> {
         let (profile, token) = self.names(&thesis).await?;
         let previous = thesis.changed_in.replace(self.next_sequence());
@@ -363,27 +351,6 @@ impl<'a> Draft<'a> {
         let (address, symbol) = token.map(|token| (token.address, token.symbol)).unwrap_or_default();
         let token = NamedToken { id: thesis.token_id.clone(), chain: thesis.chain.clone(), address, symbol };
         Ok((NamedProfile { id: thesis.profile_id.clone(), handle }, token))
-    }
-
-    /// Adds the deletion of a thesis if its dataset has more than `limit`.
-    pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<EntryPlace> {
-        let Some(thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
-        if thesis.deleted_at.is_some() || self.dataset_totals().await?.theses <= limit {
-            return Ok(EntryPlace::Nowhere);
-        }
-        let version = thesis.version;
-        self.delete(thesis, version).await
-    }
-
-    /// Adds an entry that begins or ends an erasure: the row of a deleted thesis without its text.
-    pub(super) async fn erase_text(&mut self, id: &str) -> StoreResult<EntryPlace> {
-        let Some(mut thesis) = self.thesis(id).await? else { return Ok(EntryPlace::Nowhere) };
-        if thesis.deleted_at.is_none() {
-            return Ok(EntryPlace::Nowhere);
-        }
-        thesis.text.clear();
-        let version = thesis.version;
-        Ok(self.change(&format!("erased {}", self.next_sequence()), thesis, version, Kind::Engagement))
     }
 
     pub(super) fn change(

@@ -73,6 +73,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0010_upstream",
     "0011_accounts",
     "0012_trees",
+    "0014_archive",
     "0015_webhook_replays",
 ];
 

@@ -1,18 +1,21 @@
-//! The rule for sending a failed request to another node.
+//! The rule for sending a failed request again.
 //!
 //! A repeatable request goes to another node when one node fails, not after overload or a failed read. Only reads go to
-//! a second node early. Conditional writes are sent once, and too few replicas leave them in doubt.
+//! a second node early. Conditional writes are executed once, and too few replicas leave them in doubt.
 
 use scylla::{
     errors::{DbError, RequestAttemptError},
     policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession},
 };
 
-/// Maximum number of other nodes that get the request: with three copies of each row there are two.
-const MAX_OTHER_NODES: u32 = 2;
+/// Maximum number of retries of a request. With three copies of each row there are two other nodes.
+const MAX_RETRIES: u32 = 2;
 
 /// Sends a repeatable request to another node if this node is starting up, going down or cut off. If a request fails
 /// because of too much work, or because the copies of a row do not answer, it would fail there too and add more work.
+///
+/// A node that has evicted a statement between its preparation and its execution has executed nothing, so the request
+/// goes to that node again; the driver prepares the statement there first.
 #[derive(Debug)]
 pub(super) struct RetryOtherNodes;
 
@@ -31,6 +34,14 @@ const fn is_its_own(error: &RequestAttemptError) -> bool {
     )
 }
 
+const fn decide(error: &RequestAttemptError, is_idempotent: bool) -> RetryDecision {
+    match error {
+        RequestAttemptError::DbError(DbError::Unprepared { .. }, _) => RetryDecision::RetrySameTarget(None),
+        error if is_idempotent && is_its_own(error) => RetryDecision::RetryNextTarget(None),
+        _ => RetryDecision::DontRetry,
+    }
+}
+
 impl RetryPolicy for RetryOtherNodes {
     fn new_session(&self) -> Box<dyn RetrySession> {
         Box::new(RetryCount(0))
@@ -39,12 +50,15 @@ impl RetryPolicy for RetryOtherNodes {
 
 impl RetrySession for RetryCount {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        if !request.is_idempotent || self.0 == MAX_OTHER_NODES || !is_its_own(request.error) {
+        if self.0 == MAX_RETRIES {
             return RetryDecision::DontRetry;
         }
-        self.0 += 1;
-        crate::metrics::STORE_RETRIES.one().increment(1);
-        RetryDecision::RetryNextTarget(None)
+        let decision = decide(request.error, request.is_idempotent);
+        if decision != RetryDecision::DontRetry {
+            self.0 += 1;
+            crate::metrics::STORE_RETRIES.one().increment(1);
+        }
+        decision
     }
 
     fn reset(&mut self) {
@@ -80,5 +94,13 @@ mod tests {
         ] {
             assert!(!is_its_own(error.clone()), "{error}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_a_node_evicted_is_sent_there_again() {
+        let evicted = RequestAttemptError::DbError(DbError::Unprepared { statement_id: "1".into() }, String::new());
+        assert_eq!(decide(&evicted, true), RetryDecision::RetrySameTarget(None));
+        assert_eq!(decide(&RequestAttemptError::UnableToAllocStreamId, true), RetryDecision::RetryNextTarget(None));
+        assert_eq!(decide(&RequestAttemptError::UnableToAllocStreamId, false), RetryDecision::DontRetry);
     }
 }

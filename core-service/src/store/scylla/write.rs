@@ -153,6 +153,7 @@ fn failed(error: ExecutionError) -> StoreError {
                         | DbError::Invalid
                         | DbError::SyntaxError
                         | DbError::Unauthorized
+                        | DbError::Unprepared { .. }
                         | DbError::ConfigError,
                     _
                 )

@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// Age of the oldest deliveries with attempts in the last day: they waited a day for a disabled webhook, and then less
-/// than 15 hours for their last attempt. A few hours more are for outages. Attempts of deliveries that waited longer for
-/// their endpoint to answer a test do not count.
+/// than 15 hours for their last attempt. A few hours more are for outages. Attempts of deliveries that waited longer
+/// for their endpoint to answer a test do not count.
 const MAX_AGE_MS: i64 = 3 * DAY_MS;
 /// Age up to which counts are read from memory, in milliseconds.
 const MAX_TOTALS_AGE_MS: i64 = 10_000;
@@ -106,9 +106,9 @@ impl DeliveryStore {
         Ok(totals)
     }
 
-    /// Reads the time of the oldest delivery that is not over: of those that are tried again, and of those that wait for
-    /// their first attempt, which they may have done since `waits_since`. Where one partition has many deliveries, the
-    /// time may be up to five minutes too early.
+    /// Reads the time of the oldest delivery that is not over: of those that are tried again, and of those that wait
+    /// for their first attempt, perhaps since `waits_since`. Where one partition has many deliveries, the time may be
+    /// up to five minutes too early.
     pub async fn oldest_pending(
         &self,
         webhook: &str,
@@ -159,7 +159,7 @@ impl DeliveryStore {
         Ok(last.filter(|_| !is_whole))
     }
 
-    /// Like [`Self::oldest_unsent`], of the last hour, or twice as far back each time that a backlog begins before that.
+    /// Like [`Self::oldest_unsent`], of the last hour, or twice as far back each time that a backlog begins before.
     async fn oldest_of_backlog(
         &self,
         webhook: &str,

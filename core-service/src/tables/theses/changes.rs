@@ -12,7 +12,7 @@ use crate::{
     },
     key,
     store::{Change, Table, Value, schema},
-    tables::{events::symbol_change, index_scope::IndexScope},
+    tables::{archive_files::archive_change, events::symbol_change, index_scope::IndexScope},
 };
 
 /// Adds the changes of profiles, tokens and theses that an entry causes by itself. `thesis_change` makes that of a
@@ -67,6 +67,7 @@ pub fn entry_changes(
                 changes.extend(symbol_release(dataset, &observed.token, symbol, version));
             }
         }
+        Some(Kind::ArchiveFile(file)) => changes.push(archive_change(dataset, file, version)),
         Some(Kind::TokenActivity(_) | Kind::ThesisVelocity(_)) | None => {}
     }
 }

@@ -47,6 +47,7 @@ const PROJECTED: &[&Table] = &[
     &schema::INDEX_BUCKET,
     &schema::AUTHOR,
     &schema::TOKEN_TOTALS,
+    &schema::ARCHIVE_FILE,
 ];
 
 /// Name of the projection of the control log into rows.

@@ -31,6 +31,7 @@ fn about(scope: &str) -> &'static str {
         "streams:read" => "Follows events as they come.",
         "webhooks:write" => "Manages webhooks.",
         "wallets:read" => "Reads the wallets of profiles, where this installation offers them.",
+        "archive:read" => "Downloads files of each day.",
         _ => "",
     }
 }

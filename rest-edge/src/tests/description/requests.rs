@@ -29,6 +29,7 @@ fn operations() -> Vec<(String, &'static str, Value)> {
 
 fn target(path: &str) -> String {
     let path = path.replace("{id}", "id_1").replace("{ref}", "ref_1").replace("{dataset}", "sandbox");
+    let path = path.replace("{date}", "2026-01-31").replace("{file}", "theses.parquet");
     path.replace("{tile}", "0/000").replace("{*tile}", "0/000")
 }
 

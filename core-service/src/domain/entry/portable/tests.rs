@@ -168,6 +168,15 @@ fn kind() -> BoxedStrategy<Kind> {
         deleted.prop_map(|(thesis, totals, (profile, token))| ThesisDeleted { thesis, totals, profile, token });
     let on = (token(), of(any::<String>()));
     let on = on.prop_map(|(token, previous_symbol)| TokenObserved { token, previous_symbol });
+    let archived = ([any::<String>(), any::<String>(), any::<String>()], [any::<u64>(), any::<u64>(), any::<u64>()]);
+    let archived = archived.prop_map(|([date, kind, sha256], [position, rows, bytes])| ArchiveFile {
+        date,
+        kind,
+        position,
+        rows,
+        bytes,
+        sha256,
+    });
     prop_oneof![
         created().prop_map(Kind::ThesisCreated).boxed(),
         activity.prop_map(Kind::TokenActivity).boxed(),
@@ -179,6 +188,7 @@ fn kind() -> BoxedStrategy<Kind> {
         deleted.prop_map(Kind::ThesisDeleted).boxed(),
         profile().prop_map(|profile| Kind::ProfileObserved(ProfileObserved { profile })).boxed(),
         on.prop_map(Kind::TokenObserved).boxed(),
+        archived.prop_map(Kind::ArchiveFile).boxed(),
     ]
     .boxed()
 }
@@ -326,6 +336,31 @@ fn the_last_change_of_a_thesis_has_the_place_that_rows_name() {
         let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };
         let entry = Entry { id: "evt_1".to_owned(), kind: Some(Kind::ThesisCreated(created)), ..Entry::default() };
         assert_eq!(entry.must_suit(&Dataset::of_project("prj_1"), 7).is_ok(), changed_in.is_none());
+    }
+}
+
+#[test]
+fn an_archive_file_has_a_name_that_an_archive_gives() {
+    let suits =
+        |file| Entry { kind: Some(Kind::ArchiveFile(file)), ..Entry::filler(1, 1) }.must_suit(&Dataset::Live, 7);
+    let file = || ArchiveFile {
+        date: "2026-01-31".to_owned(),
+        kind: "theses".to_owned(),
+        position: 6,
+        sha256: "0123456789abcdef".repeat(4),
+        ..ArchiveFile::default()
+    };
+    assert_eq!(suits(file()), Ok(()));
+    let digits = "0".repeat(61);
+    for sha256 in [String::new(), "0".repeat(63), "0".repeat(65), "A".repeat(64), format!("../{digits}")] {
+        assert!(suits(ArchiveFile { sha256, ..file() }).is_err());
+    }
+    for other in [
+        ArchiveFile { date: "2026-02-30".to_owned(), ..file() },
+        ArchiveFile { kind: "thesis".to_owned(), ..file() },
+        ArchiveFile { position: 7, ..file() },
+    ] {
+        assert!(suits(other.clone()).is_err(), "{other:?}");
     }
 }
 

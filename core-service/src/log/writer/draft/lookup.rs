@@ -43,7 +43,7 @@ impl NamedRows {
             }
             Command::Observe(observation) => self.add_observed(draft.name(), observation),
             Command::DeleteSurplus { id, .. } | Command::EraseText { id } => drop(self.theses.insert(id.clone())),
-            Command::CloseTime { .. } | Command::Import(_) => {}
+            Command::CloseTime { .. } | Command::AddFile(_) | Command::Import(_) => {}
         }
     }
 
@@ -159,10 +159,8 @@ impl Draft<'_> {
                 }
                 _ => return None,
             },
-            Command::DeleteSurplus { .. }
-            | Command::EraseText { .. }
-            | Command::CloseTime { .. }
-            | Command::Import(_) => return None,
+            Command::DeleteSurplus { .. } | Command::EraseText { .. } | Command::CloseTime { .. } => return None,
+            Command::AddFile(_) | Command::Import(_) => return None,
         };
         let found = self.theses.get(&thesis).and_then(Option::as_deref);
         found.is_none_or(Thesis::is_awaited).then_some(pair)
@@ -176,9 +174,8 @@ impl Draft<'_> {
                 ObservedThing::Deletion(upstream_id) => id::of_thesis(self.name, upstream_id),
                 _ => return None,
             },
-            Command::Create(_) | Command::EraseText { .. } | Command::CloseTime { .. } | Command::Import(_) => {
-                return None;
-            }
+            Command::Create(_) | Command::EraseText { .. } | Command::CloseTime { .. } => return None,
+            Command::AddFile(_) | Command::Import(_) => return None,
         };
         self.theses.get(&id)?.as_deref().filter(|thesis| thesis.deleted_at.is_none() && !thesis.is_awaited())
     }

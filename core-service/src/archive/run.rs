@@ -1,0 +1,89 @@
+//! Builds the files of the days that have none, while this core leads the log.
+
+use std::{sync::Arc, time::Duration};
+
+use thesis_net::metric::value;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{Archive, BuildError, build::SETTLE_MS, name_of};
+use crate::{
+    domain::{
+        archive::{Day, FileKind},
+        dataset::Dataset,
+    },
+    metrics::{ARCHIVE_BUILDS, ARCHIVE_MISSING},
+    replicas::peers::Peers,
+    tables::{archive_files, log::outline},
+};
+
+/// Time from the start of a core to its first search for days without files.
+const START_DELAY: Duration = Duration::from_secs(10);
+/// Interval between two searches for days without files.
+const ROUND_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Builds the files of a dataset while this core leads its log, until the core stops.
+pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, stop: CancellationToken) {
+    let building = async {
+        let mut first_missing = None;
+        sleep(START_DELAY).await;
+        loop {
+            if !peers.leads(dataset.name()) {
+                // The core that leads measures it.
+                ARCHIVE_MISSING.at(dataset.name()).set(0.0);
+                first_missing = None;
+            } else if let Err(error) = archive.build_missing(&dataset, &mut first_missing).await {
+                ARCHIVE_BUILDS.at("failed").increment(1);
+                tracing::warn!(%dataset, %error, "a day of the archive is not built, trying again");
+            }
+            sleep(ROUND_INTERVAL).await;
+        }
+    };
+    stop.run_until_cancelled(building).await;
+}
+
+impl Archive {
+    /// Builds every day that is over and has no files, oldest first. `first_missing` is the first day that is not known
+    /// to be complete; none at the start.
+    pub(super) async fn build_missing(
+        &self,
+        dataset: &Dataset,
+        first_missing: &mut Option<Day>,
+    ) -> Result<(), BuildError> {
+        let start = match *first_missing {
+            Some(day) => Some(day),
+            None => self.first_day(dataset).await?,
+        };
+        let Some(mut day) = start else { return Ok(()) };
+        let today = Day::of(self.shared.clock.now_ms() - SETTLE_MS);
+        loop {
+            ARCHIVE_MISSING.at(dataset.name()).set(value(day.days_until(today)));
+            if day >= today {
+                return Ok(());
+            }
+            if !self.is_complete(dataset, day).await? {
+                self.build(dataset, day).await?;
+                ARCHIVE_BUILDS.at("built").increment(1);
+            }
+            day = day.next();
+            *first_missing = Some(day);
+        }
+    }
+
+    /// The day of the first entry of a log.
+    pub(super) async fn first_day(&self, dataset: &Dataset) -> Result<Option<Day>, BuildError> {
+        let Some(body) = self.shared.log.get(dataset.name(), 1).await? else { return Ok(None) };
+        Ok(Some(Day::of(outline(&body)?.created_at)))
+    }
+
+    /// Returns whether a day has all files, and the storage too.
+    async fn is_complete(&self, dataset: &Dataset, day: Day) -> Result<bool, BuildError> {
+        let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await?;
+        for archive_files::ArchivedFile { file, .. } in &listed {
+            if !self.storage.has(&name_of(dataset, file), file.bytes).await? {
+                return Ok(false);
+            }
+        }
+        Ok(listed.len() == FileKind::ALL.len())
+    }
+}

@@ -1,0 +1,136 @@
+"""The archive as analysts read it: the counts of duckdb, pyarrow and polars over the files equal those of the API."""
+
+import asyncio
+import contextlib
+import datetime
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import duckdb
+import httpx
+import polars
+import pyarrow.parquet
+from service import AUTHORIZATION, Service
+
+# Longest wait for the files of the sandbox's days, which the service builds by itself.
+SOON = 200
+KINDS = ("theses", "events", "token_hours", "changes")
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "clients", "AWS_SECRET_ACCESS_KEY": "clients", "AWS_REGION": "us-east-1"}
+
+
+async def every(client, path, **query):
+    """All rows of a list."""
+    rows, cursor = [], {}
+    while True:
+        page = (await client.get(path, params=query | cursor)).raise_for_status().json()
+        rows += page["data"]
+        if not page["has_more"]:
+            return rows
+        cursor = {"cursor": page["next_cursor"]}
+
+
+def counts(path):
+    """The number of rows, by three readers."""
+    by_duckdb = duckdb.sql(f"select count(*) from '{path}'").fetchone()[0]
+    return {by_duckdb, pyarrow.parquet.read_table(path).num_rows, len(polars.read_parquet(path))}
+
+
+async def check_day(client, folder, date, files):
+    """Downloads the files of a day, and compares them with the API."""
+    assert sorted(files) == sorted(KINDS), (date, sorted(files))
+    paths = {}
+    for kind, file in files.items():
+        content = (await client.get(file["url"])).raise_for_status().content
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"]), file
+        part = await client.get(file["url"], headers={"Range": "bytes=4-11"})
+        assert (part.status_code, part.content) == (206, content[4:12])
+        paths[kind] = f"{folder}/{date}-{kind}.parquet"
+        pathlib.Path(paths[kind]).write_bytes(content)
+        assert counts(paths[kind]) == {file["rows"]}, file
+    window = {"created_after": f"{date}T00:00:00Z", "created_before": f"{date}T23:59:59.999Z", "limit": 100}
+    theses = {thesis["id"]: thesis for thesis in await every(client, "/v1/theses", **window)}
+    in_file = {row["id"]: row for row in pyarrow.parquet.read_table(paths["theses"]).to_pylist()}
+    assert sorted(in_file) == sorted(theses), date
+    for thesis_id, row in in_file.items():
+        thesis = theses[thesis_id]
+        assert (row["text"], row["handle"]) == (thesis["text"], thesis["profile"]["handle"])
+    events = {event["id"] for event in await every(client, "/v1/events", **window)}
+    assert set(polars.read_parquet(paths["events"])["id"]) == events, date
+    summed = duckdb.sql(f"select coalesce(sum(theses), 0) from '{paths['token_hours']}'").fetchone()[0]
+    assert summed == len(theses), date
+
+
+async def agrees(service):
+    """Every day of the sandbox. The service has no ticker, so its earlier days stay as they are."""
+    async with httpx.AsyncClient(base_url=service.http, headers=AUTHORIZATION, timeout=30) as client:
+        async with asyncio.timeout(SOON):
+            while len(files := await every(client, "/v1/archive", limit=100)) < 6 * len(KINDS):
+                await asyncio.sleep(0.5)
+        days = {}
+        for file in files:
+            days.setdefault(file["date"], {})[file["kind"]] = file
+        with tempfile.TemporaryDirectory() as folder:
+            for date, of_day in days.items():
+                await check_day(client, folder, date, of_day)
+
+
+@contextlib.contextmanager
+def bucket_server(folder):
+    """A server of S3; gives its address."""
+    program = pathlib.Path(sys.executable).parent / "moto_server"
+    log = open(f"{folder}/moto.log", "ab")
+    server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", "0"], stdout=log, stderr=log, env=os.environ)
+    try:
+        yield server, f"{folder}/moto.log"
+    finally:
+        server.kill()
+        server.wait()
+
+
+async def address_of(server, log):
+    """The address at which the server listens, once it says so."""
+    async with asyncio.timeout(SOON):
+        while True:
+            for line in pathlib.Path(log).read_text().splitlines():
+                if "Running on http://" in line:
+                    return line.split("Running on ", 1)[1].split()[0]
+            assert server.poll() is None, pathlib.Path(log).read_text()
+            await asyncio.sleep(0.1)
+
+
+async def from_bucket(service):
+    """A service whose archive lies in a bucket of a server that speaks S3, addressed by path."""
+    folder = f"{service.folder}/s3"
+    os.mkdir(folder)
+    with bucket_server(folder) as (server, log):
+        address = await address_of(server, log)
+        settings = CREDENTIALS | {
+            "SVC_ARCHIVE_URL": "s3://archive/files",
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ALLOW_HTTP": "true",
+        }
+        own = await asyncio.to_thread(Service, service.program, folder, settings)
+        try:
+            # The bucket is missing: a build fails and says so, and nothing is listed.
+            built = await asyncio.create_subprocess_exec(
+                service.program, "admin", "--json", "archive", "build", "--date", yesterday(), "--dataset", "sandbox",
+                env=own.settings | {"SVC_CORE_URL": own.grpc}, stdout=subprocess.PIPE,
+            )
+            output, _ = await built.communicate()
+            assert built.returncode != 0 and b"SERVICE_UNAVAILABLE" in output, output
+            async with httpx.AsyncClient() as client:
+                listed = await client.get(f"{own.http}/v1/archive", headers=AUTHORIZATION)
+                assert listed.raise_for_status().json()["data"] == []
+                (await client.put(f"{address}/archive")).raise_for_status()
+            await agrees(own)
+        finally:
+            own.kill()
+
+
+def yesterday():
+    """The date of the last day that is over."""
+    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)).date().isoformat()
