@@ -74,7 +74,7 @@ impl Shared {
             theses,
             events: EventIndex::with_log(log),
             rendered: RenderedLists::default(),
-            deliveries: DeliveryStore::new(Arc::clone(&backend)),
+            deliveries: DeliveryStore::new(Arc::clone(&backend), id::random("run_", ids.as_ref())),
             notifications: Arc::clone(&control.notifications),
             control,
             keys,

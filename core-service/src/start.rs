@@ -44,7 +44,7 @@ use crate::{
         admin::bootstrap::{Bootstrap, bootstrap},
         ended_sessions,
         missing::MAX_NEAR_SEARCHES,
-        stream_tickets,
+        stream_tickets, webhook_replays,
     },
     replicas::{
         members::Members,
@@ -148,6 +148,7 @@ impl Core {
         let dial = dial.unwrap_or_else(|| {
             over_grpc(settings.core_authorities, settings.service_token.clone(), Arc::clone(&clock))
         });
+        let plans = settings.plans.clone();
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(backend, replica);
@@ -177,7 +178,7 @@ impl Core {
             search,
             near_searches: Arc::new(Semaphore::new(MAX_NEAR_SEARCHES)),
             idempotency: Idempotency::new(Arc::clone(backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
-            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), plans, peers.all_connected()),
             slots,
             members,
             peers,
@@ -290,10 +291,17 @@ impl Core {
             let limit_of = |project: &str| core.gate.stream_limit(project);
             core.stop.run_until_cancelled(core.slots.run(core.shared.control.changes(), limit_of)).await
         });
+        self.spawn_watches();
+    }
+
+    /// Spawns what looks after sessions, streams and replays that clients began.
+    fn spawn_watches(self: &Arc<Self>) {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(webhook_replays::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let ended = CancellationToken::new();

@@ -4,6 +4,7 @@ pub mod abuse;
 pub mod account;
 pub mod alerts;
 pub mod archive_files;
+mod attempt_counts;
 pub mod attempts;
 pub mod audit;
 pub mod control;
@@ -33,6 +34,7 @@ pub mod theses;
 pub mod tree_tiles;
 pub mod unfinished;
 pub mod upstream;
+pub mod webhook_replays;
 
 use bytes::Bytes;
 use prost::Message;

@@ -60,6 +60,7 @@ pub(crate) fn routes() -> Vec<Route> {
         webhooks::list_routes(),
         webhooks::routes(),
         webhook_deliveries::routes(),
+        webhook_deliveries::overall_routes(),
         alerts::routes(),
     ]
     .into_iter()

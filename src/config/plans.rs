@@ -28,6 +28,8 @@ struct Row {
     concurrent_streams: u32,
     webhook_endpoints: u32,
     alerts: Option<u32>,
+    #[serde(default)]
+    verify_endpoints_days: u32,
     test_theses: Option<NonZeroU32>,
     requests_per_month: u64,
     standard_per_minute: u32,
@@ -42,6 +44,7 @@ impl From<Row> for Plan {
             concurrent_streams: row.concurrent_streams,
             webhook_endpoints: row.webhook_endpoints,
             alerts: row.alerts.unwrap_or(DEFAULT_ALERTS),
+            verify_endpoints_days: row.verify_endpoints_days,
             test_theses: row.test_theses.map_or(DEFAULT_TEST_THESES, NonZeroU32::get),
             requests_per_month: row.requests_per_month,
             standard_per_minute: row.standard_per_minute,
@@ -63,8 +66,8 @@ pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
     })?;
     parse(&text).map_err(|reason| {
         refused(reason).remedy(
-            "correct the file: a table [plans.NAME] for each plan, with every field (alerts and test_theses may be \
-             left out); or unset it for the built-in plans",
+            "correct the file: a table [plans.NAME] for each plan, with every field (alerts, test_theses and \
+             verify_endpoints_days may be left out); or unset it for the built-in plans",
         )
     })
 }
@@ -84,10 +87,22 @@ fn parse(text: &str) -> Result<Plans, String> {
 mod tests {
     use super::*;
 
-    fn test_theses(line: &str) -> Result<u32, String> {
+    fn plan(line: &str) -> Result<Plan, String> {
         let limits = "history_days = 7\nconcurrent_streams = 2\nwebhook_endpoints = 3\nrequests_per_month = 9";
         let rates = "standard_per_minute = 3\nheavy_per_minute = 2\nverify_per_minute = 1";
-        parse(&format!("[plans.own]\n{limits}\n{rates}\n{line}\n")).map(|plans| plans["own"].test_theses)
+        parse(&format!("[plans.own]\n{limits}\n{rates}\n{line}\n")).map(|plans| plans["own"])
+    }
+
+    fn test_theses(line: &str) -> Result<u32, String> {
+        plan(line).map(|plan| plan.test_theses)
+    }
+
+    #[test]
+    fn a_plan_may_say_how_long_it_verifies_endpoints() {
+        assert_eq!(plan("verify_endpoints_days = 5").map(|plan| plan.verify_endpoints_days), Ok(5));
+        assert_eq!(plan("").map(|plan| plan.verify_endpoints_days), Ok(0));
+        assert!(plan("verify_endpoints_days = -1").unwrap_err().starts_with("line "));
+        assert!(built_in().unwrap().values().all(|plan| plan.verify_endpoints_days == 0));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     process::{PLAN_NAME, Service, allow_files},
     report::{aim_below, number, row},
     store::Setup,
-    webhooks::create_unwanted,
+    webhooks::{Unwanted, create_unwanted},
 };
 
 /// Calls under way at once while datasets are written.
@@ -91,7 +91,7 @@ pub(crate) async fn run(options: &Options, task: &Cores) -> Result<(), Failure> 
 async fn measure(setup: &Setup, task: &Cores) -> Result<(), Failure> {
     // The first start makes the tables and the first project.
     Service::start(setup).await?.stop().await?;
-    create_unwanted(setup, task.webhooks).await?;
+    create_unwanted(setup, task.webhooks, Unwanted::Tokens).await?;
     let (service, before) = start(setup).await?;
     let customers = customers(&service, task.used.into()).await?;
     let laid_out_s = lay_out(&service, &customers, task.datasets).await?;

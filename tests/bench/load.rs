@@ -228,6 +228,7 @@ fn settings() -> CoreSettings {
         concurrent_streams: PLAN.many,
         webhook_endpoints: PLAN.many,
         alerts: PLAN.many,
+        verify_endpoints_days: 0,
         test_theses: PLAN.many,
         requests_per_month: PLAN.many.into(),
         standard_per_minute: PLAN.many,

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::{
     bare::{Post, post},
-    others::create_unwanted,
+    others::{Unwanted, create_unwanted},
     receiver::{Receive, receive},
 };
 use crate::{Failure, Options, StoreKind, process::Service};
@@ -30,6 +30,9 @@ const WATCHED: Duration = Duration::from_millis(500);
 /// Most processor seconds that a resting service uses meanwhile.
 const RESTING: f64 = 0.03;
 
+/// Webhooks with filters by text.
+const TEXT_FILTERS: usize = 10_000;
+
 /// A part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -39,6 +42,8 @@ enum Part {
     Delays,
     /// The cost of an event beside webhooks that do not want it
     Others,
+    /// The cost of an event beside webhooks with filters by text that do not want it
+    Texts,
     /// Three cores on one cluster beside one
     Cores,
 }
@@ -81,7 +86,12 @@ pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failur
         delays::run(options, task.seconds, task.backlog.unwrap_or(backlog), base).await?;
     }
     if is_wanted(Part::Others) {
-        others::run(options, task.others.unwrap_or(others), base).await?;
+        others::run(options, task.others.unwrap_or(others), Unwanted::Tokens, base).await?;
+    }
+    if is_wanted(Part::Texts) {
+        for unwanted in [Unwanted::Words, Unwanted::Phrase] {
+            others::run(options, TEXT_FILTERS, unwanted, base).await?;
+        }
     }
     if is_wanted(Part::Cores) && is_cluster {
         cores::run(options, base).await?;

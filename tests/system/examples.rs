@@ -144,6 +144,10 @@ async fn what_is_written_has_the_form_of_its_example(service: &Service) {
     holds(&client, "onWebhookTest", &sent.unwrap().event()).await;
     let replay = format!("/v1/webhook-deliveries/{}/replay", text(&test, "id"));
     holds(&client, "replayDelivery", &client.post(&replay, &json!({})).await.ok(202)).await;
+    let since = json!({"since": text(&test, "created_at")});
+    let begun = client.post(&format!("{path}/replay"), &since).await.ok(202);
+    holds(&client, "startWebhookReplay", &begun).await;
+    holds(&client, "getWebhookInsight", &client.get(&format!("{path}/insight")).await.ok(200)).await;
     let ticket = client.send(client.request(Method::POST, "/v1/stream/tickets")).await.ok(201);
     holds(&client, "createStreamTicket", &ticket).await;
     holds(&client, "deleteWebhook", &client.delete(&path).await.ok(200)).await;

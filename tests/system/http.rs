@@ -155,6 +155,7 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
     let mut paths = resources(&client).await;
     let webhook = paths[paths.len() - 1].clone();
     paths.push(format!("{webhook}/deliveries"));
+    paths.push(format!("{webhook}/insight"));
     let others = [
         "/v1",
         "/v1/openapi.json",

@@ -98,6 +98,7 @@ mod upstream;
 mod verify;
 mod webhook_changes;
 mod webhook_contents;
+mod webhook_insight;
 mod webhooks;
 mod witness;
 mod wrong_forms;

@@ -191,14 +191,20 @@ async fn path_parameters(service: &Service) {
     for (method, path, row) in rows_in("path") {
         let place = format!("{{{}}}", row.name);
         let (wrong, right) = in_path(&row.form);
+        let ask = async |target: &str| {
+            let mut request = client.request(method.clone(), target);
+            if path == "/v1/webhooks/{id}/replay" {
+                request = request.json(&right_body(path, ""));
+            }
+            client.send(request).await
+        };
         for Wrong { value, expected } in &wrong {
             let target = path.replace(&place, value);
-            let answer = client.send(client.request(method.clone(), &target)).await;
-            check(&answer, row.name, expected, &target);
+            check(&ask(&target).await, row.name, expected, &target);
         }
         for value in right {
             let target = path.replace(&place, &value);
-            let answer = client.send(client.request(method.clone(), &target)).await;
+            let answer = ask(&target).await;
             assert!([200, 404].contains(&answer.status), "{target}: {}", answer.text);
         }
     }
@@ -259,6 +265,7 @@ fn right_body(path: &str, field: &str) -> Value {
         "/v1/test/theses" => json!({"handle": "writer", "token": "FORMS", "text": "x"}),
         "/v1/webhooks/{id}" | "/v1/alerts/{id}" => json!({}),
         "/v1/alerts" => json!({"name": "x", "token": "RUN", "metric": "change_pct", "above": 5}),
+        "/v1/webhooks/{id}/replay" => json!({"since": iso(now_ms() - 60_000)}),
         "/v1/webhooks" => json!({"url": "http://127.0.0.1:19997/", "events": ["thesis.created"]}),
         "/v1/search/semantic" => json!({"query": "moon"}),
         _ => panic!("{path} takes no body"),

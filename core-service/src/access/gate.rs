@@ -30,7 +30,7 @@ use crate::{
         id,
         member_key::MemberKey,
         operation::{Features, Operation},
-        plan::{Plan, Plans},
+        plan::{Plan, Plans, plan_named},
         scope::Scope,
         window::MINUTE_MS,
     },
@@ -168,9 +168,9 @@ impl Gate {
         &self.plans
     }
 
-    /// A plan by name. An organization whose plan is no longer in the table has the smallest one.
+    /// The plan of an organization.
     pub fn plan(&self, name: &str) -> Option<Plan> {
-        self.plans.get(name).or_else(|| self.plans.values().min_by_key(|plan| plan.requests_per_month)).copied()
+        plan_named(&self.plans, name)
     }
 
     /// The features.

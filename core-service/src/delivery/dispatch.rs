@@ -18,6 +18,7 @@ mod state;
 mod streaks;
 mod timers;
 mod unsendable;
+mod verification;
 
 #[cfg(test)]
 use std::collections::BTreeSet;
@@ -50,7 +51,7 @@ use self::{
 };
 use super::rule::{DeliveryRule, Verdict};
 use crate::{
-    domain::{control::Webhook, delivery::Delivery, window::CLOCK_SKEW_MS},
+    domain::{control::Webhook, delivery::Delivery, plan::Plans, window::CLOCK_SKEW_MS},
     error::Result,
     queue_hints::PendingDelivery,
     replicas::members::Members,
@@ -90,6 +91,7 @@ pub struct Dispatcher {
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: Streaks,
+    plans: Plans,
     /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
 }
@@ -114,8 +116,14 @@ impl Drop for WorkerPlace {
 }
 
 impl Dispatcher {
-    pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_connected: watch::Receiver<bool>) -> Arc<Self> {
+    pub fn new(
+        shared: Arc<Shared>,
+        members: Arc<Members>,
+        plans: Plans,
+        all_connected: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            plans,
             all_connected,
             shards: Shards::new(Arc::clone(&shared), members),
             shared,
@@ -258,13 +266,6 @@ impl Dispatcher {
         self.read_marks_of_others(progress, now_ms).await
     }
 
-    /// Finds a webhook and the rule for its deliveries; none if the webhook is deleted, or not known here yet.
-    fn find_rule(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, DeliveryRule)> {
-        let state = self.shared.control.state();
-        let webhook = state.webhook(webhook)?;
-        Some((Arc::clone(webhook), DeliveryRule::of(&state, webhook, now_ms)))
-    }
-
     /// Hands out ready deliveries until the workers are full. Returns the ones that cannot be sent.
     async fn hand_out(&self, is_tick: bool, now_ms: i64) -> Vec<(PendingDelivery, Unsendable)> {
         let mut unsendable = Vec::new();
@@ -336,6 +337,7 @@ impl Dispatcher {
         let mut state = self.state.lock();
         let PendingDelivery { delivery, body, erasure, epoch } = pending;
         let delivery = Arc::new(delivery);
+        let settings = Arc::clone(&webhook);
         let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body, secrets };
         let sent = match state.least_loaded() {
             Some((id, worker)) => {
@@ -345,7 +347,7 @@ impl Dispatcher {
         };
         match sent {
             Ok(worker) => {
-                state.send(worker, delivery, epoch, now_ms, now_ms + CLAIM_MS);
+                state.send(worker, delivery, settings, epoch, (now_ms, now_ms + CLAIM_MS));
                 true
             }
             Err(ClaimedAttempt { body, .. }) => {

@@ -14,6 +14,8 @@ pub struct DeliveryRule {
     waited_until: i64,
     /// True if deliveries of events are sent; otherwise they wait.
     pub is_enabled: bool,
+    /// False while deliveries, except tests, wait until the endpoint has answered a test.
+    is_verified: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,13 @@ impl DeliveryRule {
             Some(_) => i64::MAX,
             None => webhook.cancelled_until,
         };
-        Self { cancelled_until, waited_until, is_enabled: webhook.is_enabled() }
+        Self { cancelled_until, waited_until, is_enabled: webhook.is_enabled(), is_verified: true }
+    }
+
+    /// The rule of a webhook whose endpoint must answer a test first.
+    #[must_use]
+    pub const fn unverified(self) -> Self {
+        Self { is_verified: false, ..self }
     }
 
     /// True if any delivery is sent, now or once the webhook is enabled.
@@ -47,9 +55,9 @@ impl DeliveryRule {
         self.cancelled_until < i64::MAX
     }
 
-    /// True while deliveries of events wait for the webhook.
+    /// True while deliveries of events wait for the webhook, or replays for its endpoint.
     pub const fn waits(self) -> bool {
-        !self.is_enabled && !self.ends_all()
+        (!self.is_enabled && !self.ends_all()) || (!self.is_verified && self.sends_any())
     }
 
     /// True if every pending delivery of an event is cancelled.
@@ -62,15 +70,16 @@ impl DeliveryRule {
         created_at <= self.cancelled_until
     }
 
-    /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook.
+    /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook. Replays
+    /// wait for the endpoint too: they could come in great numbers after the URL has changed.
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
             Verdict::Cancel
         } else if delivery.is_requested() {
-            Verdict::Send
+            if self.is_verified || delivery.is_test { Verdict::Send } else { Verdict::Wait }
         } else if delivery.created_at <= self.waited_until {
             Verdict::Cancel
-        } else if self.is_enabled {
+        } else if self.is_enabled && self.is_verified {
             Verdict::Send
         } else {
             Verdict::Wait
@@ -91,7 +100,7 @@ mod tests {
     use crate::domain::delivery::Status;
 
     fn rule(cancelled_until: i64, waited_until: i64, is_enabled: bool) -> DeliveryRule {
-        DeliveryRule { cancelled_until, waited_until, is_enabled }
+        DeliveryRule { cancelled_until, waited_until, is_enabled, is_verified: true }
     }
 
     #[test]
@@ -110,6 +119,20 @@ mod tests {
             let delivery = Delivery { created_at, is_test, ..Delivery::default() };
             assert_eq!(rule.verdict(&delivery), verdict, "{rule:?} for one of {created_at}");
         }
+    }
+
+    #[test]
+    fn only_tests_go_to_an_endpoint_that_has_answered_none() {
+        let unverified = rule(10, 20, true).unverified();
+        let replay = |created_at| Delivery { created_at, replay_of: Some(String::new()), ..Delivery::default() };
+        let event = |created_at| Delivery { created_at, ..Delivery::default() };
+        let test = Delivery { is_test: true, ..replay(11) };
+        let verdicts =
+            [event(20), event(21), replay(11), replay(10), test].map(|delivery| unverified.verdict(&delivery));
+        assert_eq!(verdicts, [Verdict::Cancel, Verdict::Wait, Verdict::Wait, Verdict::Cancel, Verdict::Send]);
+        assert!(unverified.waits() && !rule(10, 20, true).waits());
+        assert!(rule(10, i64::MAX, false).unverified().waits(), "replays wait for the endpoint");
+        assert!(!rule(i64::MAX, 20, true).unverified().waits());
     }
 
     #[test]

@@ -170,6 +170,9 @@ pub struct Webhook {
     /// Filter by text.
     #[prost(string, repeated, tag = "23")]
     pub texts: Vec<String>,
+    /// Time at which the endpoint of this URL answered a test, in unix milliseconds, if it had to.
+    #[prost(int64, optional, tag = "24")]
+    pub verified_at: Option<i64>,
 }
 
 /// A header that a customer gave to a webhook.

@@ -45,6 +45,14 @@ pub struct Attempt {
     pub failure: Option<String>,
 }
 
+impl Attempt {
+    /// True if the endpoint accepted the event.
+    #[must_use]
+    pub fn has_succeeded(&self) -> bool {
+        self.response_status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
 /// An event on its way to a webhook.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Delivery {
@@ -194,11 +202,10 @@ impl Delivery {
     #[must_use]
     pub fn after(&self, attempt: Attempt, now_ms: i64) -> Self {
         let mut next = self.clone();
-        let answered = attempt.response_status;
-        let number = attempt.number;
+        let (answered, number, succeeded) = (attempt.response_status, attempt.number, attempt.has_succeeded());
         next.attempts.push(attempt);
         next.next_attempt_at = None;
-        if answered.is_some_and(|status| (200..300).contains(&status)) {
+        if succeeded {
             next.set_status(Status::Delivered);
             next.delivered_at = Some(now_ms);
         } else if answered == Some(410) {

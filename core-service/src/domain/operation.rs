@@ -165,6 +165,8 @@ operations! {
     ListDeliveries WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     GetDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     ReplayDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    GetWebhookInsight WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    StartWebhookReplay WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     CreateAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
     ListAlerts AlertService Some(Scope::AlertsWrite), Standard, None, false;
     GetAlert AlertService Some(Scope::AlertsWrite), Standard, None, false;
@@ -186,6 +188,7 @@ impl Operation {
                 | Self::RotateWebhookSecret
                 | Self::TestWebhook
                 | Self::ReplayDelivery
+                | Self::StartWebhookReplay
                 | Self::CreateAlert
                 | Self::UpdateAlert
         )
@@ -231,6 +234,7 @@ mod tests {
             "WebhookService/RotateWebhookSecret",
             "WebhookService/TestWebhook",
             "WebhookService/ReplayDelivery",
+            "WebhookService/StartWebhookReplay",
             "AlertService/CreateAlert",
             "AlertService/UpdateAlert",
             "AlertService/DeleteAlert",

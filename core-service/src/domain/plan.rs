@@ -15,6 +15,8 @@ pub struct Plan {
     pub webhook_endpoints: u32,
     /// Alerts per project and environment.
     pub alerts: u32,
+    /// Days for which live webhooks of a new organization wait until their endpoint has answered a test; 0 for none.
+    pub verify_endpoints_days: u32,
     /// Test theses that a project keeps, at least 1; older ones are deleted.
     pub test_theses: u32,
     /// Requests a month per organization.
@@ -43,10 +45,22 @@ impl Plan {
     pub fn window_start(&self, now_ms: i64) -> i64 {
         now_ms - i64::from(self.history_days) * DAY_MS
     }
+
+    /// Returns whether live webhooks of an organization that was created then need a verified endpoint.
+    #[must_use]
+    pub fn verifies_endpoints(&self, created_at: i64, now_ms: i64) -> bool {
+        now_ms - created_at < i64::from(self.verify_endpoints_days) * DAY_MS
+    }
 }
 
 /// Plans by name.
 pub type Plans = BTreeMap<String, Plan>;
+
+/// Returns a plan by name. An organization whose plan is no longer in the table has the smallest one.
+#[must_use]
+pub fn plan_named(plans: &Plans, name: &str) -> Option<Plan> {
+    plans.get(name).or_else(|| plans.values().min_by_key(|plan| plan.requests_per_month)).copied()
+}
 
 #[cfg(test)]
 mod tests {
@@ -57,6 +71,7 @@ mod tests {
         concurrent_streams: 1,
         webhook_endpoints: 2,
         alerts: 2,
+        verify_endpoints_days: 2,
         test_theses: 3,
         requests_per_month: 4,
         standard_per_minute: 5,
@@ -67,6 +82,14 @@ mod tests {
     #[test]
     fn the_window_begins_some_days_ago() {
         assert_eq!(PLAN.window_start(10 * DAY_MS), 3 * DAY_MS);
+    }
+
+    #[test]
+    fn endpoints_of_young_organizations_are_verified() {
+        let at = |age_ms: i64| PLAN.verifies_endpoints(100, 100 + age_ms);
+        assert_eq!([0, 2 * DAY_MS - 1, 2 * DAY_MS].map(at), [true, true, false]);
+        let never = Plan { verify_endpoints_days: 0, ..PLAN };
+        assert!(!never.verifies_endpoints(100, 100));
     }
 
     #[test]

@@ -36,7 +36,8 @@ fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
         url: claimed.webhook.url.clone(),
         event_id: delivery.event_id.clone(),
         event_type: delivery.event_type,
-        body: payload(&claimed.webhook, &claimed.body),
+        // The dispatcher hands out no attempt without a payload.
+        body: payload(&claimed.webhook, &claimed.body).unwrap_or_default(),
         secrets: claimed.secrets.signing.clone(),
         livemode: claimed.webhook.live,
         is_test: delivery.is_test,

@@ -80,6 +80,8 @@ service!(WebhookService {
     answer list_deliveries ListDeliveries: ListDeliveriesRequest -> ListDeliveriesResponse;
     answer get_delivery GetDelivery: GetDeliveryRequest -> GetDeliveryResponse;
     change replay_delivery ReplayDelivery: ReplayDeliveryRequest -> ReplayDeliveryResponse;
+    answer get_webhook_insight GetWebhookInsight: GetWebhookInsightRequest -> GetWebhookInsightResponse;
+    change start_webhook_replay StartWebhookReplay: StartWebhookReplayRequest -> StartWebhookReplayResponse;
 });
 
 service!(AlertService {

@@ -5,7 +5,12 @@ use thesis_proto::{error::ErrorCode, v1};
 
 use super::{get_webhook::own_webhook, missing::missing};
 use crate::{
-    access::gate::Call, convert, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result, service::Core,
+    access::gate::Call,
+    convert,
+    delivery::rule::DeliveryRule,
+    domain::delivery::Delivery,
+    error::{Error, Result},
+    service::Core,
 };
 
 /// Finds a delivery of the caller's project and environment.
@@ -27,7 +32,11 @@ pub async fn get_delivery(
     let row = own_delivery(core, call, &message.id).await?;
     let event = core.dispatcher.body_of(&row).await?;
     let webhook = core.shared.control.state().webhook(&row.webhook_id).cloned();
-    let payload = webhook.map_or_else(|| event.clone(), |webhook| convert::delivery::payload(&webhook, &event));
+    let payload = match webhook {
+        Some(webhook) => convert::delivery::payload(&webhook, &event)
+            .ok_or_else(|| Error::internal(format!("the payload of {} is no event", row.id)))?,
+        None => event,
+    };
     let delivery = Some(convert::delivery::delivery(&row));
     Ok(v1::GetDeliveryResponse { delivery, payload, replay_of: row.replay_of })
 }

@@ -40,7 +40,14 @@ pub async fn replay_delivery(
 
 /// Sends a delivery again, for any caller, as a new one named after the seed.
 pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
-    let replay = Delivery {
+    let replay = replay_of(original, now_ms, seed);
+    create_deliveries(core, vec![replay.clone()]).await?;
+    Ok(replay)
+}
+
+/// The delivery that sends another one again. Its id derives from the seed, the time and the other delivery.
+pub(super) fn replay_of(original: &Delivery, now_ms: i64, seed: &str) -> Delivery {
+    Delivery {
         id: delivery_id(&original.webhook_id, now_ms, &["replay", seed, &original.id]),
         webhook_id: original.webhook_id.clone(),
         event_id: original.event_id.clone(),
@@ -56,17 +63,18 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
         is_test: original.is_test,
         replay_of: Some(original.replay_of.as_ref().unwrap_or(&original.id).clone()),
         ..Delivery::default()
-    };
-    create_delivery(core, replay).await
+    }
 }
 
-/// Creates a requested delivery, and queues it. An earlier try of the request may have done so.
-pub(super) async fn create_delivery(core: &Core, delivery: Delivery) -> Result<Delivery> {
-    let body = delivery.body.clone().into();
-    let new_delivery = PendingDelivery { delivery: delivery.clone(), body, erasure: 0, epoch: 0 };
+/// Creates requested deliveries, and queues them. An earlier try of the request may have done so.
+pub(super) async fn create_deliveries(core: &Core, deliveries: Vec<Delivery>) -> Result<()> {
+    let pending = |delivery: Delivery| {
+        let body = delivery.body.clone().into();
+        PendingDelivery { delivery, body, erasure: 0, epoch: 0 }
+    };
+    let pending = deliveries.into_iter().map(pending).collect();
     // The present time: marks in the minute of an earlier try may have been read already.
-    core.shared.create_deliveries(vec![new_delivery], true, core.shared.clock.now_ms()).await?;
-    Ok(delivery)
+    Ok(core.shared.create_deliveries(pending, true, core.shared.clock.now_ms()).await?)
 }
 
 #[cfg(test)]

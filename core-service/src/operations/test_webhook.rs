@@ -7,7 +7,7 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{get_webhook::read_webhook, replay_delivery::create_delivery};
+use super::{get_webhook::read_webhook, replay_delivery::create_deliveries};
 use crate::{
     access::gate::Call,
     convert::{
@@ -68,7 +68,7 @@ pub async fn test_webhook(
             is_test: true,
             ..Delivery::default()
         };
-        let delivery = create_delivery(core, delivery).await?;
+        create_deliveries(core, vec![delivery.clone()]).await?;
         Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
     };
     core.idempotency.once(call, &message, perform).await

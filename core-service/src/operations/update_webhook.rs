@@ -84,7 +84,10 @@ fn apply(message: &v1::UpdateWebhookRequest, webhook: &Webhook, headers: Vec<Web
     let mut changed = Webhook { headers, ..webhook.clone() };
     for name in changed_fields(message) {
         match name {
-            "url" => changed.url = message.url.clone().unwrap_or_default(),
+            "url" => {
+                changed.url = message.url.clone().unwrap_or_default();
+                changed.verified_at = webhook.verified_at.filter(|_| changed.url == webhook.url);
+            }
             "events" => changed.events = distinct(&message.events),
             "filters" => {
                 let filters = message.filters.clone().unwrap_or_default();
@@ -175,6 +178,17 @@ mod tests {
         let cleared = v1::UpdateWebhookRequest { update_mask: Some(mask), ..nothing };
         let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
         assert_eq!(apply(&cleared, &webhook, Vec::new(), 9), expected);
+    }
+
+    #[test]
+    fn another_url_needs_another_test() {
+        let webhook =
+            Webhook { url: "https://a/".to_owned(), verified_at: Some(5), updated_at: 5, ..Webhook::default() };
+        let verified_with = |url: &str| {
+            let message = v1::UpdateWebhookRequest { url: Some(url.to_owned()), ..Default::default() };
+            apply(&message, &webhook, Vec::new(), 9).verified_at
+        };
+        assert_eq!((verified_with("https://a/"), verified_with("https://b/")), (Some(5), None));
     }
 
     #[test]

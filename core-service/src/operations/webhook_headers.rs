@@ -56,7 +56,12 @@ fn is_reserved(name: &str) -> bool {
 /// Checks the headers of a request. Only in an update may a header lack its value, which removes the header.
 pub(super) fn check(fields: &mut Fields, headers: &[v1::WebhookHeader], is_update: bool) {
     if headers.len() > 2 * MAX_HEADERS {
-        fields.reject("headers", format!("must be {MAX_HEADERS} at most"));
+        let rule = if is_update {
+            format!("a request sets and removes {} headers at most", 2 * MAX_HEADERS)
+        } else {
+            format!("a webhook has {MAX_HEADERS} headers at most")
+        };
+        fields.reject("headers", rule);
         return;
     }
     for (index, v1::WebhookHeader { name, value }) in headers.iter().enumerate() {
@@ -218,6 +223,20 @@ mod tests {
         assert!(merge(&keys, &full, &[header("X-New", "v"), removal("X-0")]).is_ok());
         let of_bytes = |bytes: usize| merge(&keys, &empty, &[header("X-A", &"v".repeat(bytes - 3))]);
         assert!(of_bytes(4096).is_ok() && of_bytes(4097).is_err());
+    }
+
+    #[test]
+    fn a_request_sets_and_removes_twenty() {
+        let message = |count: usize, is_update: bool| {
+            let headers: Vec<_> = (0..count).map(|number| header(&format!("X-{number}"), "v")).collect();
+            let mut fields = Fields::default();
+            check(&mut fields, &headers, is_update);
+            fields.finish().err().map(|error| error.api.message.clone())
+        };
+        assert_eq!((message(20, true), message(20, false)), (None, None));
+        let (update, creation) = (message(21, true).unwrap(), message(21, false).unwrap());
+        assert!(update.contains("a request sets and removes 20 headers at most"), "{update}");
+        assert!(creation.contains("a webhook has 10 headers at most"), "{creation}");
     }
 
     #[test]

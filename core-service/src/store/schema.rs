@@ -131,4 +131,6 @@ tables! {
     SIGNED_TREE "signed_tree" (text("dataset"); text("log"), text("item")) asc Conditional;
     /// Files of the archive; version = the sequence number of the entry that has the hash.
     ARCHIVE_FILE "archive_file" (text("dataset"); text("date"), text("kind")) desc Versioned;
+    /// The last replay of many deliveries of each webhook, by the webhook's shard.
+    WEBHOOK_REPLAY "webhook_replay" (int("shard"); text("webhook")) asc Conditional;
 }

@@ -37,13 +37,19 @@
 //!   an attempt has it in its queue.
 //! - A restart: the embedded store has one process and needs no epoch. Reports are durable when they are answered.
 //! - Fan-out that repeats a creation writes the epoch 0, which changes no row that an owner has written.
+//! - The counts of attempts are written with the deliveries that they count (`tables/attempt_counts.rs`).
 
-use std::{collections::HashMap, mem, ops::Bound};
+mod insight;
+
+use std::{collections::HashMap, mem, ops::Bound, sync::Arc};
 
 use futures::future::join_all;
 use prost::Message as _;
+use quick_cache::sync::Cache;
 
+pub use self::insight::AttemptTotals;
 use super::{
+    attempt_counts::{AttemptCounter, RESERVED_BYTES},
     delivery_buckets::DeliveryBuckets,
     delivery_rows::{self, LOGGED, RETENTION_SECONDS, bucket_of},
     queue::DeliveryQueue,
@@ -65,6 +71,8 @@ const CREATE_BATCH: usize = 64;
 const BUCKETS_PAGE: usize = 64;
 /// Number of a quiet webhook's buckets that are read at the same time.
 const PARALLEL_BUCKETS: usize = 16;
+/// Maximum number of webhooks whose counts stay in memory.
+const MAX_TOTALS: usize = 1_000;
 
 /// Start position of the next page of a delivery log.
 pub type LogPosition = (i64, String);
@@ -73,6 +81,9 @@ pub type LogPosition = (i64, String);
 pub struct DeliveryStore {
     backend: SharedBackend,
     buckets: DeliveryBuckets,
+    counter: AttemptCounter,
+    /// The counts of webhooks that were read lately, each with the time of the read.
+    totals: Arc<Cache<String, (i64, Arc<AttemptTotals>)>>,
     pub queue: DeliveryQueue,
 }
 
@@ -97,9 +108,12 @@ struct ChangeGroup {
 }
 
 impl DeliveryStore {
-    pub fn new(backend: SharedBackend) -> Self {
+    /// `run` is a name that no other process has; its counts have it.
+    pub fn new(backend: SharedBackend, run: String) -> Self {
         let buckets = DeliveryBuckets::new(backend.clone());
-        Self { queue: DeliveryQueue::new(backend.clone(), buckets.clone()), buckets, backend }
+        let queue = DeliveryQueue::new(backend.clone(), buckets.clone());
+        let totals = Arc::new(Cache::new(MAX_TOTALS));
+        Self { queue, counter: AttemptCounter::new(run), totals, buckets, backend }
     }
 
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
@@ -143,9 +157,15 @@ impl DeliveryStore {
             return Ok(Vec::new());
         }
         let mut outcomes: Vec<StoreResult<()>> = changes.iter().map(|_| Ok(())).collect();
-        let writes = groups(changes).into_iter().map(async |ChangeGroup { members, writes, removals, .. }| {
+        let writes = groups(changes).into_iter().map(async |ChangeGroup { members, mut writes, removals, .. }| {
             let after: Vec<&Delivery> = members.iter().map(|index| &changes[*index].after).collect();
+            let counted = members.iter().map(|index| (&changes[*index].before, &changes[*index].after));
+            let (rows, added) = self.counter.add(counted, now_ms);
+            writes.extend(rows);
             let written = self.write(&after, writes, removals, now_ms).await;
+            if written.is_ok() {
+                added.confirm();
+            }
             (members, written)
         });
         for (members, written) in join_all(writes).await {
@@ -264,7 +284,7 @@ fn groups(changes: &[DeliveryChange]) -> Vec<ChangeGroup> {
         // Twice the 64 bytes of a change: the removal may be beside it.
         let bytes = 128 + row.body.as_ref().map_or(0, bytes::Bytes::len);
         let group = open.entry((after.webhook_id.as_str(), bucket_of(after.created_at))).or_default();
-        if !group.members.is_empty() && group.bytes + bytes > MAX_ATOMIC_BYTES {
+        if !group.members.is_empty() && group.bytes + bytes + RESERVED_BYTES > MAX_ATOMIC_BYTES {
             full.push(mem::take(group));
         }
         group.members.push(index);

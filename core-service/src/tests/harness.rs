@@ -106,6 +106,7 @@ pub(crate) fn settings() -> CoreSettings {
         concurrent_streams: 2,
         webhook_endpoints: 3,
         alerts: 3,
+        verify_endpoints_days: 0,
         test_theses: 1_000_000,
         requests_per_month: 1_000,
         standard_per_minute: 100_000,

@@ -46,6 +46,7 @@ fn lives() -> Vec<(&'static Table, String)> {
         (&schema::ATTEMPTS, life_of_ms(attempts::KEPT_MS) + " after they count"),
         (&schema::AUDIT, life_of_ms(audit::RETENTION_DAYS * DAY_MS)),
         (&schema::KEY_USAGE, life_of_ms(key_usage::RETENTION_MS)),
+        (&schema::WEBHOOK_REPLAY, life(delivery_rows::RETENTION_SECONDS)),
         (&schema::UPSTREAM, life(upstream::LOOKUP_RETENTION_SECONDS) + "; the checkpoint for good"),
     ]
 }

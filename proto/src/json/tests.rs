@@ -162,6 +162,9 @@ snapshots! {
             delivered_at: None,
             ..delivery()
         } => WebhookDelivery;
+    webhook_insights:
+        webhook_insight() => WebhookInsight,
+        v1::WebhookInsight { oldest_pending_at: None, replay: None, ..webhook_insight() } => WebhookInsight;
     lists:
         v1::ListThesesResponse { data: vec![thesis()], next_cursor: text("next"), has_more: true } => ThesisList,
         v1::ListEventsResponse { data: vec![], next_cursor: None, has_more: false } => EventList,
@@ -341,6 +344,8 @@ fn openapi_schemas() {
         DeletedWebhook,
         AlertList,
         DeletedAlert,
+        WebhookInsight,
+        WebhookReplay,
         ProfileWallets,
         KeyInfo,
         Usage,

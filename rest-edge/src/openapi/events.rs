@@ -1,7 +1,8 @@
 //! The schemas of events: one for each type, and `Event`, the union of them.
 
 use serde_json::{Map, Value, json};
-use thesis_proto::names;
+use thesis_proto::{json::EventType, names};
+use utoipa::ToSchema as _;
 
 use super::schema::reference;
 
@@ -16,6 +17,28 @@ pub(super) fn pascal(event_type: &str) -> String {
 
 pub(super) fn name(event_type: &str) -> String {
     pascal(event_type) + "Event"
+}
+
+/// The name of the schema of thin payloads.
+pub(super) const THIN: &str = "ThinEvent";
+
+/// The schema of what a webhook with the payload `thin` receives.
+fn thin() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let about = "When the event was added to the log.";
+    let created_at = json!({"type": "string", "format": "date-time", "description": about});
+    json!({
+        "type": "object",
+        "description": "An event without its data, for webhooks with the payload `thin`. Read it by `GET /v1/events/{id}`.",
+        "required": ["object", "id", "type", "created_at", "livemode"],
+        "properties": {
+            "object": {"type": "string", "enum": ["event"], "description": "Always `event`."},
+            "id": text("Prefix `evt_`; stable, use it for deduplication."),
+            "type": reference(&EventType::name()),
+            "created_at": created_at,
+            "livemode": {"type": "boolean", "description": "True for live data, false for test data."},
+        },
+    })
 }
 
 /// Splits the common schema of events into one schema for each type.
@@ -43,6 +66,7 @@ pub(super) fn part(all: &mut Map<String, Value>) {
         "discriminator": {"propertyName": "type", "mapping": mapping},
     });
     all.insert("Event".to_owned(), event);
+    all.insert(THIN.to_owned(), thin());
     if let Some(result) = all.get_mut("TestThesisResult") {
         result["properties"]["event"]["$ref"] = reference("ThesisCreatedEvent")["$ref"].take();
     }

@@ -47,7 +47,8 @@ fn post(name: &str, event_type: &str, about: &str, public_url: &str, now_ms: i64
                  the exact bytes of the body, then answer any 2xx within 5 seconds. Anything else, a redirect too, \
                  counts as failed and is tried again after 1 minute, 5 minutes, 30 minutes, 2 hours and 12 hours. An \
                  event may arrive more than once, with the same id, and out of order.";
-    let mut content = json!({"schema": reference(&events::name(event_type))});
+    let full = reference(&events::name(event_type));
+    let mut content = json!({"schema": {"anyOf": [full, reference(events::THIN)]}});
     if let Some(example) = example(&format!("event_{name}"), public_url, now_ms) {
         content["example"] = example.response;
     }

@@ -155,12 +155,8 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
             reply(v1::GetProfileWalletsResponse { profile_wallets: Some(v1::ProfileWallets::default()) })
         }
         "TokenService/GetToken" => reply(v1::GetTokenResponse { token: Some(v1::Token::default()) }),
-        "TokenService/GetTokenActivity" => {
-            reply(v1::GetTokenActivityResponse { activity: Some(v1::TokenActivity::default()) })
-        }
-        "TokenService/GetThesisVelocity" => {
-            reply(v1::GetThesisVelocityResponse { velocity: Some(v1::ThesisVelocity::default()) })
-        }
+        "TokenService/GetTokenActivity" => reply(v1::GetTokenActivityResponse { activity: Some(Default::default()) }),
+        "TokenService/GetThesisVelocity" => reply(v1::GetThesisVelocityResponse { velocity: Some(Default::default()) }),
         "LogService/GetCheckpoint" => reply(v1::GetCheckpointResponse { note: "note".to_owned() }),
         "LogService/GetTile" => reply(v1::GetTileResponse { hashes: vec![1; 32].into() }),
         "LogService/GetReceipt" => {
@@ -188,17 +184,19 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "EventService/GetEvent" => reply(v1::GetEventResponse { event: Some(event(7)) }),
         "WebhookService/GetWebhook" => reply(v1::GetWebhookResponse { webhook: Some(v1::Webhook::default()) }),
         "WebhookService/UpdateWebhook" => reply(v1::UpdateWebhookResponse { webhook: Some(v1::Webhook::default()) }),
-        "WebhookService/TestWebhook" => {
-            reply(v1::TestWebhookResponse { delivery: Some(v1::WebhookDelivery::default()) })
+        "WebhookService/TestWebhook" => reply(v1::TestWebhookResponse { delivery: Some(Default::default()) }),
+        "WebhookService/ReplayDelivery" => reply(v1::ReplayDeliveryResponse { delivery: Some(Default::default()) }),
+        "WebhookService/GetWebhookInsight" => {
+            reply(v1::GetWebhookInsightResponse { insight: Some(Default::default()) })
         }
-        "WebhookService/ReplayDelivery" => {
-            reply(v1::ReplayDeliveryResponse { delivery: Some(v1::WebhookDelivery::default()) })
+        "WebhookService/StartWebhookReplay" => {
+            reply(v1::StartWebhookReplayResponse { replay: Some(Default::default()) })
         }
         "AlertService/CreateAlert" => reply(v1::CreateAlertResponse { alert: Some(v1::Alert::default()) }),
         "AlertService/GetAlert" => reply(v1::GetAlertResponse { alert: Some(v1::Alert::default()) }),
         "AlertService/UpdateAlert" => reply(v1::UpdateAlertResponse { alert: Some(v1::Alert::default()) }),
         "EventService/CreateStreamTicket" => {
-            reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
+            reply(v1::CreateStreamTicketResponse { stream_ticket: Some(Default::default()) })
         }
         "StreamService/Open" => {
             let asked = v1::OpenRequest::decode(message.clone()).unwrap();

@@ -14,6 +14,7 @@ use crate::harness::{
 
 on_both_stores![
     a_delivery_is_inspected_and_replayed,
+    many_are_sent_again,
     failures_are_shown,
     the_log_is_filtered_and_paged,
     a_viewer_only_looks,
@@ -122,6 +123,33 @@ async fn a_delivery_is_inspected_and_replayed(service: &Service) {
     let page = page.says(&format!("service-replay-of {id}")).says("service-replay true");
     assert!(leads_to(&page, &path), "{page}");
     assert_eq!(hook.deliveries().await.len(), 2);
+}
+
+async fn many_are_sent_again(service: &Service) {
+    let hook = Hook::new(service).await;
+    let browser = service.browser_of(&hook.customer.owner);
+    let ids = [hook.send("one", "delivered").await, hook.send("two", "delivered").await];
+    let path = hook.path();
+    let page = browser.open(&path).await.is(200).says("2 attempts, 100 % succeeded");
+    let form = page.form(&format!("{path}/replay")).fill("status", "delivered");
+    let wrong = form.fill("since", "soon");
+    browser.submit(&wrong).await.is(422).says("must be a date and a time");
+    browser.submit(&form).await.is(200).says("The deliveries are sent again.");
+    hook.until("a replay is delivered", |row| row["is_replay"] == true && row["status"] == "delivered").await;
+    eventually("the page says that it is done", SOON, async || {
+        let page = browser.open(&path).await.is(200);
+        page.text().contains("done: 2 sent again of 2 examined").then_some(())
+    })
+    .await;
+    // The same form begins no second one.
+    browser.submit(&form).await.is(200);
+    eventually("both arrive", SOON, async || (hook.receiver.received().len() == 4).then_some(())).await;
+    let originals = hook.receiver.received().split_off(2);
+    let mut again: Vec<String> = originals.iter().map(|sent| sent.header("service-replay-of").to_owned()).collect();
+    again.sort();
+    let mut expected = ids;
+    expected.sort();
+    assert_eq!(again, expected);
 }
 
 async fn failures_are_shown(service: &Service) {

@@ -232,11 +232,17 @@ async fn webhooks_are_the_same(service: &Service) {
     assert_eq!(json(canonical::Webhook::from(&webhook)), over_rest);
     let listed = client.list_webhooks(with_key(&key, v1::ListWebhooksRequest::default())).await.unwrap().into_inner();
     assert_eq!(listed.data, std::slice::from_ref(&webhook));
-    let id = webhook.id;
+    let (id, webhook_since) = (webhook.id, webhook.created_at);
     let read = client.get_webhook(with_key(&key, v1::GetWebhookRequest { id: id.clone() })).await.unwrap();
     assert_eq!(read.into_inner().webhook.unwrap(), listed.data[0]);
     let log = v1::ListDeliveriesRequest { id: id.clone(), ..v1::ListDeliveriesRequest::default() };
     assert!(client.list_deliveries(with_key(&key, log)).await.unwrap().into_inner().data.is_empty());
+    let insight = client.get_webhook_insight(with_key(&key, v1::GetWebhookInsightRequest { id: id.clone() })).await;
+    let insight = insight.unwrap().into_inner().insight.unwrap();
+    assert_eq!((&insight.webhook_id, insight.last_day.unwrap().attempts, insight.replay), (&id, 0, None));
+    let request = v1::StartWebhookReplayRequest { id: id.clone(), since: webhook_since, status: 0 };
+    let begun = client.start_webhook_replay(with_key(&key, request)).await.unwrap().into_inner().replay.unwrap();
+    assert_eq!((begun.status(), begun.since), (v1::DeliveryStatus::Failed, webhook_since));
     client.delete_webhook(with_key(&key, v1::DeleteWebhookRequest { id: id.clone() })).await.unwrap();
     rest.get(&format!("/v1/webhooks/{id}")).await.error(404, "WEBHOOK_NOT_FOUND");
 }

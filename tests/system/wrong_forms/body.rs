@@ -67,7 +67,7 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
             let wrong = [json!("true"), json!(1), json!(""), json!([true]), json!({})];
             (of_type(&wrong, "must be true or false"), vec![json!(false), Value::Null])
         }
-        Form::Time | Form::NeededTime => {
+        Form::Time | Form::NeededTime | Form::PastTime => {
             let texts = NOT_TIMES.iter().filter(|text| !text.contains('%') && !text.contains('+'));
             let mut values: Vec<Value> = texts.map(|text| json!(text)).collect();
             values.extend([
@@ -83,7 +83,10 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
                 return (wrong, vec![json!("9999-12-31"), Value::Null]);
             }
             wrong.extend(of_type(&[Value::Null], "is required"));
-            let ahead = "must not be later than now, where the window ends unless told";
+            let ahead = match form {
+                Form::PastTime => "must not be in the future",
+                _ => "must not be later than now, where the window ends unless told",
+            };
             wrong.extend(of_type(&[json!("9999-12-31")], ahead));
             (wrong, Vec::new())
         }
@@ -110,6 +113,14 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
             let near = "must be of: enabled, disabled; did you mean `enabled`?";
             wrong.extend(of_type(&[json!("Enabled"), json!("enabled ")], near));
             (wrong, vec![json!("disabled"), json!("enabled"), Value::Null])
+        }
+        Form::FinalStatus => {
+            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
+            wrong.extend(of_type(&[json!(""), json!("pending")], "must be of: failed, delivered"));
+            let near = "must be of: failed, delivered; did you mean `failed`?";
+            wrong.extend(of_type(&[json!("Failed"), json!("failed ")], near));
+            // A second replay might be refused while the first is under way.
+            (wrong, vec![json!("delivered")])
         }
         Form::Headers(may_be_null) => {
             let right = [json!({}), json!({"X-Key": "k", "Authorization": "Bearer a b"}), Value::Null];

@@ -23,6 +23,10 @@ pub(super) enum Form {
     NeededTime,
     /// A day.
     Date,
+    /// Such a time that must be there, and not in the future.
+    PastTime,
+    /// The status of deliveries that are sent again.
+    FinalStatus,
     /// A whole number with its bounds.
     Integer(i32, i32),
     /// One of these texts.
@@ -276,6 +280,11 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
     ),
     ("POST /v1/webhooks/{id}/rotate-secret", &[WEBHOOK, KEY]),
     ("POST /v1/webhooks/{id}/test", &[WEBHOOK, KEY]),
+    (
+        "POST /v1/webhooks/{id}/replay",
+        &[WEBHOOK, body("since", Form::PastTime), body("status", Form::FinalStatus), KEY],
+    ),
+    ("GET /v1/webhooks/{id}/insight", &[WEBHOOK]),
     ("POST /v1/webhook-deliveries/{id}/replay", &[path("id", Form::Id("DELIVERY_NOT_FOUND")), KEY]),
     ("DELETE /v1/webhooks/{id}", &[WEBHOOK]),
     ("GET /v1/alerts", &[LIMIT, CURSOR]),

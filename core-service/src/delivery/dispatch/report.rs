@@ -158,6 +158,13 @@ impl Dispatcher {
                 // First: once the attempt is written, a repeated report changes nothing.
                 self.disable(&before.webhook_id, WebhookStatus::Disabled, now_ms).await?;
             }
+            if before.is_test
+                && attempt.has_succeeded()
+                && let Some(known) = &known
+            {
+                // This comes first for the same reason.
+                self.note_verified(&known.webhook, now_ms).await?;
+            }
             let mut after = before.after(attempt, known.map_or(now_ms, |known| known.ended_at));
             let succeeded = after.status() == Status::Delivered;
             if self.is_cancelled(&before, now_ms) {

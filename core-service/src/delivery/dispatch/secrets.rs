@@ -6,7 +6,10 @@ use std::fmt;
 use thesis_proto::v1::WebhookHeader;
 
 use super::{Dispatcher, unsendable::Unsendable};
-use crate::{domain::control::Webhook, error, keys::key_ring::SealPurpose, queue_hints::PendingDelivery};
+use crate::{
+    convert::delivery::payload, domain::control::Webhook, error, keys::key_ring::SealPurpose,
+    queue_hints::PendingDelivery,
+};
 
 /// The secrets that an attempt needs.
 pub struct AttemptSecrets {
@@ -40,6 +43,9 @@ impl Dispatcher {
                 Ok(body) => (pending.body, pending.erasure) = (body, erasure),
                 Err(why) => return Ok(Err(why)),
             }
+        }
+        if payload(webhook, &pending.body).is_none() {
+            return Ok(Err(Unsendable::Event("its JSON is no event, so it has no thin payload".to_owned())));
         }
         Ok(self.secrets(webhook, now_ms))
     }

@@ -20,7 +20,11 @@ use super::{
     settled::SettledAttempts,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, metrics::WAITED, queue_hints::PendingDelivery};
+use crate::{
+    domain::{control::Webhook, delivery::Delivery},
+    metrics::WAITED,
+    queue_hints::PendingDelivery,
+};
 
 /// Maximum number of deliveries of one webhook that are held ready with their bodies.
 pub(super) const MAX_READY_PER_WEBHOOK: usize = 256;
@@ -62,6 +66,8 @@ pub(super) struct OutAttempt {
     pub(super) webhook: Arc<str>,
     /// The delivery as it was before the attempt.
     pub(super) delivery: Arc<Delivery>,
+    /// The webhook as the attempt uses it.
+    settings: Arc<Webhook>,
     /// The epoch of the shard's lease under which it was handed out.
     epoch: i64,
     pub(super) since: i64,
@@ -210,8 +216,7 @@ impl State {
     /// The next delivery to hand out of a healthy webhook, in turn.
     pub(super) fn next_healthy(&mut self, now_ms: i64) -> Option<PendingDelivery> {
         while let Some(webhook) = self.turns.pop_front() {
-            let waiting = self.turns.len() + 1;
-            let share = (self.capacity() * 3).div_ceil(4 * waiting);
+            let share = (self.capacity() * 3).div_ceil(4 * (self.turns.len() + 1));
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
             let max_out = share.clamp(1, endpoint.places());
             endpoint.in_turn = false;
@@ -257,8 +262,15 @@ impl State {
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
 
-    /// Notes that a worker has the attempt of a delivery whose state this core has under an epoch.
-    pub(super) fn send(&mut self, worker: u64, delivery: Arc<Delivery>, epoch: i64, now_ms: i64, until: i64) {
+    /// Notes that a worker has the attempt of a delivery until a time. This core has its state under an epoch.
+    pub(super) fn send(
+        &mut self,
+        worker: u64,
+        delivery: Arc<Delivery>,
+        settings: Arc<Webhook>,
+        epoch: i64,
+        (now_ms, until): (i64, i64),
+    ) {
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.out += 1;
@@ -268,9 +280,9 @@ impl State {
         WAITED.at(lane(is_slow)).record(seconds(now_ms - due_at(&delivery)));
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
-        let id = delivery.id.clone();
-        let (since, is_late, reported_at) = (now_ms, false, None);
-        let out = OutAttempt { worker, webhook, delivery, epoch, since, until, is_slow, is_late, reported_at };
+        let (id, since, is_late, reported_at) = (delivery.id.clone(), now_ms, false, None);
+        let out =
+            OutAttempt { worker, webhook, delivery, settings, epoch, since, until, is_slow, is_late, reported_at };
         self.out.insert(id, out);
     }
 

@@ -5,6 +5,8 @@ mod outage;
 mod reports;
 mod shares;
 mod takeover;
+mod thin;
+mod verification;
 mod waiting;
 
 use thesis_proto::v1::{EventType, WebhookStatus};

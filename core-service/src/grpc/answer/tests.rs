@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Operations that viewers may not call.
-const CHANGES: [Operation; 7] = [
+const CHANGES: [Operation; 8] = [
     Operation::CreateTestThesis,
     Operation::CreateWebhook,
     Operation::UpdateWebhook,
@@ -32,6 +32,7 @@ const CHANGES: [Operation; 7] = [
     Operation::RotateWebhookSecret,
     Operation::TestWebhook,
     Operation::ReplayDelivery,
+    Operation::StartWebhookReplay,
 ];
 
 /// The codes of calls that are not admitted. The calls here ask for nothing, so admitted ones may fail with others.

@@ -27,6 +27,8 @@ pub(super) const MAX_COUNTED: i64 = 10_000;
 
 /// Entries that are scanned to find where a stream starts.
 const MAX_LOOKED_AT: usize = 200_000;
+/// The same for a filter with texts: no index has them, so each scanned entry is read whole, several times.
+const MAX_LOOKED_AT_FOR_TEXTS: usize = 20_000;
 
 /// The events that a client missed: all that match between its cursor and the present.
 pub(super) struct MissedEvents<'a> {
@@ -53,6 +55,11 @@ pub(super) struct Gap {
 }
 
 impl MissedEvents<'_> {
+    /// Entries that a scan examines at most.
+    const fn max_looked_at(&self) -> usize {
+        if self.filter.has_texts() { MAX_LOOKED_AT_FOR_TEXTS } else { MAX_LOOKED_AT }
+    }
+
     /// True if the distance shows that few events were missed and all are within the window.
     async fn are_near(&self) -> Result<bool> {
         let distances = self.live.iter().zip(&self.after).map(|(live, after)| live - after);
@@ -104,7 +111,7 @@ impl MissedEvents<'_> {
         let mut reader = self.backward(selection, &self.after);
         let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
         let (mut replayed, mut skipped, mut newest, mut oldest, mut scanned_to) = (0, 0, None, None, None);
-        for _ in 0..MAX_LOOKED_AT {
+        for _ in 0..self.max_looked_at() {
             if skipped > MAX_COUNTED {
                 break;
             }
@@ -150,7 +157,7 @@ impl MissedEvents<'_> {
         let selection = select(&reader, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, after);
         let mut count = 0;
-        for _ in 0..MAX_LOOKED_AT {
+        for _ in 0..self.max_looked_at() {
             let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
             count += i64::from(reader.event(index, taken, self.filter)?.is_some());

@@ -75,6 +75,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0012_trees",
     "0013_alerts",
     "0014_archive",
+    "0015_webhook_replays",
 ];
 
 /// The line in a migration that lets older versions run beside it.

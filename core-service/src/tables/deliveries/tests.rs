@@ -1,10 +1,9 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::{
     domain::{
+        attempt_counts::AttemptCounts,
         delivery::{Attempt, EventRef, Status, delivery_id},
-        window::MINUTE_MS,
+        window::{HOUR_MS, MINUTE_MS},
     },
     tests::{faulty::MemoryStore, harness::NOON},
 };
@@ -25,7 +24,7 @@ fn attempted(before: &Delivery, response_status: i32, epoch: i64) -> DeliveryCha
 }
 
 async fn store() -> DeliveryStore {
-    let store = DeliveryStore::new(Arc::new(MemoryStore::new(false)));
+    let store = DeliveryStore::new(Arc::new(MemoryStore::new(false)), "run".to_owned());
     store.create(&[&pending(NOON)], NOON).await.unwrap();
     store
 }
@@ -82,7 +81,7 @@ async fn a_repeated_change_or_creation_changes_nothing() {
 
 #[tokio::test]
 async fn a_page_goes_over_all_buckets_and_on_where_it_ended() {
-    let store = DeliveryStore::new(Arc::new(MemoryStore::new(false)));
+    let store = DeliveryStore::new(Arc::new(MemoryStore::new(false)), "run".to_owned());
     // Some at the same time, then one in every 20th bucket.
     let times = (0..5).chain((1..100).map(|number| number * 100 * MINUTE_MS)).map(|age| NOON - age);
     let mut created: Vec<Delivery> = times.map(pending).collect();
@@ -100,4 +99,80 @@ async fn a_page_goes_over_all_buckets_and_on_where_it_ended() {
     }
     let all = store.queue.read(WEBHOOK, &(0, String::new()), NOON, 200).await.unwrap();
     assert_eq!(all.len(), created.len());
+}
+
+/// Deliveries of two days and some hours, and what two processes report of them: each a fair share of all responses.
+async fn reported(stores: &[DeliveryStore; 2]) {
+    let statuses = [Some(200), Some(503), None, Some(204), Some(410)];
+    for number in 0..400_usize {
+        let created_at = NOON - i64::try_from(number).unwrap() * 7 * MINUTE_MS;
+        let mut delivery = pending(created_at);
+        stores[number % 2].create(&[&delivery], created_at).await.unwrap();
+        for attempt in 0..=number % 4 {
+            let Some(due_at) = delivery.next_attempt_at.filter(|due_at| *due_at <= NOON) else { break };
+            let status = statuses[(number * 7 + attempt) % statuses.len()];
+            let latency_ms = i32::try_from(number * 13 % 5_000).unwrap();
+            let attempt = Attempt {
+                number: delivery.attempt_count() + 1,
+                started_at: due_at,
+                response_status: status,
+                latency_ms,
+                failure: None,
+            };
+            let after = delivery.after(attempt, due_at + i64::from(latency_ms));
+            let change = DeliveryChange { before: delivery, after: after.clone(), epoch: 1 };
+            advance(&stores[(number + 1) % 2], &change).await;
+            delivery = after;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_counts_are_those_of_the_delivery_log() {
+    let backend: SharedBackend = Arc::new(MemoryStore::new(false));
+    let stores = ["a", "b"].map(|run| DeliveryStore::new(backend.clone(), run.to_owned()));
+    reported(&stores).await;
+    // As a process reads them that has started since.
+    let reader = DeliveryStore::new(backend, "c".to_owned());
+    let totals = reader.attempt_totals(WEBHOOK, NOON).await.unwrap();
+    let log: Vec<Delivery> =
+        reader.page(WEBHOOK, None, NOON, 1_000).await.unwrap().into_iter().map(|(_, delivery)| delivery).collect();
+    assert_eq!(log.len(), 400);
+    let recount = |since: i64| {
+        let mut counts = AttemptCounts::default();
+        for attempt in log.iter().flat_map(|delivery| &delivery.attempts).filter(|attempt| attempt.started_at >= since)
+        {
+            counts.add_attempt(attempt.has_succeeded(), attempt.response_status.map(|_| attempt.latency_ms));
+        }
+        counts
+    };
+    for (shown, since) in [&totals.hour, &totals.day].into_iter().zip(AttemptTotals::begins(NOON)) {
+        let expected = recount(since);
+        assert!(expected.attempts > 5 && expected.attempts < recount(0).attempts);
+        assert_eq!(AttemptCounts { began_retrying: 0, ended_retrying: 0, ..shown.clone() }, expected);
+    }
+    let oldest = async |counted: fn(Delivery) -> Delivery| {
+        reader.oldest_pending(WEBHOOK, &totals, Some(NOON - DAY_MS), NOON, counted).await.unwrap()
+    };
+    let pending = log.iter().filter(|delivery| !delivery.is_over()).map(|delivery| delivery.created_at).min();
+    assert!(pending.is_some());
+    assert_eq!(oldest(|delivery| delivery).await, pending);
+    assert_eq!(oldest(|delivery| delivery.cancelled()).await, None, "the rule has ended all of them");
+}
+
+#[tokio::test]
+async fn the_oldest_delivery_may_wait_for_its_first_attempt() {
+    let store = store().await;
+    store.create(&[&pending(NOON - HOUR_MS), &pending(NOON - DAY_MS)], NOON).await.unwrap();
+    let totals = store.attempt_totals(WEBHOOK, NOON).await.unwrap();
+    let oldest = async |since: Option<i64>| {
+        store.oldest_pending(WEBHOOK, &totals, since, NOON, |delivery| delivery).await.unwrap()
+    };
+    assert_eq!(oldest(Some(NOON - 2 * HOUR_MS)).await, Some(NOON - HOUR_MS));
+    assert_eq!(oldest(Some(NOON - 2 * DAY_MS)).await, Some(NOON - DAY_MS));
+    // A backlog is followed to its begin, and what lies before it costs no read.
+    assert_eq!(oldest(None).await, Some(NOON - HOUR_MS));
+    let backlog: Vec<Delivery> = (0..60).map(|age| pending(NOON - age * 5 * MINUTE_MS)).collect();
+    store.create(&backlog.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    assert_eq!(oldest(None).await, Some(NOON - 59 * 5 * MINUTE_MS));
 }

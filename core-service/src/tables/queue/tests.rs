@@ -92,7 +92,7 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
     let Some(options) = options(&keyspace) else { return };
     let session = SessionBuilder::new().known_nodes(&options.nodes).build().await.unwrap();
     let backend: SharedBackend = Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
-    let store = DeliveryStore::new(backend);
+    let store = DeliveryStore::new(backend, "run".to_owned());
     // What is deleted meets what was written in files of their own.
     let flushing = "memtable_flush_period_in_ms = 500";
     session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery WITH {flushing}"), ()).await.unwrap();
@@ -137,7 +137,7 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
 
 #[tokio::test]
 async fn a_page_ends_after_some_emptied_partitions() {
-    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()), "run".to_owned());
     let of_page = i64::try_from(PAGE_BUCKETS).unwrap();
     let due: Vec<Delivery> = (0..3 * of_page).map(|number| pending(NOON + number * BUCKET_MS)).collect();
     store.create(&due.iter().collect::<Vec<_>>(), NOON).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_page_ends_after_some_emptied_partitions() {
 #[tokio::test]
 async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     let backend = SharedMemory::new(&ManualClock::new());
-    let store = DeliveryStore::new(backend.clone());
+    let store = DeliveryStore::new(backend.clone(), "run".to_owned());
     let standing = backend.hold().await;
     assert!(store.create(&[&pending(NOON)], NOON).now_or_never().is_none(), "the store stands still");
     drop(standing);
@@ -191,7 +191,7 @@ async fn marked_parts(store: &DeliveryStore, minute: i64) -> Vec<QueueMark> {
 
 #[tokio::test]
 async fn the_marks_of_a_busy_minute_divide_its_rows() {
-    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()), "run".to_owned());
     let due = create_busy(&store, NOON).await;
     let mut found = Vec::new();
     for QueueMark { webhook, since, to } in marked_parts(&store, minute_of(NOON)).await {
@@ -256,7 +256,7 @@ async fn read_from_everywhere(store: &DeliveryStore, to: i64, expected: &BTreeSe
 #[tokio::test]
 async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
     let backend = Arc::new(MemoryStore::new(false));
-    let store = DeliveryStore::new(backend.clone());
+    let store = DeliveryStore::new(backend.clone(), "run".to_owned());
     let (seconds, mut expected) = (100, BTreeSet::new());
     let to = NOON + seconds * 1_000 - 1;
     for delivery in create_and_attempt(&store, seconds).await {
@@ -267,7 +267,7 @@ async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
     assert!(expected.len() > 555, "first attempts and retries");
     read_from_everywhere(&store, to, &expected).await;
     // Another process reads the marks that this one wrote.
-    read_from_everywhere(&DeliveryStore::new(backend.clone()), to, &expected).await;
+    read_from_everywhere(&DeliveryStore::new(backend.clone(), "run".to_owned()), to, &expected).await;
     assert!(backend.max_removed_rows() <= 1_000, "a read passes {} removed rows", backend.max_removed_rows());
     // One read of a minute would pass all of them.
     let mut minute = Scan::all(&schema::DELIVERY, key![WEBHOOK, bucket_of(NOON)], 1_000);
@@ -280,7 +280,7 @@ async fn no_read_of_a_busy_queue_passes_a_thousand_removed_rows() {
 #[tokio::test]
 async fn the_marks_of_another_process_divide_its_rows() {
     let backend = Arc::new(MemoryStore::new(false));
-    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone()));
+    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone(), "run".to_owned()));
     own.create(&[&pending(NOON)], NOON).await.unwrap();
     let read_all = async || own.queue.read(WEBHOOK, &(NOON, String::new()), NOON + 59_999, 10_000).await.unwrap();
     assert_eq!(read_all().await.len(), 1);
@@ -306,7 +306,7 @@ async fn the_marks_of_another_process_divide_its_rows() {
 /// row. Returns the maximum number of removed rows that a read passes.
 async fn removed_rows_passed(before_the_read: impl FnOnce(&DeliveryQueue)) -> usize {
     let backend = Arc::new(MemoryStore::new(false));
-    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone()));
+    let [own, other] = [0, 1].map(|_| DeliveryStore::new(backend.clone(), "run".to_owned()));
     let read_all = async || own.queue.read(WEBHOOK, &(NOON, String::new()), NOON + 59_999, 10_000).await.unwrap();
     own.create(&[&pending(NOON + 1)], NOON).await.unwrap();
     assert_eq!(read_all().await.len(), 1);
@@ -351,7 +351,7 @@ fn a_postponed_mark_goes_on_behind_the_others() {
 #[tokio::test]
 async fn a_test_survives_a_loss_of_power() {
     let backend = Arc::new(MemoryStore::new(true));
-    let store = DeliveryStore::new(backend.clone());
+    let store = DeliveryStore::new(backend.clone(), "run".to_owned());
     let test = Delivery { body: b"{}".to_vec(), is_test: true, ..pending(NOON) };
     store.create(&[&test], NOON).await.unwrap();
     backend.lose_power();
@@ -361,7 +361,7 @@ async fn a_test_survives_a_loss_of_power() {
 
 #[tokio::test]
 async fn a_mark_that_was_put_off_is_for_the_next_core() {
-    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()), "run".to_owned());
     let later = minute_of(NOON) + POSTPONE_MINUTES;
     let mark = [QueueMark { webhook: WEBHOOK.to_owned(), since: NOON, to: i64::MAX }];
     let marks = async |wanted| store.queue.marks(shard_of(WEBHOOK), later, later, wanted).await.unwrap();

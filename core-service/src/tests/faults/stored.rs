@@ -25,7 +25,7 @@ use crate::{
     store::{SharedBackend, Table, Value, schema},
     tables::{
         control,
-        delivery_rows::{self, QUEUED},
+        delivery_rows::{self, LOGGED, QUEUED},
         generation::event_id_key,
         log::{LogStore, decode, payload},
         theses::ThesisStore,
@@ -64,10 +64,12 @@ pub(in crate::tests) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     let (mut queued, mut rows) = (BTreeSet::new(), Vec::new());
     for (key, row) in store.all(&schema::DELIVERY) {
         let (webhook, at, id) = (key[0].text(), key[3].int(), key[4].text());
-        if key[2].int() == QUEUED {
-            queued.insert(id.to_owned());
-        } else {
-            rows.push(delivery_rows::decode(webhook, at, id, row.body).unwrap());
+        match key[2].int() {
+            QUEUED => {
+                queued.insert(id.to_owned());
+            }
+            LOGGED => rows.push(delivery_rows::decode(webhook, at, id, row.body).unwrap()),
+            _ => {}
         }
     }
     let mut deleted = BTreeSet::new();

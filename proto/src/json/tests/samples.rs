@@ -211,3 +211,35 @@ pub(super) fn delivery() -> v1::WebhookDelivery {
         attempts: vec![v1::DeliveryAttempt::default()],
     }
 }
+
+/// How a webhook's deliveries go, after a replay.
+pub(super) fn webhook_insight() -> v1::WebhookInsight {
+    let last_hour = v1::WebhookAttempts {
+        since: at(0),
+        attempts: 4,
+        successes: 3,
+        success_rate: Some(0.75),
+        latency_p50_ms: Some(12),
+        latency_p99_ms: Some(299),
+    };
+    v1::WebhookInsight {
+        webhook_id: "wh_1".into(),
+        last_hour: Some(last_hour),
+        last_day: Some(v1::WebhookAttempts { since: at(0), ..v1::WebhookAttempts::default() }),
+        oldest_pending_at: at(9),
+        awaits_verification: true,
+        replay: Some(v1::WebhookReplay {
+            id: "rpl_1".into(),
+            webhook_id: "wh_1".into(),
+            since: at(0),
+            status: v1::DeliveryStatus::Failed.into(),
+            examined: 7,
+            replayed: 2,
+            done: true,
+            created_at: at(1),
+            finished_at: at(2),
+        }),
+        livemode: true,
+        computed_at: at(9),
+    }
+}

@@ -76,6 +76,7 @@ fn action_text(action: &str) -> Option<&'static str> {
         "webhook.updated" => "Changed a webhook",
         "webhook.secret_rotated" => "Rotated a webhook's secret",
         "webhook.disabled" => "Disabled a webhook",
+        "webhook.verified" => "Verified a webhook's endpoint",
         "webhook.deleted" => "Deleted a webhook",
         "member.joined" => "Joined the organization",
         "member.role_changed" => "Changed a member's role",

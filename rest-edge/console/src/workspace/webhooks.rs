@@ -4,6 +4,7 @@ mod changes;
 mod create;
 mod facts;
 mod form;
+mod insight;
 mod list;
 mod secret;
 mod show;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Router {
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/status", post(changes::set_status).get(back))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/rotate", post(changes::rotate).get(back))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/test", post(changes::send_test).get(back))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/replay", post(changes::replay).get(back))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/delete", post(changes::delete).get(back))
 }
 

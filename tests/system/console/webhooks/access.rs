@@ -26,6 +26,7 @@ fn forms<'a>(path: &str) -> Vec<(String, Vec<(&'static str, &'a str)>)> {
         (format!("{path}/status"), vec![("status", "disabled")]),
         (format!("{path}/rotate"), vec![("once", "forged-rotation")]),
         (format!("{path}/test"), vec![("once", "forged-test")]),
+        (format!("{path}/replay"), vec![("since", "2026-01-01T00:00"), ("once", "forged-replay")]),
         (format!("{path}/delete"), vec![]),
     ]
 }

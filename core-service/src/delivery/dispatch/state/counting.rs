@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::State;
-use crate::domain::delivery::Delivery;
+use crate::domain::{control::Webhook, delivery::Delivery};
 
 /// Time for which repeated reports take the time of the first, in milliseconds. Every retry is due later.
 const SAME_TIME_MS: i64 = 30_000;
@@ -17,6 +17,8 @@ const SAME_TIME_MS: i64 = 30_000;
 pub(in crate::delivery::dispatch) struct KnownAttempt {
     /// The delivery before the attempt.
     pub(in crate::delivery::dispatch) delivery: Arc<Delivery>,
+    /// The webhook as the attempt uses it.
+    pub(in crate::delivery::dispatch) webhook: Arc<Webhook>,
     pub(in crate::delivery::dispatch) epoch: i64,
     /// Time of the report, in unix milliseconds.
     pub(in crate::delivery::dispatch) ended_at: i64,
@@ -46,7 +48,8 @@ impl State {
         let Some(out) = out else { return ReportStart::Unknown };
         let ended_at = out.reported_at.filter(|at| now_ms - at < SAME_TIME_MS).unwrap_or(now_ms);
         out.reported_at = Some(ended_at);
-        ReportStart::Out(KnownAttempt { delivery: Arc::clone(&out.delivery), epoch: out.epoch, ended_at })
+        let (delivery, webhook) = (Arc::clone(&out.delivery), Arc::clone(&out.settings));
+        ReportStart::Out(KnownAttempt { delivery, webhook, epoch: out.epoch, ended_at })
     }
 
     pub(in crate::delivery::dispatch) fn end_report(&mut self, delivery: &str, number: i32) {
@@ -85,7 +88,7 @@ mod tests {
     fn a_report_that_is_repeated_late_has_a_time_of_its_own() {
         let delivery = Delivery { id: "del_1".to_owned(), next_attempt_at: Some(NOON), ..Delivery::default() };
         let mut state = State::default();
-        state.send(1, Arc::new(delivery), 1, NOON, NOON + 15_000);
+        state.send(1, Arc::new(delivery), Arc::default(), 1, (NOON, NOON + 15_000));
         let late = NOON + SAME_TIME_MS;
         assert!(Some(SAME_TIME_MS) < delay_after(1));
         for (now_ms, expected) in [(NOON, NOON), (late - 1, NOON), (late, late), (late + 1, late)] {

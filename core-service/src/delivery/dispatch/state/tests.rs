@@ -30,7 +30,7 @@ fn make_slow(state: &mut State, webhook: &str) {
 
 fn send(state: &mut State, pending: PendingDelivery) -> String {
     let webhook = pending.delivery.webhook_id.clone();
-    state.send(1, Arc::new(pending.delivery), 1, NOON, NOON + 15_000);
+    state.send(1, Arc::new(pending.delivery), Arc::default(), 1, (NOON, NOON + 15_000));
     webhook
 }
 

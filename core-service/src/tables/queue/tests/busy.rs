@@ -30,7 +30,7 @@ async fn no_read_of_a_busy_queue_meets_more_than_a_thousand_removed_rows() {
     let Some(options) = options(&keyspace) else { return };
     let session = SessionBuilder::new().known_nodes(&options.nodes).build().await.unwrap();
     let backend: SharedBackend = Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
-    let store = DeliveryStore::new(backend);
+    let store = DeliveryStore::new(backend, "run".to_owned());
     let minute = minute_of(SystemClock.now_ms()) - 3;
     let due = create_busy(&store, start_of(minute)).await;
     for some in due.chunks(100) {
@@ -120,7 +120,7 @@ impl Hour {
 
 /// Reads all rows that are due, as the core does that takes the shard over.
 async fn read_as_next_core(backend: SharedBackend, from: i64, now_ms: i64) -> BTreeSet<String> {
-    let store = &DeliveryStore::new(backend);
+    let store = &DeliveryStore::new(backend, "run".to_owned());
     let (mut marks, last) = (BTreeSet::new(), minute_of(now_ms));
     for hour in hour_of(from)..=hour_of(now_ms) {
         let first = minute_of(from.max(hour * HOUR_MS));
@@ -155,7 +155,7 @@ async fn no_read_of_an_hour_meets_more_than_a_thousand_removed_rows() {
     let backend = TracedScans::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
     let begin = start_of(minute_of(SystemClock.now_ms())) - HOUR_MS - 5 * MINUTE_MS;
     let mut hour = Hour {
-        store: DeliveryStore::new(backend.clone()),
+        store: DeliveryStore::new(backend.clone(), "run".to_owned()),
         now_ms: begin - 1,
         position: (begin, String::new()),
         retries: Retries::new(),

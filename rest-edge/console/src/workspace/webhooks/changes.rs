@@ -3,7 +3,11 @@
 use axum::{extract::Path, response::Response};
 use prost_types::FieldMask;
 use serde::Deserialize;
-use thesis_proto::{names::parse_webhook_status, v1};
+use thesis_proto::{
+    error::ApiError,
+    names::{parse_delivery_status, parse_webhook_status},
+    v1,
+};
 use tonic::Status;
 
 use super::{
@@ -16,7 +20,7 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Once, Posted},
-    page_query::PageQuery,
+    page_query::{PageQuery, typed_time},
     workspace::Workspace,
 };
 
@@ -25,6 +29,17 @@ use crate::{
 pub(super) struct StatusForm {
     #[serde(default)]
     status: String,
+}
+
+/// The form that sends many deliveries again.
+#[derive(Deserialize)]
+pub(super) struct ReplayForm {
+    #[serde(default)]
+    since: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    once: String,
 }
 
 /// Shows the webhook's page with the faults of a button.
@@ -92,6 +107,23 @@ pub(super) async fn send_test(workspace: Workspace, Path((_, _, id)): WebhookPat
             let delivery = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}/deliveries/{}", workspace.webhook_path(&id), delivery.id)))
         }
+        Err(status) => show_faults(workspace, &id, &status).await,
+    }
+}
+
+pub(super) async fn replay(
+    workspace: Workspace,
+    Path((_, _, id)): WebhookPath,
+    Posted(form): Posted<ReplayForm>,
+) -> Page {
+    let since = match typed_time("since", &form.since) {
+        Ok(since) => since,
+        Err(fault) => return show_faults(workspace, &id, &ApiError::validation(&[fault]).to_status("")).await,
+    };
+    let status = parse_delivery_status(&form.status).unwrap_or_default().into();
+    let message = v1::StartWebhookReplayRequest { id: id.clone(), since, status };
+    match workspace.core().webhooks.start_webhook_replay(workspace.request_once(&form.once, message)).await {
+        Ok(_) => Ok(done(&workspace, &id, "replaying")),
         Err(status) => show_faults(workspace, &id, &status).await,
     }
 }

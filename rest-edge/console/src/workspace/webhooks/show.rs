@@ -7,6 +7,7 @@ use thesis_proto::v1;
 use super::{
     TAB, WebhookPath,
     form::{TypedWebhook, WebhookForm, revision},
+    insight::{self, Insight},
 };
 use crate::{
     Page,
@@ -24,6 +25,7 @@ const DONE: &[(&str, &str)] = &[
     ("saved", "The webhook is saved."),
     ("enabled", "The webhook is enabled. New events that match are delivered."),
     ("disabled", "The webhook is disabled. It gets no new events."),
+    ("replaying", "The deliveries are sent again. Reload this page to see how far that is."),
 ];
 
 #[derive(Template)]
@@ -36,6 +38,7 @@ struct WebhookPage {
     form: WebhookForm,
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
+    insight: Insight,
     log: DeliveryLog,
 }
 
@@ -50,6 +53,7 @@ pub(super) struct FormState {
 pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQuery, shown: FormState) -> Page {
     let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
     let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
+    let insight = insight::read(&workspace, &webhook.id).await?;
     let log = deliveries::log(&workspace, &webhook.id, query).await?;
     let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
@@ -63,6 +67,7 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
         form,
         revision: revision(&webhook),
         webhook,
+        insight,
         log,
     };
     render(status, &page)

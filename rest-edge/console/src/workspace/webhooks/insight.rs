@@ -1,0 +1,104 @@
+//! How the deliveries of a webhook go, as its page shows it.
+
+use thesis_proto::v1;
+use tonic::{Code, Status};
+
+use crate::{
+    page_query::time_field,
+    view::{Choice, choices, group_digits},
+    workspace::Workspace,
+};
+
+/// The time before now from which failed deliveries are sent again, unless another one is typed, in milliseconds.
+const DEFAULT_SPAN_MS: i64 = 86_400_000;
+
+/// The insight as the page of the webhook shows it.
+pub(super) struct Insight {
+    pub(super) insight: v1::WebhookInsight,
+    /// The time in the form that sends deliveries again.
+    pub(super) since: String,
+    pub(super) outcomes: Vec<Choice>,
+}
+
+/// Reads the insight of a webhook. A core of an earlier version has none.
+pub(super) async fn read(workspace: &Workspace, id: &str) -> Result<Insight, Status> {
+    let request = workspace.request(v1::GetWebhookInsightRequest { id: id.to_owned() });
+    let insight = match workspace.core().webhooks.get_webhook_insight(request).await {
+        Err(status) if status.code() == Code::Unimplemented => None,
+        answer => answer?.into_inner().insight,
+    };
+    let now_ms = workspace.signed_in.visit.console.clock.now_ms();
+    Ok(Insight {
+        insight: insight.unwrap_or_default(),
+        since: time_field(now_ms - DEFAULT_SPAN_MS),
+        outcomes: choices([("failed", "failed"), ("delivered", "were delivered")], "failed"),
+    })
+}
+
+/// The attempts of a span as one line.
+pub(super) fn attempts_text(attempts: Option<&v1::WebhookAttempts>) -> String {
+    let Some((attempts, rate)) = attempts.and_then(|attempts| Some((attempts, attempts.success_rate?))) else {
+        return "no attempts".to_owned();
+    };
+    let number = group_digits(attempts.attempts);
+    let word = if attempts.attempts == 1 { "attempt" } else { "attempts" };
+    let text = format!("{number} {word}, {} succeeded", percent(rate, attempts));
+    match (attempts.latency_p50_ms, attempts.latency_p99_ms) {
+        (Some(half), Some(most)) => {
+            format!("{text}; half of the responses within {half} ms, 99 % within {most} ms")
+        }
+        _ => format!("{text}; no responses"),
+    }
+}
+
+/// A share in percent. It is 100 % or 0 % only if that is exact.
+fn percent(rate: f64, attempts: &v1::WebhookAttempts) -> String {
+    if attempts.successes == attempts.attempts {
+        return "100 %".to_owned();
+    }
+    if attempts.successes == 0 {
+        return "0 %".to_owned();
+    }
+    format!("{:.1} %", (rate * 100.0).clamp(0.1, 99.9))
+}
+
+/// The progress of a replay as one line.
+pub(super) fn replay_text(replay: &v1::WebhookReplay) -> String {
+    let (replayed, examined) = (group_digits(replay.replayed), group_digits(replay.examined));
+    let state = if replay.done { "done" } else { "under way" };
+    format!("{state}: {replayed} sent again of {examined} examined")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_one_line() {
+        assert_eq!(attempts_text(None), "no attempts");
+        assert_eq!(attempts_text(Some(&v1::WebhookAttempts::default())), "no attempts");
+        let some = |attempts: i64, successes: i64, latency: Option<i32>| v1::WebhookAttempts {
+            attempts,
+            successes,
+            success_rate: Some(successes as f64 / attempts as f64),
+            latency_p50_ms: latency,
+            latency_p99_ms: latency.map(|latency| 2 * latency),
+            since: None,
+        };
+        let text = |attempts: v1::WebhookAttempts| attempts_text(Some(&attempts));
+        assert_eq!(
+            text(some(2, 2, Some(7))),
+            "2 attempts, 100 % succeeded; half of the responses within 7 ms, 99 % within 14 ms"
+        );
+        assert_eq!(text(some(1, 0, None)), "1 attempt, 0 % succeeded; no responses");
+        assert!(text(some(100_000, 99_999, Some(1))).contains("99.9 % succeeded"));
+        assert!(text(some(100_000, 1, Some(1))).contains(" 0.1 % succeeded"));
+    }
+
+    #[test]
+    fn a_replay_is_one_line() {
+        let replay = v1::WebhookReplay { replayed: 2, examined: 7, ..v1::WebhookReplay::default() };
+        assert_eq!(replay_text(&replay), "under way: 2 sent again of 7 examined");
+        assert!(replay_text(&v1::WebhookReplay { done: true, ..replay }).starts_with("done: "));
+    }
+}
