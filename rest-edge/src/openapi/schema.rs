@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 use thesis_proto::{
     filter,
-    json::{DeliveryStatus, EventType, SearchSort, ThesisSort, WebhookFilters, WebhookPayload, WebhookStatus},
+    json::{
+        AlertMetric, DeliveryStatus, EventType, SearchSort, ThesisSort, WebhookFilters, WebhookPayload, WebhookStatus,
+    },
 };
 use utoipa::ToSchema;
 
@@ -42,12 +44,13 @@ fn named<T: ToSchema>() -> (String, Value) {
 }
 
 /// The enums of requests.
-fn enums() -> [(String, Value); 6] {
+fn enums() -> [(String, Value); 7] {
     [
         named::<EventType>(),
         named::<WebhookStatus>(),
         named::<WebhookPayload>(),
         named::<DeliveryStatus>(),
+        named::<AlertMetric>(),
         named::<ThesisSort>(),
         named::<SearchSort>(),
     ]

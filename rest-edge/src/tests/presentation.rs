@@ -79,6 +79,7 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
         "/v1/tokens/{ref}",
         "/v1/events/{id}",
         "/v1/webhooks/{id}",
+        "/v1/alerts/{id}",
     ];
     assert_eq!(paths, expected);
     let edge = plain();

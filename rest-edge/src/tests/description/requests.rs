@@ -41,8 +41,9 @@ fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(values) = schema["examples"].as_array() {
         return values[0].clone();
     }
-    match schema["type"].as_str() {
-        Some("integer") => json!(7),
+    let kind = &schema["type"];
+    match kind.as_str().or_else(|| kind[0].as_str()) {
+        Some("integer" | "number") => json!(7),
         Some("boolean") => json!(true),
         Some("array") => json!([sample(document, &schema["items"])]),
         Some("object") if schema["additionalProperties"].is_object() => {
