@@ -5,19 +5,14 @@
 use askama::Template;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header::CONTENT_SECURITY_POLICY};
-use rest_edge_console::HEADERS;
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    answer::{Answer, method_not_allowed},
-    conditional,
-    document::Document,
-};
+use crate::{answer::Answer, document::Document};
 
 pub(crate) const PATH: &str = "/verify";
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const STYLE: &str = concat!(include_str!("../console/assets/console.css"), include_str!("../assets/receipt.css"));
+const STYLE: &str = concat!(include_str!("../console/assets/site.css"), include_str!("../assets/receipt.css"));
 const SCRIPT: &str = concat!(
     include_str!("../assets/receipt-entry.js"),
     include_str!("../assets/receipt.js"),
@@ -50,12 +45,7 @@ impl ReceiptPage {
     }
 
     pub(crate) async fn answer(&self, method: &Method, headers: &HeaderMap) -> Answer {
-        if method != Method::GET && method != Method::HEAD {
-            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
-        }
-        let mut response = self.document.answer(headers).await;
-        conditional::add_tag(&mut response, headers).await;
-        response.headers_mut().extend(HEADERS);
+        let mut response = self.document.page(method, headers).await?;
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, self.policy.clone());
         Ok(response)
     }

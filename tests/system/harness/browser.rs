@@ -16,7 +16,7 @@ use reqwest::{Method, header::HeaderMap, redirect::Policy};
 
 pub(crate) use self::{
     form::Form,
-    page::{MAX_BYTES, Page},
+    page::Page,
 };
 use super::{
     Person, Service,
