@@ -19,11 +19,18 @@ struct Colour {
     dark: &'static str,
 }
 
+/// A step of the scale of spaces, such as `1.5rem`.
+struct Space {
+    name: &'static str,
+    width: &'static str,
+}
+
 #[derive(Template)]
 #[template(path = "design.html")]
 struct DesignPage<'a> {
     public_url: &'a str,
     colours: Vec<Colour>,
+    spaces: Vec<Space>,
     icons: Vec<&'static str>,
     /// The faults of fields that are right and of fields that are wrong.
     right: Option<&'static str>,
@@ -36,9 +43,10 @@ pub(crate) fn document(public_url: &str) -> Document {
 }
 
 fn html(public_url: &str) -> String {
-    let (colours, icons) = (colours().collect(), icons().collect());
     let wrong = Some("must be an address that begins with https://");
-    DesignPage { public_url, colours, icons, right: None, wrong }.render().expect("texts always render")
+    let (colours, spaces, icons) = (colours().collect(), spaces().collect(), icons().collect());
+    let page = DesignPage { public_url, colours, spaces, icons, right: None, wrong };
+    page.render().expect("texts always render")
 }
 
 /// Reads the colours from their lines, such as `--back: light-dark(#fcfcfb, #0c0d0f);`.
@@ -47,6 +55,14 @@ fn colours() -> impl Iterator<Item = Colour> {
         let (name, values) = line.trim().strip_prefix("--")?.split_once(": light-dark(")?;
         let (light, dark) = values.strip_suffix(");")?.split_once(", ")?;
         Some(Colour { name, light, dark })
+    })
+}
+
+/// Reads the spaces from their lines, such as `--space-5: 1.5rem;`.
+fn spaces() -> impl Iterator<Item = Space> {
+    STYLE.lines().filter_map(|line| {
+        let (name, width) = line.trim().strip_prefix("--")?.strip_suffix(";")?.split_once(": ")?;
+        name.starts_with("space-").then_some(Space { name, width })
     })
 }
 
@@ -59,10 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_every_colour_and_every_icon() {
+    fn it_has_every_colour_space_and_icon() {
         let html = html("https://data.test");
         assert!(html.contains("<code>--chart-4</code>") && html.contains("#0c0d0f"), "{html}");
         assert!(colours().count() >= 25, "{}", colours().count());
+        assert_eq!(spaces().count(), 9);
         assert_eq!(icons().count(), ICONS.matches("<symbol ").count());
         for icon in icons() {
             assert!(html.contains(&format!("icons.svg#{icon}\"")), "{icon}");
