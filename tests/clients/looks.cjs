@@ -193,6 +193,7 @@ async function themes(browser) {
 async function compared(canvas, file, picture) {
   const path = join(FOLDER, file);
   if (process.env.UPDATE_LOOKS) {
+    mkdirSync(FOLDER, { recursive: true });
     writeFileSync(path, picture);
     return [];
   }
@@ -205,7 +206,6 @@ async function compared(canvas, file, picture) {
 }
 
 walk(async (browser) => {
-  mkdirSync(FOLDER, { recursive: true });
   const canvas = await (await browser.newContext()).newPage();
   // Two pictures of one size and of different colours do differ.
   const flat = await canvas.screenshot();
