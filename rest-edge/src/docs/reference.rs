@@ -46,7 +46,7 @@ pub(super) fn page() -> Page {
 pub(super) fn policy(public_url: &str) -> HeaderValue {
     let text = format!(
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
-         connect-src 'self' {public_url}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+         font-src 'self'; connect-src 'self' {public_url}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     );
     HeaderValue::try_from(text).expect("an address is printable")
 }

@@ -317,3 +317,23 @@ async fn verification_and_semantic_search_ignore_an_idempotency_key() {
         assert!(core.seen.lock().iter().all(|seen| !seen.headers.contains_key("idempotency-key")));
     }
 }
+
+#[tokio::test]
+async fn public_pages_are_guarded_and_cached() {
+    let core = FakeCore::plain();
+    for path in ["/design", "/verify"] {
+        let (status, headers, body) = send(&core, "GET", path, &[]).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        assert_eq!(headers["content-type"], "text/html; charset=utf-8");
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; ") && policy.ends_with("; frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(headers["x-content-type-options"], "nosniff");
+        assert!(body.starts_with(b"<!doctype html>"), "{path}");
+        let (status, _, body) = send(&core, "GET", path, &[("if-none-match", headers["etag"].to_str().unwrap())]).await;
+        assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0), "{path}");
+        let (status, headers, _) = send(&core, "POST", path, &[]).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(headers["allow"], "GET, HEAD");
+    }
+}
