@@ -126,7 +126,8 @@ fn public_services(core: &Arc<Core>) -> Routes {
         test_data_service_server::TestDataServiceServer,
         webhook_service_server::WebhookServiceServer,
         log_service_server::LogServiceServer,
-        archive_service_server::ArchiveServiceServer
+        archive_service_server::ArchiveServiceServer,
+        status_service_server::StatusServiceServer
     )
 }
 

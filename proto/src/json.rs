@@ -24,8 +24,8 @@ pub use self::{
     error::{Error, ErrorEnvelope},
     list::List,
     names::{
-        DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType, ServedFrom, Source, ThesisSort,
-        VerificationReason, WebhookPayload, WebhookStatus,
+        DeliveryStatus, Environment, EventSource, EventType, FeedState, ProcessRole, ProcessState, SearchSort,
+        SearchType, ServedFrom, ServiceState, Source, ThesisSort, VerificationReason, WebhookPayload, WebhookStatus,
     },
     raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},

@@ -20,7 +20,7 @@ use tower::Service;
 use crate::service::Core;
 
 /// The services for callers with a key.
-const PUBLIC: [&str; 10] = [
+const PUBLIC: [&str; 11] = [
     "MetaService",
     "ProfileService",
     "ThesisService",
@@ -31,6 +31,7 @@ const PUBLIC: [&str; 10] = [
     "WebhookService",
     "LogService",
     "ArchiveService",
+    "StatusService",
 ];
 
 /// Byte limit of a request, which names a file or a symbol.
