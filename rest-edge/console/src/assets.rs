@@ -16,7 +16,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 7] = [
+const FILES: [(&str, &str, &[u8]); 8] = [
     ("console.css", CSS, include_bytes!("../assets/console.css")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
     ("events.js", JAVASCRIPT, include_bytes!("../assets/events.js")),
@@ -24,6 +24,7 @@ const FILES: [(&str, &str, &[u8]); 7] = [
     ("docs.js", JAVASCRIPT, include_bytes!("../assets/docs.js")),
     ("icon.svg", SVG, include_bytes!("../assets/icon.svg")),
     ("reference.js", JAVASCRIPT, include_bytes!("../assets/reference.js")),
+    ("status.css", CSS, include_bytes!("../assets/status.css")),
 ];
 
 /// The cache policy of a path with the current hash.

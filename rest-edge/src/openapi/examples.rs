@@ -17,7 +17,7 @@ examples! {
     "createStreamTicket" "createTestThesis" "createWebhook" "deleteWebhook" "event_profile.updated"
     "event_thesis.created" "event_token.activity" "event_token.thesis_velocity" "event_webhook.test" "findProfile"
     "getArchiveReceipt" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets" "getReceipt"
-    "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "listArchiveFiles"
+    "getStatus" "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook" "listArchiveFiles"
     "listDeliveries" "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret"
     "search" "searchSemantically" "testWebhook" "updateWebhook" "verifyThesis"
 }

@@ -161,6 +161,7 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "TokenService/GetThesisVelocity" => {
             reply(v1::GetThesisVelocityResponse { velocity: Some(v1::ThesisVelocity::default()) })
         }
+        "StatusService/GetStatus" => reply(v1::GetStatusResponse { status: Some(v1::ServiceStatus::default()) }),
         "LogService/GetCheckpoint" => reply(v1::GetCheckpointResponse { note: "note".to_owned() }),
         "LogService/GetTile" => reply(v1::GetTileResponse { hashes: vec![1; 32].into() }),
         "LogService/GetReceipt" => {

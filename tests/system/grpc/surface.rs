@@ -91,13 +91,14 @@ macro_rules! reflection {
 reflection!(over_v1, v1);
 reflection!(over_v1alpha, v1alpha);
 
-pub(super) const PUBLIC: [&str; 10] = [
+pub(super) const PUBLIC: [&str; 11] = [
     "ArchiveService",
     "EventService",
     "LogService",
     "MetaService",
     "ProfileService",
     "SearchService",
+    "StatusService",
     "TestDataService",
     "ThesisService",
     "TokenService",

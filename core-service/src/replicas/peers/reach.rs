@@ -64,7 +64,8 @@ impl Peers {
     /// Passes the report of a process on to all other cores. One that does not take it gets the next one.
     pub async fn relay(&self, report: &v1::ReportProcessRequest) {
         let peers: Vec<_> = self.peers.lock().values().cloned().collect();
-        let sent = peers.iter().map(|peer| timeout(REPORT_TIMEOUT, peer.core.report_process(Request::new(report.clone()))));
+        let sent =
+            peers.iter().map(|peer| timeout(REPORT_TIMEOUT, peer.core.report_process(Request::new(report.clone()))));
         join_all(sent).await;
     }
 

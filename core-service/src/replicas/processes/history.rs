@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use thesis_net::status::{Buckets, MINUTE_MS};
-use thesis_proto::{time::{from_millis, to_millis}, v1};
+use thesis_proto::{
+    time::{from_millis, to_millis},
+    v1,
+};
 
 use super::{Process, STALLED_MS};
 
