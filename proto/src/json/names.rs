@@ -72,7 +72,8 @@ enums! {
     ThesisSort of ThesisSort: names::thesis_sort_name, all(names::THESIS_SORTS);
     /// Order of theses found by a search.
     SearchSort of SearchSort: names::search_sort_name, all(names::SEARCH_SORTS);
-    /// State of the service, or of a role: `degraded` works in part, and a role that is `down` has no process that works.
+    /// State of the service, or of a role: `degraded` works in part, and a role that is `down` has no process that
+    /// works.
     ServiceState of ServiceState: names::service_state_name, all(names::SERVICE_STATES);
     /// State of a process: a `failing` one says that it cannot serve, a `stalled` one has fallen silent.
     ProcessState of ProcessState: names::process_state_name, all(names::PROCESS_STATES);
