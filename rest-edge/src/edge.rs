@@ -16,7 +16,7 @@ use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     panics,
     server::{Bodies, BodyError},
-    services::Services,
+    services::{Services, Trusted},
     trace::Trace,
 };
 use thesis_proto::{
@@ -49,7 +49,7 @@ use crate::{
     receipt_page::{self, ReceiptPage},
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
-    v1 as resources,
+    status_page, v1 as resources,
 };
 
 /// Limit for a request's body in bytes.
@@ -235,6 +235,9 @@ impl Edge {
         if head.uri.path() == design::PATH {
             return self.design.page(&head.method, &head.headers).await;
         }
+        if head.uri.path() == status_page::PATH {
+            return self.show_status(self.client_address(peer, &head.headers), access, &head.method).await;
+        }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {
             let message = "there is nothing under this path; GET /v1/openapi.json lists every path";
@@ -280,6 +283,26 @@ impl Edge {
             return Ok(redirect(StatusCode::FOUND, HeaderValue::from_static(console::HOME)));
         }
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
+    }
+
+    /// Shows the status, or why it cannot be read.
+    async fn show_status(&self, client: IpAddr, access: &AccessRecord<'_>, method: &Method) -> Answer {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
+        }
+        let (client_address, request_id) = (Some(client), Some(access.id.clone()));
+        let trusted = Trusted { client_address, request_id, trace: Some(access.trace), ..Trusted::default() };
+        let mut request = tonic::Request::new(v1::GetStatusRequest {});
+        request.extensions_mut().insert(trusted);
+        let reading = async {
+            let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
+            let answered = timeout(CORE_CALL_TIMEOUT, self.context.core.status.get_status(request)).await;
+            let answered = answered.map_err(|_| ApiError::unavailable())?;
+            let answer = answered.map_err(|status| ApiError::from_status(&status))?.into_inner();
+            answer.status.ok_or_else(ApiError::internal)
+        };
+        let read = reading.await;
+        status_page::page(read.as_ref())
     }
 
     /// Acquires the permit for a call; none if the limit is reached.

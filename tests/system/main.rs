@@ -86,6 +86,7 @@ mod sandbox;
 mod search;
 mod soak;
 mod sockets;
+mod status;
 mod streams;
 mod test_theses;
 mod text_filters;

@@ -23,7 +23,7 @@ const WOFF2: &str = "font/woff2";
 /// The style of all pages but the one that checks receipts, which is a single file and so has no fonts.
 const STYLE: &str = concat!(include_str!("../assets/fonts/fonts.css"), include_str!("../assets/site.css"));
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 13] = [
+const FILES: [(&str, &str, &[u8]); 14] = [
     ("site.css", CSS, STYLE.as_bytes()),
     ("theme.js", JAVASCRIPT, include_bytes!("../assets/theme.js")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
@@ -31,6 +31,7 @@ const FILES: [(&str, &str, &[u8]); 13] = [
     ("docs.css", CSS, include_bytes!("../assets/docs.css")),
     ("docs.js", JAVASCRIPT, include_bytes!("../assets/docs.js")),
     ("reference.js", JAVASCRIPT, include_bytes!("../assets/reference.js")),
+    ("status.css", CSS, include_bytes!("../assets/status.css")),
     ("geist.woff2", WOFF2, include_bytes!("../assets/fonts/geist.woff2")),
     ("geist-mono.woff2", WOFF2, include_bytes!("../assets/fonts/geist-mono.woff2")),
     ("icon.svg", SVG, include_bytes!("../assets/icon.svg")),

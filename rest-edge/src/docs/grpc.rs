@@ -94,6 +94,7 @@ proto_files! {
     Key "alert_service";
     Key "log_service";
     Key "archive_service";
+    Key "status_service";
     Key "meta_service";
     Key "test_data_service";
     Shared "resources";

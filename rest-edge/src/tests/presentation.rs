@@ -259,6 +259,8 @@ async fn no_answer_is_kept_unless_it_says_how_and_none_is_sniffed() {
         ("GET", "/v1/log/sandbox/tile/0/000", "public, max-age=31536000, immutable"),
         ("GET", "/v1/log/sandbox/tile/%zz", "no-store"),
         ("GET", "/v1/log/keys", "no-store"),
+        ("GET", "/v1/status", "public, max-age=1"),
+        ("GET", "/v1/status?key=1", "no-store"),
         ("GET", "/v1/nowhere", "no-store"),
         ("GET", "/v1/me?key=1", "no-store"),
         ("GET", "/v1/theses?limit=x", "no-store"),
