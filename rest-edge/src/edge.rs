@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     EdgeConfig,
     access::AccessRecord,
-    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
+    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer},
     call::{Call, RequestOrigin},
     conditional,
     context::Context,
@@ -42,6 +42,7 @@ use crate::{
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
+    home::{self, Home},
     input::{all_errors, has_key, path_text},
     openapi::openapi,
     receipt_page::{self, ReceiptPage},
@@ -60,7 +61,6 @@ const MAX_CALLS: usize = 1_024;
 const MAX_OPENINGS: usize = 128;
 /// Bytes that the edge still reads of a body that is too large, so that its sender can read the response.
 const MAX_DISCARDED: usize = 1024 * 1024;
-const ROOT: &str = "/";
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The body of a request from a connection or from a test.
@@ -72,6 +72,7 @@ impl<B: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin> RequestBody for B {
 pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
+    home: Home,
     docs: Docs,
     receipt_page: ReceiptPage,
     /// Permits for calls of core.
@@ -105,6 +106,7 @@ impl Edge {
             ids,
         };
         Self {
+            home: Home::new(&config.public_url),
             docs: Docs::new(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
@@ -141,7 +143,7 @@ impl Edge {
         if !(console::covers(&path) && console::is_page(response.headers())) {
             encoding::encode(&mut response, encoding).await;
         }
-        if path == ROOT {
+        if path == home::PATH {
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         }
         if method == Method::HEAD {
@@ -219,8 +221,11 @@ impl Edge {
             let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
         }
-        if head.uri.path() == ROOT {
-            return self.root(&head);
+        if head.uri.path() == home::PATH {
+            return self.root(&head).await;
+        }
+        if head.uri.path() == home::EVENTS_PATH {
+            return self.home.events(&self.context.core, &head.method, &head.headers).await;
         }
         if docs::covers(head.uri.path()) {
             return self.docs.answer(&head.method, &head.uri, &head.headers).await;
@@ -264,13 +269,13 @@ impl Edge {
         }
     }
 
-    /// Redirects browsers to the console. Programs get the discovery document.
-    fn root(&self, head: &Parts) -> Answer {
+    /// Browsers get the home page, and programs the discovery document.
+    async fn root(&self, head: &Parts) -> Answer {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
         }
         if console::wants_page(&head.headers) {
-            return Ok(redirect(StatusCode::FOUND, HeaderValue::from_static(console::HOME)));
+            return self.home.page(&self.context.core, &head.headers).await;
         }
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
     }

@@ -16,10 +16,12 @@ const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 7] = [
+const FILES: [(&str, &str, &[u8]); 9] = [
     ("console.css", CSS, include_bytes!("../assets/console.css")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
     ("events.js", JAVASCRIPT, include_bytes!("../assets/events.js")),
+    ("home.css", CSS, include_bytes!("../assets/home.css")),
+    ("home.js", JAVASCRIPT, include_bytes!("../assets/home.js")),
     ("docs.css", CSS, include_bytes!("../assets/docs.css")),
     ("docs.js", JAVASCRIPT, include_bytes!("../assets/docs.js")),
     ("icon.svg", SVG, include_bytes!("../assets/icon.svg")),
