@@ -1,4 +1,4 @@
-//! What the service guarantees, and the tests of each guarantee.
+//! Guarantees of the service, and their tests.
 
 /// A guarantee, and where it is tested.
 pub(super) struct Guarantee {
