@@ -13,6 +13,9 @@ WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
 # Guides that need not show each language: operators use the command line, analysts Python, and curl opens no WebSocket.
 NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket")
 
+# Guides that lead to a first program: their maximum number of words without code.
+MAX_WORDS = {"quick-start": 800, "streams": 800, "webhooks": 800}
+
 
 class Wrong(Exception):
     """What is wrong with a guide or a snippet."""
@@ -44,7 +47,10 @@ class Guide:
 def read(path: pathlib.Path, api_url: str = "http://127.0.0.1:8080") -> Guide:
     """A guide, with this URL in the place of the deployment's."""
     guide = Guide(path.stem, [], [])
+    words = 0
     for token in markdown_it.MarkdownIt("commonmark").parse(path.read_text()):
+        if token.type == "inline":
+            words += len(token.content.split())
         if token.type not in ("fence", "code_block"):
             continue
         line = token.map[0] + 1
@@ -57,6 +63,8 @@ def read(path: pathlib.Path, api_url: str = "http://127.0.0.1:8080") -> Guide:
             continue
         if language in RUN:
             guide.snippets.append(Snippet(guide.name, line, language, way, code))
+    if words > MAX_WORDS.get(guide.name, words):
+        guide.wrong.append(f"{guide.name}.md: {words} words, at most {MAX_WORDS[guide.name]}")
     if guide.name not in NOT_IN_EACH:
         missing = [language for language in RUN if not any(snippet.language == language for snippet in guide.snippets)]
         if missing:
