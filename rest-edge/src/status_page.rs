@@ -25,7 +25,8 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 #[derive(Template)]
 #[template(path = "status.html")]
-struct Page {
+struct Page<'a> {
+    public_url: &'a str,
     state: Badge,
     sentence: String,
     /// None if core did not answer.
@@ -81,12 +82,12 @@ struct Feed {
 }
 
 /// The page of a status, or of the reason why there is none.
-pub(crate) fn page(status: Result<&v1::ServiceStatus, &ApiError>) -> Answer {
+pub(crate) fn page(public_url: &str, status: Result<&v1::ServiceStatus, &ApiError>) -> Answer {
     let (code, page) = match status {
-        Ok(status) => (StatusCode::OK, Page::of(status)),
+        Ok(status) => (StatusCode::OK, Page::of(public_url, status)),
         Err(error) => {
             let code = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-            (code, Page::without_figures(error))
+            (code, Page::without_figures(public_url, error))
         }
     };
     let html = page.render().expect("texts always render");
@@ -97,8 +98,8 @@ pub(crate) fn page(status: Result<&v1::ServiceStatus, &ApiError>) -> Answer {
     Ok(response)
 }
 
-impl Page {
-    fn of(status: &v1::ServiceStatus) -> Self {
+impl<'a> Page<'a> {
+    fn of(public_url: &'a str, status: &v1::ServiceStatus) -> Self {
         let now_ms = millis(status.generated_at.as_ref());
         let sentence = match status.state() {
             v1::ServiceState::Down => "A part of the service does not work.",
@@ -108,6 +109,7 @@ impl Page {
         let deliveries = status.deliveries.unwrap_or_default();
         let success = deliveries.success_ratio.map(|ratio| format!("{:.2} %", ratio * 100.0));
         Self {
+            public_url,
             state: service_badge(status.state()),
             sentence: sentence.to_owned(),
             figures: Some(Figures {
@@ -123,8 +125,9 @@ impl Page {
         }
     }
 
-    fn without_figures(error: &ApiError) -> Self {
+    fn without_figures(public_url: &'a str, error: &ApiError) -> Self {
         Self {
+            public_url,
             state: Badge { class: "bad", text: "unknown" },
             sentence: format!("The status cannot be read: {}.", error.message),
             figures: None,
@@ -235,7 +238,7 @@ mod tests {
     use super::*;
 
     async fn shown(status: Result<&v1::ServiceStatus, &ApiError>) -> (u16, String) {
-        let response = page(status).unwrap();
+        let response = page("https://data.test", status).unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
@@ -288,7 +291,7 @@ mod tests {
             "2.34 s",
             "75.00 %",
             "120 ms",
-            "<path class=\"p99\" d=\"M232 3.0h0\"",
+            "<path class=\"line-2\" d=\"M232 3.0h0\"",
         ] {
             assert!(html.contains(text), "{text}: {html}");
         }

@@ -20,6 +20,18 @@ async function languages({ page }) {
   assert.equal(copied, await block.locator("pre").textContent());
 }
 
+// Events come by themselves until the visitor pauses them.
+async function home(someone) {
+  const { page } = someone;
+  await open(someone, "/", "home");
+  assert.equal(await page.locator("#events li").count(), 12);
+  const read = () => page.waitForResponse((answer) => answer.url().endsWith("/home/events"));
+  assert.ok([200, 304].includes((await read()).status()));
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("button", { name: "Continue" }).waitFor();
+  await Promise.all([read(), page.getByRole("button", { name: "Continue" }).click()]);
+}
+
 // A request is sent from the page with the reader's key.
 async function tried({ page }) {
   await page.goto("/docs/reference");
@@ -36,6 +48,7 @@ async function tried({ page }) {
 
 walk(async (browser) => {
   const reader = await person(browser, { permissions: ["clipboard-read", "clipboard-write"] });
+  await home(reader);
   await open(reader, "/docs", "docs");
   const links = await reader.page.locator(".pages a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
   for (const path of links) await open(reader, path, path.slice(1).replaceAll("/", " "));

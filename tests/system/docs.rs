@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
-use reqwest::{Method, Response, header::ACCEPT_ENCODING};
+use reqwest::{
+    Method, Response,
+    header::{ACCEPT, ACCEPT_ENCODING},
+};
 use thesis_proto::error::ErrorCode;
 
 use crate::harness::{Service, fetch, http_client};
@@ -45,12 +48,14 @@ fn read(html: &str) -> Read {
     read
 }
 
+/// Requests a page as a browser does.
 async fn get(service: &Service, path: &str) -> Response {
-    fetch(format!("{}{path}", service.edges[0])).await.unwrap()
+    let request = http_client().build().unwrap().get(format!("{}{path}", service.edges[0]));
+    request.header(ACCEPT, "text/html,*/*;q=0.8").send().await.unwrap()
 }
 
 async fn every_link_leads_somewhere(service: &Service) {
-    let (mut pages, mut to_read) = (BTreeMap::<String, Read>::new(), vec!["/docs".to_owned()]);
+    let (mut pages, mut to_read) = (BTreeMap::<String, Read>::new(), vec!["/docs".to_owned(), "/".to_owned()]);
     while let Some(path) = to_read.pop() {
         let answer = get(service, &path).await;
         assert_eq!(answer.status(), 200, "{path}");

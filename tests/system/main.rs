@@ -65,6 +65,7 @@ mod events;
 mod examples;
 mod grpc;
 mod harness;
+mod home;
 mod http;
 mod idempotency;
 mod ingest;

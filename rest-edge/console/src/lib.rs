@@ -62,11 +62,11 @@ use thesis_net::{
 use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
-pub use self::visit::Visit;
 use self::{
     failure::{Failed, PageError},
     visit::Cookies,
 };
+pub use self::{visit::Visit, workspace::event_line};
 
 /// The path of the first page, and the prefix of all others.
 pub const HOME: &str = "/console";
