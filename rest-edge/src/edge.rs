@@ -105,7 +105,7 @@ impl Edge {
             ids,
         };
         Self {
-            docs: Docs::new(&config.public_url),
+            docs: Docs::new(&config.public_url, clock.clone()),
             receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,

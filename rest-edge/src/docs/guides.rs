@@ -1,10 +1,25 @@
-//! The guides, and the list of all pages.
+//! The guides, the list of all pages, and the first page.
 
 use super::{
     HOME, grpc, markdown,
-    page::{Page, PageGroup, PageLink, cards},
+    menu::{Menu, Section},
+    page::{Page, cards, escaped},
     reference,
+    site::Site,
 };
+
+pub(super) struct PageLink {
+    pub(super) path: &'static str,
+    pub(super) title: &'static str,
+    /// The Markdown of a guide; none for pages that are built.
+    source: Option<&'static str>,
+}
+
+pub(super) struct PageGroup {
+    pub(super) section: Section,
+    pub(super) title: &'static str,
+    pub(super) links: &'static [PageLink],
+}
 
 /// A guide: its title in the list, the last segment of its path, and its file.
 macro_rules! guide {
@@ -17,10 +32,11 @@ macro_rules! guide {
     };
 }
 
-/// All pages in the order of the list.
+/// All pages but those of the operations, in the order of the menus.
 pub(super) const GROUPS: &[PageGroup] = &[
     PageGroup {
-        title: "Begin",
+        section: Section::Guides,
+        title: "Get started",
         links: &[
             guide!("Quick start", "quick-start", "guides/quick-start.md"),
             guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
@@ -28,30 +44,33 @@ pub(super) const GROUPS: &[PageGroup] = &[
         ],
     },
     PageGroup {
-        title: "Use",
+        section: Section::Guides,
+        title: "Guides",
         links: &[
-            guide!("Pagination", "pagination", "guides/pagination.md"),
-            guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Streams", "streams", "guides/streams.md"),
+            guide!("Webhooks", "webhooks", "guides/webhooks.md"),
             guide!("Verifying a thesis", "verifying-a-thesis", "guides/verifying-a-thesis.md"),
             guide!("Receipts", "receipts", "guides/receipts.md"),
             guide!("Archive", "archive", "guides/archive.md"),
-            guide!("Streams", "streams", "guides/streams.md"),
-            guide!("Webhooks", "webhooks", "guides/webhooks.md"),
+            guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Pagination", "pagination", "guides/pagination.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
             guide!("Going live", "going-live", "guides/going-live.md"),
         ],
     },
     PageGroup {
-        title: "Look up",
+        section: Section::Reference,
+        title: "Reference",
         links: &[
             PageLink { path: reference::PATH, title: "API reference", source: None },
-            PageLink { path: grpc::PATH, title: "gRPC", source: None },
             guide!("Errors", "errors", "guides/errors.md"),
+            PageLink { path: grpc::PATH, title: "gRPC", source: None },
             guide!("Stream conformance", "stream-conformance", "stream-conformance.md"),
         ],
     },
     PageGroup {
-        title: "Run it",
+        section: Section::Operate,
+        title: "Operate",
         links: &[
             guide!("For operators", "operators", "guides/operators.md"),
             guide!("Deploy and upgrade", "deploy", "guides/deploy.md"),
@@ -65,33 +84,31 @@ pub(super) const GROUPS: &[PageGroup] = &[
     },
 ];
 
-pub(super) fn pages(public_url: &str) -> Vec<Page> {
+pub(super) fn pages(site: &Site) -> Vec<Page> {
     let links = GROUPS.iter().flat_map(|group| group.links);
-    links.filter_map(|link| Some(markdown::page(link.path, link.source?, public_url))).collect()
+    links.filter_map(|link| Some(markdown::page(link.path, link.source?, site))).collect()
 }
 
-/// The index of all pages.
-pub(super) fn index(pages: &[Page]) -> Page {
-    let mut body = String::new();
+/// The first page: what the service is, and every page but those of the operations.
+pub(super) fn home(site: &Site, pages: &[Page]) -> Page {
+    let mut page = markdown::page(HOME, include_str!("home.md"), site);
     for group in GROUPS {
         let links = group.links.iter().map(|link| {
             let page = pages.iter().find(|page| page.path == link.path);
-            (link.path, link.title, page.map_or(reference::SUMMARY, |page| &*page.summary))
+            (link.path, link.title, page.map_or("", |page| &*page.summary))
         });
-        body.push_str(&format!("<h2>{}</h2>{}", group.title, cards(links)));
+        let id = group.title.to_lowercase().replace(' ', "-");
+        page.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{}", escaped(group.title), cards(links.clone())));
+        page.markdown.push_str(&format!("\n## {}\n\n", group.title));
+        for (path, title, summary) in links {
+            page.markdown.push_str(&format!("- [{title}]({}{path}.md): {summary}\n", site.public_url));
+        }
     }
-    let summary = "Trade theses, profiles, tokens and their events: how to read them, follow them and verify them.";
-    Page {
-        path: HOME.to_owned(),
-        title: "Documentation".to_owned(),
-        summary: summary.to_owned(),
-        body,
-        ..Page::default()
-    }
+    page
 }
 
 /// The page for paths without a document.
-pub(super) fn missing() -> Page {
-    let body = "<p>There is no page here. The list of all pages may have the one that is meant.</p>".to_owned();
-    Page { title: "Page not found".to_owned(), body, ..Page::default() }
+pub(super) fn missing() -> String {
+    let body = "<p>There is no page here. The menu lists all pages, and the search finds their parts.</p>".to_owned();
+    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::of_guides())
 }
