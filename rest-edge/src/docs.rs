@@ -56,7 +56,7 @@ pub(crate) struct Docs {
 
 impl Docs {
     pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
-        let missing = Document::new(HTML, guides::missing().into());
+        let missing = Document::new(HTML, guides::missing(public_url).into());
         Self { public_url: public_url.to_owned(), clock, kept: Mutex::default(), missing }
     }
 
@@ -117,7 +117,7 @@ fn documents(public_url: &str, now_ms: i64) -> Documents {
     let mut documents: Documents = grpc::files().map(|(path, text)| (path, Document::new(TEXT, text.into()))).collect();
     documents.insert(search::PATH.to_owned(), Document::new(JSON, search::index(&menu, &pages).into()));
     for page in pages {
-        documents.insert(page.path.clone(), Document::new(HTML, page.html(&menu).into()));
+        documents.insert(page.path.clone(), Document::new(HTML, page.html(&menu, public_url).into()));
         if page.path == HOME {
             documents.insert(LLMS.to_owned(), Document::new(TEXT, page.markdown.clone().into()));
         }

@@ -40,7 +40,9 @@ use crate::{
     context::Context,
     cors,
     description::Description,
+    design,
     docs::{self, Docs},
+    document::Document,
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
     openapi::openapi,
@@ -73,6 +75,7 @@ pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
     docs: Docs,
+    design: Document,
     receipt_page: ReceiptPage,
     /// Permits for calls of core.
     calls: Semaphore,
@@ -106,6 +109,7 @@ impl Edge {
         };
         Self {
             docs: Docs::new(&config.public_url, clock.clone()),
+            design: design::document(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
@@ -227,6 +231,9 @@ impl Edge {
         }
         if head.uri.path() == receipt_page::PATH {
             return self.receipt_page.answer(&head.method, &head.headers).await;
+        }
+        if head.uri.path() == design::PATH {
+            return self.design.page(&head.method, &head.headers).await;
         }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {

@@ -3,8 +3,8 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
 //! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
-//! open connections. `docs` has the documentation, `receipt_page` the page that checks receipts. The crate
-//! `rest-edge-console` has the pages in which users manage their access.
+//! open connections. `docs` has the documentation, `receipt_page` the page that checks receipts, `design` the page of all
+//! components. The crate `rest-edge-console` has the pages in which users manage their access.
 
 mod access;
 mod answer;
@@ -13,6 +13,7 @@ mod conditional;
 mod context;
 mod cors;
 mod description;
+mod design;
 mod docs;
 mod document;
 mod edge;

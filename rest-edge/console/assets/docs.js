@@ -47,7 +47,10 @@ const copies = (button, text) => {
 };
 
 // Browsers give the clipboard to pages of https and of this machine alone.
-if (navigator.clipboard) {
+const markdown = document.querySelector("[data-markdown]");
+if (!navigator.clipboard) {
+  if (markdown) markdown.hidden = true;
+} else {
   for (const frame of document.querySelectorAll(".block, .code")) {
     const button = document.createElement("button");
     button.type = "button";
@@ -57,9 +60,7 @@ if (navigator.clipboard) {
     if (frame.matches(".code")) frame.querySelector(":scope > div").before(button);
     else frame.querySelector(".head").append(button);
   }
-  const markdown = document.querySelector("[data-markdown]");
   if (markdown) {
-    markdown.hidden = false;
     copies(markdown, async () => {
       const answer = await fetch(markdown.dataset.markdown);
       if (!answer.ok) throw new Error(answer.statusText);
@@ -254,10 +255,7 @@ query.addEventListener("keydown", (event) => {
 // A link within the page leaves the page as it is, under the dialog.
 found.addEventListener("click", (event) => event.target.closest("a") && finder.close());
 finder.addEventListener("click", (event) => event.target === finder && finder.close());
-for (const button of document.querySelectorAll(".search")) {
-  button.hidden = false;
-  button.addEventListener("click", find);
-}
+document.querySelector(".search").addEventListener("click", find);
 document.addEventListener("keydown", (event) => {
   const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
   const opens = event.key === "/" && !writes && !event.ctrlKey && !event.metaKey && !event.altKey;

@@ -108,7 +108,7 @@ pub(super) fn home(site: &Site, pages: &[Page]) -> Page {
 }
 
 /// The page for paths without a document.
-pub(super) fn missing() -> String {
+pub(super) fn missing(public_url: &str) -> String {
     let body = "<p>There is no page here. The menu lists all pages, and the search finds their parts.</p>".to_owned();
-    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::of_guides())
+    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::of_guides(), public_url)
 }

@@ -55,6 +55,9 @@ struct SectionLink {
 #[template(path = "docs.html")]
 struct Frame<'a> {
     page: &'a Page,
+    public_url: &'a str,
+    /// The link of the bar that leads here.
+    place: &'static str,
     sections: [SectionLink; 3],
     index: &'static str,
     groups: Vec<&'a MenuGroup>,
@@ -80,14 +83,14 @@ pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>
 
 impl Page {
     /// The complete HTML, with the menu of its section.
-    pub(super) fn html(&self, menu: &Menu) -> String {
+    pub(super) fn html(&self, menu: &Menu, public_url: &str) -> String {
         let section = menu.section_of(&self.path);
         let (previous, next) = menu.neighbours(&self.path);
         let sections =
             Section::ALL.map(|one| SectionLink { title: one.title(), path: one.path(), is_here: one == section });
         let groups = menu.groups(section).collect();
-        Frame { page: self, sections, index: search::PATH, groups, previous, next }
-            .render()
-            .expect("texts always render")
+        let place = if section == Section::Reference { Section::Reference.title() } else { "Documentation" };
+        let frame = Frame { page: self, public_url, place, sections, index: search::PATH, groups, previous, next };
+        frame.render().expect("texts always render")
     }
 }

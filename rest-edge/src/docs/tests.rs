@@ -45,7 +45,7 @@ fn the_search_has_every_page_operation_and_error() {
 #[test]
 fn users_and_operators_have_their_own_menus() {
     let (_, menu, pages) = built();
-    let page = |path: &str| pages.iter().find(|page| page.path == path).unwrap().html(&menu);
+    let page = |path: &str| pages.iter().find(|page| page.path == path).unwrap().html(&menu, "https://data.test");
     let menu_of = |html: &str| {
         let (_, rest) = html.split_once("id=\"pages\"").unwrap();
         rest.split_once("</nav>").unwrap().0.to_owned()

@@ -223,7 +223,7 @@ async fn a_session_that_ended_leads_to_sign_in() {
 async fn every_answer_has_the_headers_of_safety() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
-    let style = format!("{}/console.css", assets::folder());
+    let style = format!("{}/site.css", assets::folder());
     for (method, target, expected) in [
         ("GET", "/console", 303),
         ("GET", "/console/sign-in", 200),

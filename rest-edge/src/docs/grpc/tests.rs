@@ -82,7 +82,7 @@ fn fragments_are_unique_and_links_lead_somewhere() {
 fn pages_stay_small() {
     let menu = Menu::of_guides();
     for page in all_pages() {
-        let size = page.html(&menu).len();
+        let size = page.html(&menu, "https://data.test").len();
         assert!(size < MAX_PAGE_BYTES, "{} has {size} bytes", page.path);
     }
 }
