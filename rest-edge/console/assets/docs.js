@@ -102,7 +102,7 @@ if (contents.size > 0) {
   const headings = [...contents.keys()].map((id) => document.getElementById(id)).filter(Boolean);
   const follow = () => {
     // The last heading above a line near the top; at the end of the page, the last one.
-    const isEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
+    const isEnd = scrollY > 0 && innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
     const passed = headings.filter((heading) => heading.getBoundingClientRect().top < 120);
     const here = isEnd ? headings.at(-1) : passed.at(-1);
     for (const [id, link] of contents) {
