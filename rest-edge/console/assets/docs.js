@@ -174,7 +174,8 @@ const mark = (element, text, words) => {
   const low = text.toLowerCase();
   let at = 0;
   while (at < text.length) {
-    const next = words.map((word) => [low.indexOf(word, at), word]).filter(([place]) => place >= 0).sort(([one], [other]) => one - other)[0];
+    const places = words.map((word) => [low.indexOf(word, at), word]).filter(([place]) => place >= 0);
+    const [next] = places.sort(([one], [other]) => one - other);
     // Few letters have another length in lower case; then nothing is marked.
     if (!next || low.length !== text.length) break;
     const marked = document.createElement("mark");
@@ -195,8 +196,9 @@ const row = (entry, words, place) => {
   const where = document.createElement("span");
   where.textContent = entry.part ? `${entry.section} › ${entry.page}` : entry.section;
   const excerpt = document.createElement("span");
-  const at = Math.max(0, Math.min(...words.map((word) => entry.text.toLowerCase().indexOf(word)).filter((at) => at >= 0)) - 40);
-  const from = Number.isFinite(at) ? at : 0;
+  const low = entry.text.toLowerCase();
+  const places = words.map((word) => low.indexOf(word)).filter((place) => place >= 0);
+  const from = places.length > 0 ? Math.max(0, Math.min(...places) - 40) : 0;
   mark(excerpt, (from > 0 ? "…" : "") + entry.text.slice(from, from + EXCERPT), words);
   link.append(where, excerpt);
   return link;
@@ -218,7 +220,8 @@ const search = async () => {
     const entries = await index;
     const whole = query.value.trim().toLowerCase();
     const words = whole.split(/\s+/).filter(Boolean);
-    const scored = words.length === 0 ? [] : entries.map((entry) => [score(entry, words, whole), entry]).filter(([points]) => points > 0);
+    const scores = words.length === 0 ? [] : entries.map((entry) => [score(entry, words, whole), entry]);
+    const scored = scores.filter(([points]) => points > 0);
     scored.sort(([one], [other]) => other - one);
     const best = scored.slice(0, MAX_FOUND).map(([, entry], place) => row(entry, words, place));
     found.replaceChildren(...best);

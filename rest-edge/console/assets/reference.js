@@ -77,7 +77,8 @@ form.addEventListener("submit", async (event) => {
     const [address, options] = request();
     const answer = await fetch(address, { ...options, signal: mine.signal, cache: "no-store" });
     const left = answer.headers.get("X-RateLimit-Remaining");
-    status.textContent = `${answer.status} after ${Math.round(performance.now() - began)} ms${left ? `, ${left} requests left in this minute` : ""}`;
+    status.textContent = `${answer.status} after ${Math.round(performance.now() - began)} ms`;
+    if (left) status.textContent += `, ${left} requests left in this minute`;
     result.hidden = false;
     await read(answer);
   } catch (error) {
