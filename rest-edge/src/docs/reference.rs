@@ -55,7 +55,7 @@ fn with_short_links(text: &str, site: &Site) -> String {
 /// Name, description and operations of each group.
 fn groups(site: &Site) -> impl Iterator<Item = (&str, &Value, impl Iterator<Item = &Route>)> {
     let tags = site.description["tags"].as_array().into_iter().flatten();
-    tags.map(|tag| {
+    tags.map(move |tag| {
         let name = text_of(tag, "name");
         (name, tag, site.routes.iter().filter(move |route| route.tag == name))
     })
