@@ -30,6 +30,8 @@ use crate::{
 };
 
 pub(crate) const HOME: &str = "/docs";
+/// The index of the search.
+const SEARCH: &str = "/docs/search.json";
 /// The list of all pages, where programs look for it.
 const LLMS: &str = "/llms.txt";
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -105,17 +107,24 @@ impl Docs {
     }
 }
 
+/// The menus of all sections.
+fn menu(site: &Site) -> Menu {
+    let mut groups = guides::menu();
+    groups.extend(reference::menu(site));
+    Menu::new(groups)
+}
+
 /// Builds all pages and files.
 fn documents(public_url: &str, now_ms: i64) -> Documents {
     let site = Site::new(public_url, now_ms);
-    let menu = Menu::new(&site);
+    let menu = menu(&site);
     let mut pages = guides::pages(&site);
     pages.extend(grpc::pages(&site));
     pages.extend(reference::pages(&site));
     pages.push(guides::home(&site, &pages));
 
     let mut documents: Documents = grpc::files().map(|(path, text)| (path, Document::new(TEXT, text.into()))).collect();
-    documents.insert(search::PATH.to_owned(), Document::new(JSON, search::index(&menu, &pages).into()));
+    documents.insert(SEARCH.to_owned(), Document::new(JSON, search::index(&menu, &pages).into()));
     for page in pages {
         documents.insert(page.path.clone(), Document::new(HTML, page.html(&menu, public_url).into()));
         if page.path == HOME {

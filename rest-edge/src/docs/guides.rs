@@ -2,23 +2,22 @@
 
 use super::{
     HOME, grpc, markdown,
-    menu::{Menu, Section},
+    menu::{Menu, MenuGroup, MenuLink, Section},
     page::{Page, cards, escaped},
-    reference,
-    site::Site,
+    site::{REFERENCE, Site},
 };
 
-pub(super) struct PageLink {
-    pub(super) path: &'static str,
-    pub(super) title: &'static str,
+struct PageLink {
+    path: &'static str,
+    title: &'static str,
     /// The Markdown of a guide; none for pages that are built.
     source: Option<&'static str>,
 }
 
-pub(super) struct PageGroup {
-    pub(super) section: Section,
-    pub(super) title: &'static str,
-    pub(super) links: &'static [PageLink],
+struct PageGroup {
+    section: Section,
+    title: &'static str,
+    links: &'static [PageLink],
 }
 
 /// A guide: its title in the list, the last segment of its path, and its file.
@@ -33,7 +32,7 @@ macro_rules! guide {
 }
 
 /// All pages but those of the operations, in the order of the menus.
-pub(super) const GROUPS: &[PageGroup] = &[
+const GROUPS: &[PageGroup] = &[
     PageGroup {
         section: Section::Guides,
         title: "Get started",
@@ -62,7 +61,7 @@ pub(super) const GROUPS: &[PageGroup] = &[
         section: Section::Reference,
         title: "Reference",
         links: &[
-            PageLink { path: reference::PATH, title: "API reference", source: None },
+            PageLink { path: REFERENCE, title: "API reference", source: None },
             guide!("Errors", "errors", "guides/errors.md"),
             PageLink { path: grpc::PATH, title: "gRPC", source: None },
             guide!("Stream conformance", "stream-conformance", "stream-conformance.md"),
@@ -83,6 +82,17 @@ pub(super) const GROUPS: &[PageGroup] = &[
         ],
     },
 ];
+
+/// The menus without the operations.
+pub(super) fn menu() -> Vec<MenuGroup> {
+    let link = |link: &PageLink| MenuLink { path: link.path.to_owned(), title: link.title.to_owned(), method: "" };
+    let group = |group: &PageGroup| MenuGroup {
+        section: group.section,
+        title: group.title.to_owned(),
+        links: group.links.iter().map(link).collect(),
+    };
+    GROUPS.iter().map(group).collect()
+}
 
 pub(super) fn pages(site: &Site) -> Vec<Page> {
     let links = GROUPS.iter().flat_map(|group| group.links);
@@ -110,5 +120,5 @@ pub(super) fn home(site: &Site, pages: &[Page]) -> Page {
 /// The page for paths without a document.
 pub(super) fn missing(public_url: &str) -> String {
     let body = "<p>There is no page here. The menu lists all pages, and the search finds their parts.</p>".to_owned();
-    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::of_guides(), public_url)
+    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::new(menu()), public_url)
 }

@@ -11,8 +11,7 @@ use super::{
     HOME,
     highlight::highlight,
     page::{Page, PagePart, escaped},
-    reference,
-    site::Site,
+    site::{Site, path_of},
 };
 
 /// The facts of an error code list its operations if they are this many at most.
@@ -273,7 +272,7 @@ impl<'a> Writer<'a> {
             "<p class=\"facts\">HTTP <code>{status}</code>, type <code>{kind}</code>, gRPC <code>{grpc:?}</code>"
         ));
         let operations = self.site.operations_with(code).iter();
-        let links = operations.map(|id| format!("<a href=\"{}\">{id}</a>", reference::path_of(id))).collect::<Vec<_>>();
+        let links = operations.map(|id| format!("<a href=\"{}\">{id}</a>", path_of(id))).collect::<Vec<_>>();
         if (1..=MAX_OPERATIONS).contains(&links.len()) {
             self.out.push_str(&format!(". Operations: {}", links.join(", ")));
         }

@@ -1,6 +1,6 @@
 //! The menus of the documentation. Those who use the API and those who run the service have separate ones.
 
-use super::{guides::GROUPS, reference, site::Site};
+use super::{HOME, site::REFERENCE};
 
 /// A part of the documentation with a menu of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ impl Section {
     /// The path of its first page.
     pub(super) const fn path(self) -> &'static str {
         match self {
-            Self::Guides => super::HOME,
-            Self::Reference => reference::PATH,
+            Self::Guides => HOME,
+            Self::Reference => REFERENCE,
             Self::Operate => "/docs/operators",
         }
     }
@@ -47,24 +47,8 @@ pub(super) struct MenuGroup {
 pub(super) struct Menu(Vec<MenuGroup>);
 
 impl Menu {
-    /// The menu without the operations.
-    pub(super) fn of_guides() -> Self {
-        let group = |group: &super::guides::PageGroup| MenuGroup {
-            section: group.section,
-            title: group.title.to_owned(),
-            links: group
-                .links
-                .iter()
-                .map(|link| MenuLink { path: link.path.to_owned(), title: link.title.to_owned(), method: "" })
-                .collect(),
-        };
-        Self(GROUPS.iter().map(group).collect())
-    }
-
-    pub(super) fn new(site: &Site) -> Self {
-        let mut menu = Self::of_guides();
-        menu.0.extend(reference::menu(site));
-        menu
+    pub(super) fn new(groups: Vec<MenuGroup>) -> Self {
+        Self(groups)
     }
 
     /// The section of a page. A page that no menu lists belongs to the page above it.

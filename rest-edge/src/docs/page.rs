@@ -4,8 +4,8 @@ use askama::Template;
 use pulldown_cmark_escape::escape_html;
 
 use super::{
+    SEARCH,
     menu::{Menu, MenuGroup, MenuLink, Section},
-    search,
 };
 
 /// A heading of the second or third level, for the table of contents and the search.
@@ -90,7 +90,7 @@ impl Page {
             Section::ALL.map(|one| SectionLink { title: one.title(), path: one.path(), is_here: one == section });
         let groups = menu.groups(section).collect();
         let place = if section == Section::Reference { Section::Reference.title() } else { "Documentation" };
-        let frame = Frame { page: self, public_url, place, sections, index: search::PATH, groups, previous, next };
+        let frame = Frame { page: self, public_url, place, sections, index: SEARCH, groups, previous, next };
         frame.render().expect("texts always render")
     }
 }

@@ -19,16 +19,9 @@ use super::{
     markdown,
     menu::{MenuGroup, MenuLink, Section},
     page::{Page, PagePart, escaped},
-    site::Site,
+    site::{REFERENCE, Site, path_of},
 };
 use crate::route::Route;
-
-pub(super) const PATH: &str = "/docs/reference";
-
-/// The page of an operation or event.
-pub(super) fn path_of(id: &str) -> String {
-    format!("{PATH}/{id}")
-}
 
 /// A name for people: `listTheses` becomes `List theses`.
 fn title_of(id: &str) -> String {
@@ -101,7 +94,7 @@ pub(super) fn pages(site: &Site) -> Vec<Page> {
 /// The list of all operations. Each row has the operation's id as its fragment.
 fn overview(site: &Site) -> Page {
     let about = with_short_links(text_of(&site.description["info"], "description"), site);
-    let mut page = markdown::page(PATH, &format!("# API reference\n\n{about}\n"), site);
+    let mut page = markdown::page(REFERENCE, &format!("# API reference\n\n{about}\n"), site);
     let description =
         "<p>The same as OpenAPI 3.1: <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</p>\n";
     page.body.push_str(description);

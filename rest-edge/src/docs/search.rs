@@ -5,8 +5,6 @@ use serde::Serialize;
 
 use super::{menu::Menu, page::Page};
 
-pub(super) const PATH: &str = "/docs/search.json";
-
 /// A part of a page that a search can find.
 #[derive(Serialize)]
 struct Entry<'a> {

@@ -6,12 +6,19 @@ use http::Method;
 use serde_json::Value;
 use thesis_proto::error::ErrorCode;
 
-use super::reference;
 use crate::{
     openapi::{errors_by_status, is_common_error, openapi},
     route::{PathRoutes, Route, router},
     v1,
 };
+
+/// The path of the list of all operations.
+pub(super) const REFERENCE: &str = "/docs/reference";
+
+/// The page of an operation, or of an event that webhooks receive.
+pub(super) fn path_of(id: &str) -> String {
+    format!("{REFERENCE}/{id}")
+}
 
 pub(super) struct Site {
     /// Without a trailing slash.
@@ -62,6 +69,6 @@ impl Site {
         }
         let path = rest.split(['?', ' ']).next()?;
         let route = self.router.at(path).ok()?.value.for_method(&Method::try_from(method).ok()?).ok()?;
-        Some(reference::path_of(route.id))
+        Some(path_of(route.id))
     }
 }

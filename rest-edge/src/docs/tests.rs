@@ -8,7 +8,7 @@ use crate::v1::routes;
 
 fn built() -> (Site, Menu, Vec<page::Page>) {
     let site = Site::new("https://data.test", 1_795_442_700_123);
-    let menu = Menu::new(&site);
+    let menu = menu(&site);
     let mut pages = guides::pages(&site);
     pages.extend(grpc::pages(&site));
     pages.extend(reference::pages(&site));
@@ -26,7 +26,7 @@ fn the_search_has_every_page_operation_and_error() {
         assert!(paths.contains(&*page.path), "{}", page.path);
     }
     for route in routes() {
-        let path = reference::path_of(route.id);
+        let path = site::path_of(route.id);
         let entry = index.iter().find(|entry| entry["path"] == path.as_str()).unwrap();
         let text = entry["text"].as_str().unwrap();
         assert!(text.contains(route.id) && text.contains(&route.path.replace("{*", "{")), "{text}");

@@ -80,7 +80,7 @@ fn fragments_are_unique_and_links_lead_somewhere() {
 
 #[test]
 fn pages_stay_small() {
-    let menu = Menu::of_guides();
+    let menu = Menu::new(crate::docs::guides::menu());
     for page in all_pages() {
         let size = page.html(&menu, "https://data.test").len();
         assert!(size < MAX_PAGE_BYTES, "{} has {size} bytes", page.path);
