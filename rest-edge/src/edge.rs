@@ -111,7 +111,7 @@ impl Edge {
         };
         Self {
             home: Home::new(&config.public_url),
-            docs: Docs::new(&config.public_url),
+            docs: Docs::new(&config.public_url, clock.clone()),
             design: design::document(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),

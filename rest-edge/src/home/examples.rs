@@ -1,5 +1,7 @@
 //! Real requests, responses and events for the page: recorded examples as their files write them.
 
+use crate::docs::highlight;
+
 const VERIFY_THESIS: &str = include_str!("../../examples/verifyThesis.json");
 const THESIS_CREATED: &str = include_str!("../../examples/event_thesis.created.json");
 const STREAM: &str = include_str!("../../examples/streamEvents.txt");
@@ -16,15 +18,15 @@ const MAX_LINE: usize = 220;
 /// Texts of the examples.
 pub(super) struct Examples {
     pub(super) public_url: String,
-    /// Body of the request that verifies a thesis.
+    /// Body of the request that verifies a thesis, as HTML.
     pub(super) question: String,
-    /// Body of its response.
+    /// Body of its response, as HTML.
     pub(super) answer: String,
     /// Frames of a stream: its first cursor, an event and a ping.
     pub(super) stream: String,
     /// Id of the event that the webhook sends.
     pub(super) event_id: String,
-    /// Body of the webhook's delivery.
+    /// Body of the webhook's delivery, as HTML.
     pub(super) delivery: String,
 }
 
@@ -35,11 +37,11 @@ impl Examples {
         let event_id = delivery.split('"').find(|text| text.starts_with("evt_")).unwrap_or_default().to_owned();
         Self {
             public_url: public_url.to_owned(),
-            question: part(&verify, "request"),
-            answer: part(&verify, "response"),
+            question: highlight("json", &part(&verify, "request")),
+            answer: highlight("json", &part(&verify, "response")),
             stream: stream(),
             event_id,
-            delivery,
+            delivery: highlight("json", &delivery),
         }
     }
 }
