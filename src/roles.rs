@@ -96,7 +96,6 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
         tokio::spawn(process.leaving.clone().run_until_cancelled_owned(health::watch(cores.clone())));
     }
     tokio::spawn(ops::serve(ops, metrics, need, process.files.ops, process.leaving.clone()));
-
     let signals = Signals::listen()?;
     let details = StartDetails {
         first_key: started.as_ref().and_then(|started| started.first_key.as_ref()),

@@ -13,10 +13,9 @@ use thesis_proto::v1::{
     alert_service_server::AlertService, archive_service_server::ArchiveService,
     delivery_service_server::DeliveryService, event_service_server::EventService, gate_service_server::GateService,
     log_service_server::LogService, meta_service_server::MetaService, peer_service_server::PeerService,
-    profile_service_server::ProfileService, search_service_server::SearchService,
-    status_service_server::StatusService, stream_service_server::StreamService,
-    test_data_service_server::TestDataService, thesis_service_server::ThesisService,
-    token_service_server::TokenService, webhook_service_server::WebhookService,
+    profile_service_server::ProfileService, search_service_server::SearchService, status_service_server::StatusService,
+    stream_service_server::StreamService, test_data_service_server::TestDataService,
+    thesis_service_server::ThesisService, token_service_server::TokenService, webhook_service_server::WebhookService,
 };
 use tonic::{Status, body::Body, codegen::StdError};
 use tower::{

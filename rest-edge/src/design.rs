@@ -1,5 +1,5 @@
-//! The page at `/design`: the tokens and components of all pages, each in its states. Whoever changes the look sees here
-//! what changes with it.
+//! The page at `/design`: the tokens and components of all pages, each in its states. Whoever changes the look sees
+//! here what changes with it.
 
 use askama::Template;
 use http::HeaderValue;

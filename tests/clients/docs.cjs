@@ -1,5 +1,5 @@
-// A reader in Chromium: every page of the documentation, the choice of a language, copies, the search by keyboard alone, the table of
-// contents, requests that are tried in the reference, and a test key that the examples show.
+// A reader in Chromium: the home page, every page of the documentation, the choice of a language, copies, the search by keyboard
+// alone, the table of contents, requests that are tried in the reference, and a test key that the examples show.
 const assert = require("node:assert/strict");
 const { base, look, open, person, seen, walk } = require("./browser.cjs");
 

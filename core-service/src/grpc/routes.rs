@@ -4,9 +4,9 @@ use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use thesis_proto::v1::{
     self, alert_service_server::AlertService, archive_service_server::ArchiveService,
     event_service_server::EventService, log_service_server::LogService, meta_service_server::MetaService,
-    profile_service_server::ProfileService, search_service_server::SearchService,
-    status_service_server::StatusService, test_data_service_server::TestDataService,
-    thesis_service_server::ThesisService, token_service_server::TokenService, webhook_service_server::WebhookService,
+    profile_service_server::ProfileService, search_service_server::SearchService, status_service_server::StatusService,
+    test_data_service_server::TestDataService, thesis_service_server::ThesisService,
+    token_service_server::TokenService, webhook_service_server::WebhookService,
 };
 use tonic::{Request, Response, Status, async_trait};
 

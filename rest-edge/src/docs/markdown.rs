@@ -135,19 +135,25 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn take(&mut self, event: Event<'a>) {
+    /// Keeps a block of code, which is written together with those beside it. True if the event belongs to one.
+    fn take_code(&mut self, event: &Event<'a>) -> bool {
         if let Some((_, text)) = &mut self.code {
             match event {
-                Event::Text(more) => text.push_str(&more),
+                Event::Text(more) => text.push_str(more),
                 Event::End(TagEnd::CodeBlock) => self.codes.extend(self.code.take()),
                 _ => {}
             }
-            return;
+            return true;
         }
-        if let Event::Start(Tag::CodeBlock(kind)) = &event {
-            let info = if let CodeBlockKind::Fenced(info) = kind { info.as_ref() } else { "" };
-            let language = info.split_whitespace().next().unwrap_or("text").to_owned();
-            self.code = Some((language, String::new()));
+        let Event::Start(Tag::CodeBlock(kind)) = event else { return false };
+        let info = if let CodeBlockKind::Fenced(info) = kind { info.as_ref() } else { "" };
+        let language = info.split_whitespace().next().unwrap_or("text").to_owned();
+        self.code = Some((language, String::new()));
+        true
+    }
+
+    fn take(&mut self, event: Event<'a>) {
+        if self.take_code(&event) {
             return;
         }
         self.end_code();

@@ -130,14 +130,8 @@ impl Writer {
                     EntryPlace::Logged(seq) => Some(self.entry_at(seq).await?),
                     EntryPlace::Nowhere => None,
                 };
-                written.push(CommandOutcome {
-                    id,
-                    entry,
-                    applied: matches!(place, EntryPlace::New(_)),
-                    event_id,
-                    refused,
-                    was_known,
-                });
+                let applied = matches!(place, EntryPlace::New(_));
+                written.push(CommandOutcome { id, entry, applied, event_id, refused, was_known });
             }
             return Ok(Some(written));
         }
