@@ -10,7 +10,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use self::{alerts::Alerts, people::People, state::ControlState};
+pub use self::{people::People, state::ControlState};
 
 use std::{
     slice,
