@@ -14,9 +14,11 @@ use ipnet::IpNet;
 use rest_edge::EdgeConfig;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
-    services::Services,
+    services::{PeerCore, Services},
+    status::{Reporter, set_clock},
     tls::Identity,
 };
+use thesis_proto::v1::ProcessRole;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -61,6 +63,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let filter = telemetry::filter(settings.features.log.as_deref())?;
     let worker = settings.webhooks.worker(role)?;
     let mut process = Process::new();
+    set_clock(Arc::clone(&process.clock));
     if role != Role::Worker {
         process.tls = settings.tls.identity(&process.clock)?;
     }
@@ -85,13 +88,14 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     if let Some(started) = &started {
         started.log_changes();
     }
+    let (peer, sends) = (Arc::clone(&services.peer), worker.is_some());
     let ops = process.serve(listeners, started.as_ref(), services, worker, settings).await?;
+    process.report(role, sends, peer);
     process.watch_certificate(role, settings);
     if let Need::Core(cores) = &need {
         tokio::spawn(process.leaving.clone().run_until_cancelled_owned(health::watch(cores.clone())));
     }
     tokio::spawn(ops::serve(ops, metrics, need, process.files.ops, process.leaving.clone()));
-
     let signals = Signals::listen()?;
     let details = StartDetails {
         first_key: started.as_ref().and_then(|started| started.first_key.as_ref()),
@@ -249,6 +253,22 @@ impl Process {
         }
         self.parts.spawn(async move { Ok(working.await?) });
         Ok(())
+    }
+
+    /// Reports to core, until the process stops, that it lives and what it measured.
+    fn report(&mut self, role: Role, sends: bool, core: Arc<PeerCore>) {
+        let parts = [
+            (role.is(Role::Edge), ProcessRole::Edge),
+            (role.is(Role::Core), ProcessRole::Core),
+            (sends, ProcessRole::Worker),
+        ];
+        let roles = parts.into_iter().filter_map(|(has, part)| has.then_some(part)).collect();
+        let reporter = Reporter::new(roles, version::VERSION, core, Arc::clone(&self.clock), self.ids.as_ref());
+        let stop = self.stop.clone();
+        self.parts.spawn(async move {
+            reporter.run(stop).await;
+            Ok(())
+        });
     }
 
     /// Warns if others refuse the certificate, and loads renewed ones.

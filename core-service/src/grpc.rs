@@ -127,7 +127,8 @@ fn public_services(core: &Arc<Core>) -> Routes {
         alert_service_server::AlertServiceServer,
         webhook_service_server::WebhookServiceServer,
         log_service_server::LogServiceServer,
-        archive_service_server::ArchiveServiceServer
+        archive_service_server::ArchiveServiceServer,
+        status_service_server::StatusServiceServer
     )
 }
 

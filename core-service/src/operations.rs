@@ -45,6 +45,7 @@ pub mod get_me;
 pub mod get_profile;
 pub mod get_profile_wallets;
 pub mod get_receipt;
+pub mod get_status;
 pub mod get_thesis;
 pub mod get_thesis_velocity;
 pub mod get_token;

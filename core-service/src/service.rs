@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     ingest::{pushes::Pushes, upstream::Upstream},
     log::{datasets::Datasets, tree::Trees},
-    replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
+    replicas::{members::Members, peers::Peers, processes::Processes, stream_slots::StreamSlots},
     search::SearchIndex,
     shared::Shared,
 };
@@ -44,6 +44,8 @@ pub struct Core {
     pub(crate) members: Arc<Members>,
     /// The other cores.
     pub peers: Arc<Peers>,
+    /// The processes of the cluster, for the public status.
+    pub(crate) processes: Processes,
     /// The limit of open streams per project.
     pub(crate) slots: Arc<StreamSlots>,
     pub(crate) open_streams: Arc<OpenStreams>,

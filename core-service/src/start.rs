@@ -49,6 +49,7 @@ use crate::{
     replicas::{
         members::Members,
         peers::{Dial, OnNotification, Peers, over_grpc},
+        processes::Processes,
         stream_slots::StreamSlots,
     },
     sandbox,
@@ -182,6 +183,7 @@ impl Core {
             slots,
             members,
             peers,
+            processes: Processes::default(),
             urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
             shared,
             stop,

@@ -7,9 +7,13 @@ use thesis_net::{
     failure_log::FailureLog,
     metric::InProgress,
     services::{ATTEMPTS_A_PLACE, Stream},
+    status,
 };
-use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
-use tokio::{select, task::JoinSet};
+use thesis_proto::{
+    time::to_millis,
+    v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome},
+};
+use tokio::{select, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
@@ -107,8 +111,18 @@ impl Worker {
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
         let _in_progress = InProgress::begin(metrics::IN_PROGRESS.one());
         let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, TracedAttempt::begin(&claim));
+        // Later attempts wait as the retry schedule says, so the time since the event counts for the first one alone.
+        let is_first = attempt == 1 && !claim.is_test && claim.replay_of.is_none();
+        let event_ms = claim.event_created_at.as_ref().filter(|_| is_first).map(to_millis);
+        let began = Instant::now();
         let AttemptResult { started_at, latency_ms, outcome, kind, response, deadline } = self.sender.send(claim).await;
+        status::ATTEMPTS.record(began.elapsed().as_secs_f64());
         metrics::count(&outcome, latency_ms);
+        if metrics::name(&outcome) == metrics::DELIVERED
+            && let Some(event_ms) = event_ms
+        {
+            status::DELIVERIES.record_since(event_ms);
+        }
         traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };

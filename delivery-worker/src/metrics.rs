@@ -25,10 +25,13 @@ pub(crate) fn count(outcome: &Outcome, latency_ms: i32) {
     SECONDS.one().record(seconds(latency_ms.into()));
 }
 
+/// The name of success.
+pub(crate) const DELIVERED: &str = "delivered";
+
 /// An outcome's name in metrics and in the log.
 pub(crate) const fn name(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Response(AttemptResponse { status: 200..300 }) => "delivered",
+        Outcome::Response(AttemptResponse { status: 200..300 }) => DELIVERED,
         Outcome::Response(_) => "refused",
         Outcome::Failure(_) | Outcome::Released(_) => "failed",
     }

@@ -9,6 +9,11 @@ use std::{
 pub trait Clock: Send + Sync + 'static {
     /// Unix time in milliseconds.
     fn now_ms(&self) -> i64;
+
+    /// Unix time in microseconds.
+    fn now_us(&self) -> i64 {
+        self.now_ms() * 1_000
+    }
 }
 
 /// A shared clock.
@@ -19,10 +24,14 @@ pub type SharedClock = Arc<dyn Clock>;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place where ambient time enters")]
     fn now_ms(&self) -> i64 {
+        self.now_us() / 1_000
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place where ambient time enters")]
+    fn now_us(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The network parts of all roles: the accept loop, its limits, the channel to core, TLS, DNS, the guard of webhook
-//! URLs, streams of events, backoff, blocking work, time, metrics, traces, and the limit of repeated log lines.
+//! URLs, streams of events, backoff, blocking work, time, metrics, reports for the status, traces, and the limit of
+//! repeated log lines.
 
 pub mod backoff;
 pub mod blocking;
@@ -17,5 +18,6 @@ pub mod resolve;
 pub mod server;
 pub mod services;
 pub mod sse;
+pub mod status;
 pub mod tls;
 pub mod trace;

@@ -13,9 +13,9 @@ use thesis_proto::v1::{
     alert_service_server::AlertService, archive_service_server::ArchiveService,
     delivery_service_server::DeliveryService, event_service_server::EventService, gate_service_server::GateService,
     log_service_server::LogService, meta_service_server::MetaService, peer_service_server::PeerService,
-    profile_service_server::ProfileService, search_service_server::SearchService, stream_service_server::StreamService,
-    test_data_service_server::TestDataService, thesis_service_server::ThesisService,
-    token_service_server::TokenService, webhook_service_server::WebhookService,
+    profile_service_server::ProfileService, search_service_server::SearchService, status_service_server::StatusService,
+    stream_service_server::StreamService, test_data_service_server::TestDataService,
+    thesis_service_server::ThesisService, token_service_server::TokenService, webhook_service_server::WebhookService,
 };
 use tonic::{Status, body::Body, codegen::StdError};
 use tower::{
@@ -132,8 +132,11 @@ pub struct Services {
     pub gate: Arc<dyn GateService>,
     pub log: Arc<dyn LogService>,
     pub meta: Arc<dyn MetaService>,
+    /// `PeerService`. Edge and worker send it their reports.
+    pub peer: Arc<PeerCore>,
     pub profiles: Arc<dyn ProfileService>,
     pub search: Arc<dyn SearchService>,
+    pub status: Arc<dyn StatusService>,
     pub streams: Arc<Streams>,
     /// One `StreamService` for each core: a stream belongs to one core.
     pub streams_of: Vec<Arc<Streams>>,
@@ -158,8 +161,10 @@ macro_rules! services_of {
             gate: api.clone(),
             log: api.clone(),
             meta: api.clone(),
+            peer: api.clone(),
             profiles: api.clone(),
             search: api.clone(),
+            status: api.clone(),
             streams: api.clone(),
             streams_of: vec![api.clone()],
             test_data: api.clone(),

@@ -26,8 +26,9 @@ pub use self::{
     error::{Error, ErrorEnvelope},
     list::List,
     names::{
-        AlertMetric, AlertState, DeliveryStatus, Environment, EventSource, EventType, SearchSort, SearchType,
-        ServedFrom, Source, ThesisSort, VerificationReason, WebhookPayload, WebhookStatus,
+        AlertMetric, AlertState, DeliveryStatus, Environment, EventSource, EventType, FeedState, ProcessRole,
+        ProcessState, SearchSort, SearchType, ServedFrom, ServiceState, Source, ThesisSort, VerificationReason,
+        WebhookPayload, WebhookStatus,
     },
     raw::RawJson,
     rendered::{RenderedRow, RenderedRows, render},

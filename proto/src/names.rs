@@ -133,6 +133,29 @@ names!(SearchType, SEARCH_TYPES, search_type_name, parse_search_type, {
     Tokens => "tokens",
 });
 
+names!(ServiceState, SERVICE_STATES, service_state_name, parse_service_state, {
+    Ok => "ok",
+    Degraded => "degraded",
+    Down => "down",
+});
+
+names!(ProcessState, PROCESS_STATES, process_state_name, parse_process_state, {
+    Ok => "ok",
+    Failing => "failing",
+    Stalled => "stalled",
+});
+
+names!(ProcessRole, PROCESS_ROLES, process_role_name, parse_process_role, {
+    Edge => "edge",
+    Core => "core",
+    Worker => "worker",
+});
+
+names!(FeedState, FEED_STATES, feed_state_name, parse_feed_state, {
+    Up => "up",
+    Down => "down",
+});
+
 /// All scopes of an API key, each with true if it is a default scope.
 pub const SCOPES: &[(&str, bool)] = &[
     ("profiles:read", true),

@@ -49,7 +49,7 @@ impl Description {
     }
 }
 
-fn day_of(now_ms: i64) -> i64 {
+pub(crate) fn day_of(now_ms: i64) -> i64 {
     now_ms.div_euclid(DAY_MS)
 }
 

@@ -1,55 +1,66 @@
-//! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the interactive reference.
-//! Everybody may read it. All visitors see the same pages, so the first request renders them once.
+//! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the reference of all operations.
+//! Everybody may read it. All visitors see the same pages, so the first request of a day renders them all: a few
+//! examples have times of these days. Each page is served as HTML, and with `.md` behind its path as Markdown.
 
 mod grpc;
 mod guides;
+mod highlight;
 mod markdown;
+mod menu;
 mod page;
 mod reference;
+mod search;
+mod site;
+#[cfg(test)]
+mod tests;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use http::{
-    HeaderMap, HeaderValue, Method, StatusCode, Uri,
-    header::{CONTENT_SECURITY_POLICY, ETAG},
-};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header::ETAG};
 use rest_edge_console::HEADERS;
-use thesis_net::blocking;
-use tokio::sync::OnceCell;
+use thesis_net::{blocking, clock::SharedClock};
+use tokio::sync::Mutex;
 
-use self::page::Page;
+pub(crate) use self::highlight::highlight;
+use self::{menu::Menu, site::Site};
 use crate::{
-    answer::{Answer, Failure, method_not_allowed, redirect},
+    answer::{Answer, Failure, JSON, method_not_allowed, redirect},
     conditional,
+    description::day_of,
     document::Document,
 };
 
 pub(crate) const HOME: &str = "/docs";
+/// The index of the search.
+const SEARCH: &str = "/docs/search.json";
+/// The list of all pages, where programs look for it.
+const LLMS: &str = "/llms.txt";
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
 
 /// True if the path belongs to the documentation.
 pub(crate) fn covers(path: &str) -> bool {
-    path.strip_prefix(HOME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let rest = path.strip_prefix(HOME);
+    path == LLMS || rest.is_some_and(|rest| rest.is_empty() || rest == ".md" || rest.starts_with('/'))
 }
+
+/// All pages and files by path.
+type Documents = HashMap<String, Document>;
 
 /// The documentation of a service with one public URL.
 pub(crate) struct Docs {
     public_url: String,
-    reference_policy: HeaderValue,
-    /// All pages and files by path. The first request builds them.
-    documents: OnceCell<HashMap<String, Document>>,
+    clock: SharedClock,
+    /// The day, and the documents of that day.
+    kept: Mutex<Option<(i64, Arc<Documents>)>>,
     missing: Document,
 }
 
 impl Docs {
-    pub(crate) fn new(public_url: &str) -> Self {
-        Self {
-            public_url: public_url.to_owned(),
-            reference_policy: reference::policy(public_url),
-            documents: OnceCell::new(),
-            missing: document(&guides::missing()),
-        }
+    pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
+        let missing = Document::new(HTML, guides::missing(public_url).into());
+        Self { public_url: public_url.to_owned(), clock, kept: Mutex::default(), missing }
     }
 
     pub(crate) async fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer {
@@ -76,31 +87,51 @@ impl Docs {
             }
         };
         response.headers_mut().extend(HEADERS);
-        if path == reference::PATH {
-            response.headers_mut().insert(CONTENT_SECURITY_POLICY, self.reference_policy.clone());
-        }
         Ok(response)
     }
 
-    /// Returns all documents. A blocking thread builds them, because that takes too long for a thread of the runtime.
-    async fn documents(&self) -> Result<&HashMap<String, Document>, Failure> {
+    /// Returns the documents of today. A blocking thread builds them, because that takes too long for a thread of the
+    /// runtime.
+    async fn documents(&self) -> Result<Arc<Documents>, Failure> {
+        let now_ms = self.clock.now_ms();
+        let mut kept = self.kept.lock().await;
+        if let Some((day, documents)) = &*kept
+            && *day == day_of(now_ms)
+        {
+            return Ok(Arc::clone(documents));
+        }
         let public_url = self.public_url.clone();
-        let make = async || blocking::run(move || documents(&public_url)).await;
-        self.documents.get_or_try_init(make).await.map_err(|_| Failure::incomplete())
+        let built = blocking::run(move || Arc::new(documents(&public_url, now_ms))).await;
+        let documents = built.map_err(|_| Failure::incomplete())?;
+        *kept = Some((day_of(now_ms), Arc::clone(&documents)));
+        Ok(documents)
     }
 }
 
-fn document(page: &Page) -> Document {
-    Document::new(HTML, page.html(guides::GROUPS).into())
+/// The menus of all sections.
+fn menu(site: &Site) -> Menu {
+    let mut groups = guides::menu();
+    groups.extend(reference::menu(site));
+    Menu::new(groups)
 }
 
-/// Builds all pages and files, by path.
-fn documents(public_url: &str) -> HashMap<String, Document> {
-    let mut pages = guides::pages(public_url);
-    pages.extend(grpc::pages(public_url));
-    let index = guides::index(&pages);
-    pages.extend([index, reference::page()]);
-    let pages = pages.into_iter().map(|page| (page.path.clone(), document(&page)));
-    let texts = grpc::files().map(|(path, text)| (path, Document::new(TEXT, text.into())));
-    pages.chain(texts).chain(reference::files()).collect()
+/// Builds all pages and files.
+fn documents(public_url: &str, now_ms: i64) -> Documents {
+    let site = Site::new(public_url, now_ms);
+    let menu = menu(&site);
+    let mut pages = guides::pages(&site);
+    pages.extend(grpc::pages(&site));
+    pages.extend(reference::pages(&site));
+    pages.push(guides::home(&site, &pages));
+
+    let mut documents: Documents = grpc::files().map(|(path, text)| (path, Document::new(TEXT, text.into()))).collect();
+    documents.insert(SEARCH.to_owned(), Document::new(JSON, search::index(&menu, &pages).into()));
+    for page in pages {
+        documents.insert(page.path.clone(), Document::new(HTML, page.html(&menu, public_url).into()));
+        if page.path == HOME {
+            documents.insert(LLMS.to_owned(), Document::new(TEXT, page.markdown.clone().into()));
+        }
+        documents.insert(format!("{}.md", page.path), Document::new(MARKDOWN, page.markdown.into()));
+    }
+    documents
 }

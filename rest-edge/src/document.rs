@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG},
 };
+use rest_edge_console::HEADERS;
 use tokio::sync::OnceCell;
 
 use crate::{
-    answer::{Body, bytes},
-    conditional::tag_of,
+    answer::{Answer, Body, bytes, method_not_allowed},
+    conditional::{add_tag, tag_of},
     encoding::{Encoding, smaller},
 };
 
@@ -49,5 +50,15 @@ impl Document {
         headers.insert(ETAG, self.tag.clone());
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
         response
+    }
+    /// Responds to a request for this document as a page, with the headers of all pages.
+    pub(crate) async fn page(&self, method: &Method, request_headers: &HeaderMap) -> Answer {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
+        }
+        let mut response = self.answer(request_headers).await;
+        add_tag(&mut response, request_headers).await;
+        response.headers_mut().extend(HEADERS);
+        Ok(response)
     }
 }

@@ -16,7 +16,7 @@ use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     panics,
     server::{Bodies, BodyError},
-    services::Services,
+    services::{Services, Trusted},
     trace::Trace,
 };
 use thesis_proto::{
@@ -34,20 +34,23 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     EdgeConfig,
     access::AccessRecord,
-    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
+    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer},
     call::{Call, RequestOrigin},
     conditional,
     context::Context,
     cors,
     description::Description,
+    design,
     docs::{self, Docs},
+    document::Document,
     encoding::{self, Encoding},
+    home::{self, Home},
     input::{all_errors, has_key, path_text},
     openapi::openapi,
     receipt_page::{self, ReceiptPage},
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
-    v1 as resources,
+    status_page, v1 as resources,
 };
 
 /// Limit for a request's body in bytes.
@@ -60,7 +63,6 @@ const MAX_CALLS: usize = 1_024;
 const MAX_OPENINGS: usize = 128;
 /// Bytes that the edge still reads of a body that is too large, so that its sender can read the response.
 const MAX_DISCARDED: usize = 1024 * 1024;
-const ROOT: &str = "/";
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The body of a request from a connection or from a test.
@@ -72,7 +74,9 @@ impl<B: HttpBody<Data = Bytes, Error: Debug> + Send + Unpin> RequestBody for B {
 pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
+    home: Home,
     docs: Docs,
+    design: Document,
     receipt_page: ReceiptPage,
     /// Permits for calls of core.
     calls: Semaphore,
@@ -83,6 +87,7 @@ pub(crate) struct Edge {
     request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
     trusted_proxies: Vec<IpNet>,
+    public_url: String,
     clock: SharedClock,
 }
 
@@ -105,7 +110,9 @@ impl Edge {
             ids,
         };
         Self {
-            docs: Docs::new(&config.public_url),
+            home: Home::new(&config.public_url),
+            docs: Docs::new(&config.public_url, clock.clone()),
+            design: design::document(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
@@ -115,6 +122,7 @@ impl Edge {
             request_metrics: RequestMetrics::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
+            public_url: config.public_url,
             clock,
         }
     }
@@ -141,7 +149,7 @@ impl Edge {
         if !(console::covers(&path) && console::is_page(response.headers())) {
             encoding::encode(&mut response, encoding).await;
         }
-        if path == ROOT {
+        if path == home::PATH {
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         }
         if method == Method::HEAD {
@@ -219,14 +227,8 @@ impl Edge {
             let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
         }
-        if head.uri.path() == ROOT {
-            return self.root(&head);
-        }
-        if docs::covers(head.uri.path()) {
-            return self.docs.answer(&head.method, &head.uri, &head.headers).await;
-        }
-        if head.uri.path() == receipt_page::PATH {
-            return self.receipt_page.answer(&head.method, &head.headers).await;
+        if let Some(answer) = self.public_page(peer, access, &head).await {
+            return answer;
         }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {
@@ -264,15 +266,49 @@ impl Edge {
         }
     }
 
-    /// Redirects browsers to the console. Programs get the discovery document.
-    fn root(&self, head: &Parts) -> Answer {
+    /// Answers requests for pages that everybody may read; none for other paths.
+    async fn public_page(&self, peer: IpAddr, access: &AccessRecord<'_>, head: &Parts) -> Option<Answer> {
+        let (method, headers) = (&head.method, &head.headers);
+        Some(match head.uri.path() {
+            home::PATH => self.root(head).await,
+            home::EVENTS_PATH => self.home.events(&self.context.core, method, headers).await,
+            receipt_page::PATH => self.receipt_page.answer(method, headers).await,
+            status_page::PATH => self.show_status(self.client_address(peer, headers), access, method).await,
+            design::PATH => self.design.page(method, headers).await,
+            path if docs::covers(path) => self.docs.answer(method, &head.uri, headers).await,
+            _ => return None,
+        })
+    }
+
+    /// Browsers get the home page, and programs the discovery document.
+    async fn root(&self, head: &Parts) -> Answer {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
         }
         if console::wants_page(&head.headers) {
-            return Ok(redirect(StatusCode::FOUND, HeaderValue::from_static(console::HOME)));
+            return self.home.page(&self.context.core, &head.headers).await;
         }
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
+    }
+
+    /// Shows the status, or why it cannot be read.
+    async fn show_status(&self, client: IpAddr, access: &AccessRecord<'_>, method: &Method) -> Answer {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
+        }
+        let (client_address, request_id) = (Some(client), Some(access.id.clone()));
+        let trusted = Trusted { client_address, request_id, trace: Some(access.trace), ..Trusted::default() };
+        let mut request = tonic::Request::new(v1::GetStatusRequest {});
+        request.extensions_mut().insert(trusted);
+        let reading = async {
+            let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
+            let answered = timeout(CORE_CALL_TIMEOUT, self.context.core.status.get_status(request)).await;
+            let answered = answered.map_err(|_| ApiError::unavailable())?;
+            let answer = answered.map_err(|status| ApiError::from_status(&status))?.into_inner();
+            answer.status.ok_or_else(ApiError::internal)
+        };
+        let read = reading.await;
+        status_page::page(&self.public_url, read.as_ref())
     }
 
     /// Acquires the permit for a call; none if the limit is reached.

@@ -70,8 +70,8 @@ impl Param {
         Self { name, kind, required: true, about, example: None }
     }
 
-    /// Adds a value that works in the sandbox. Swagger UI sends every example, so optional parameters have one only if
-    /// a request needs it.
+    /// Adds a value that works in the sandbox. The reference fills in every example, so optional parameters have one
+    /// only if a request needs it.
     pub(crate) const fn example(mut self, value: &'static str) -> Self {
         self.example = Some(value);
         self

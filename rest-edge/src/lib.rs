@@ -3,8 +3,9 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
 //! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
-//! open connections. `docs` has the documentation, `receipt_page` the page that checks receipts. The crate
-//! `rest-edge-console` has the pages in which users manage their access.
+//! open connections. `home` has the home page, `docs` the documentation, `receipt_page` the page that checks receipts,
+//! `status_page` the status, `design` the page of all components. The crate `rest-edge-console` has the pages in which
+//! users manage their access.
 
 mod access;
 mod answer;
@@ -13,12 +14,14 @@ mod conditional;
 mod context;
 mod cors;
 mod description;
+mod design;
 mod docs;
 mod document;
 mod edge;
 mod encoding;
 #[cfg(test)]
 mod fuzz;
+mod home;
 mod input;
 mod openapi;
 mod receipt_page;
@@ -26,6 +29,7 @@ mod refusal;
 mod request_metrics;
 mod route;
 mod server;
+mod status_page;
 mod stream;
 #[cfg(test)]
 mod tests;

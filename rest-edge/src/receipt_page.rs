@@ -5,19 +5,16 @@
 use askama::Template;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header::CONTENT_SECURITY_POLICY};
-use rest_edge_console::HEADERS;
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    answer::{Answer, method_not_allowed},
-    conditional,
-    document::Document,
-};
+use crate::{answer::Answer, document::Document};
 
 pub(crate) const PATH: &str = "/verify";
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const STYLE: &str = concat!(include_str!("../console/assets/console.css"), include_str!("../assets/receipt.css"));
+const STYLE: &str = concat!(include_str!("../console/assets/site.css"), include_str!("../assets/receipt.css"));
+/// Shows the theme that was chosen on other pages, before the page is drawn.
+const THEME: &str = include_str!("../console/assets/theme.js");
 const SCRIPT: &str = concat!(
     include_str!("../assets/receipt-entry.js"),
     include_str!("../assets/receipt.js"),
@@ -30,6 +27,7 @@ struct Frame<'a> {
     public_url: &'a str,
     policy: &'a str,
     style: &'a str,
+    theme: &'a str,
     script: &'a str,
 }
 
@@ -42,7 +40,7 @@ pub(crate) struct ReceiptPage {
 impl ReceiptPage {
     pub(crate) fn new(public_url: &str) -> Self {
         let policy = policy();
-        let frame = Frame { public_url, policy: &policy, style: STYLE, script: SCRIPT };
+        let frame = Frame { public_url, policy: &policy, style: STYLE, theme: THEME, script: SCRIPT };
         let html = frame.render().expect("texts always render");
         // A page cannot forbid by itself that others show it in a frame.
         let header = HeaderValue::try_from(format!("{policy}; frame-ancestors 'none'"));
@@ -50,22 +48,18 @@ impl ReceiptPage {
     }
 
     pub(crate) async fn answer(&self, method: &Method, headers: &HeaderMap) -> Answer {
-        if method != Method::GET && method != Method::HEAD {
-            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
-        }
-        let mut response = self.document.answer(headers).await;
-        conditional::add_tag(&mut response, headers).await;
-        response.headers_mut().extend(HEADERS);
+        let mut response = self.document.page(method, headers).await?;
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, self.policy.clone());
         Ok(response)
     }
 }
 
-/// The page may run its own script and use its own style, and nothing else.
+/// The page may run its own scripts and use its own style, and nothing else.
 fn policy() -> String {
     let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
-        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(THEME),
         hash(SCRIPT),
         hash(STYLE)
     )
@@ -77,27 +71,31 @@ mod tests {
 
     fn html() -> String {
         let policy = policy();
-        Frame { public_url: "https://data.test", policy: &policy, style: STYLE, script: SCRIPT }.render().unwrap()
+        Frame { public_url: "https://data.test", policy: &policy, style: STYLE, theme: THEME, script: SCRIPT }
+            .render()
+            .unwrap()
     }
 
-    /// The text between `begin`, which the page has once, and the next `end`.
-    fn between<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
-        let (_, rest) = html.split_once(begin).unwrap();
-        assert!(!rest.contains(begin), "the page has {begin} twice");
-        rest.split_once(end).unwrap().0
+    /// The texts between each `begin` and the next `end`.
+    fn between<'a>(html: &'a str, begin: &str, end: &str) -> Vec<&'a str> {
+        html.split(begin).skip(1).map(|rest| rest.split_once(end).unwrap().0).collect()
     }
 
     #[test]
-    fn its_policy_allows_its_own_script_and_style_alone() {
+    fn its_policy_allows_its_own_scripts_and_style_alone() {
         let html = html();
-        let policy = between(&html, "http-equiv=\"Content-Security-Policy\" content=\"", "\"").replace("&#39;", "'");
-        for (directive, text) in [
-            ("script-src", between(&html, "<script>", "</script>")),
-            ("style-src", between(&html, "<style>", "</style>")),
+        let policies = between(&html, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
+        let policy = policies[0].replace("&#39;", "'");
+        for (directive, texts, expected) in [
+            ("script-src", between(&html, "<script>", "</script>"), 2),
+            ("style-src", between(&html, "<style>", "</style>"), 1),
         ] {
-            let hash = BASE64_STANDARD.encode(Sha256::digest(text));
-            assert!(policy.contains(&format!("; {directive} 'sha256-{hash}';")), "{directive}: {policy}");
+            let hash = |text: &&str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+            let hashes: Vec<String> = texts.iter().map(hash).collect();
+            assert_eq!(hashes.len(), expected, "{directive}");
+            assert!(policy.contains(&format!("; {directive} {};", hashes.join(" "))), "{directive}: {policy}");
         }
+        assert_eq!(policies.len(), 1);
         assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("connect-src"), "{policy}");
     }
 

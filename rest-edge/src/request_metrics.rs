@@ -8,11 +8,12 @@ use rest_edge_console as console;
 use thesis_net::{
     metric::{ANY, Counter, Histogram, InProgress},
     server::{begin_refused, count_refused},
+    status::{Latency, NO_CLASS, edge_requests},
 };
 use thesis_proto::error::ApiError;
 use tokio::time::Instant;
 
-use crate::{access::GIVEN_UP, docs, receipt_page, route::Route};
+use crate::{access::GIVEN_UP, design, docs, home, receipt_page, route::Route, status_page};
 
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
@@ -33,8 +34,6 @@ const UNKNOWN: &str = "unknown";
 /// The label of methods outside [`METHODS`].
 const OTHER: &str = "OTHER";
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT", OTHER];
-/// The label of routes without a rate class.
-const NO_CLASS: &str = "none";
 /// Alerts query these statuses, so their series exist from the start.
 const WATCHED: [u16; 3] = [429, 500, 503];
 
@@ -48,14 +47,16 @@ struct MethodCounts {
     route: &'static str,
     method: &'static str,
     class: &'static str,
+    latency: &'static Latency,
     seconds: OnceLock<Histogram>,
     /// Counters by status, which are few.
     codes: RwLock<Vec<(u16, Counter)>>,
 }
 
 impl MethodCounts {
-    const fn new(route: &'static str, method: &'static str, class: &'static str) -> Self {
-        Self { route, method, class, seconds: OnceLock::new(), codes: RwLock::new(Vec::new()) }
+    fn new(route: &'static str, method: &'static str, class: &'static str) -> Self {
+        let latency = edge_requests(class);
+        Self { route, method, class, latency, seconds: OnceLock::new(), codes: RwLock::new(Vec::new()) }
     }
 
     fn seconds(&self) -> &Histogram {
@@ -120,7 +121,7 @@ impl RequestMetrics {
             // The first route of a path registers the others too.
             let _known = router.insert(route.path, RouteCounts::new(route.path, routes));
         }
-        for path in ["/", receipt_page::PATH] {
+        for path in [home::PATH, home::EVENTS_PATH, receipt_page::PATH, status_page::PATH, design::PATH] {
             let _other = router.insert(path, RouteCounts::new(path, routes));
         }
         let of = |path| RouteCounts::new(path, routes);
@@ -159,7 +160,9 @@ impl CountedRequest<'_> {
     /// Records the status and the duration of the response.
     pub(crate) fn answered(mut self, status: StatusCode) {
         self.status = status.as_u16();
-        self.counts.seconds().record(self.began.elapsed().as_secs_f64());
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.counts.seconds().record(seconds);
+        self.counts.latency.record(seconds);
     }
 }
 

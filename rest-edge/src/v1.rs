@@ -30,6 +30,7 @@ mod log;
 mod me;
 mod profiles;
 mod search;
+mod status;
 mod stream_tickets;
 mod test_theses;
 mod theses;
@@ -45,6 +46,7 @@ use crate::route::Route;
 pub(crate) fn routes() -> Vec<Route> {
     [
         discovery::routes(),
+        status::routes(),
         me::routes(),
         profiles::routes(),
         theses::routes(),

@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use thesis_net::status;
 use thesis_proto::{cursor::CursorEncoder, v1};
 use tonic::Status;
 
@@ -72,9 +73,15 @@ impl Subscription {
         let Self { shared, followers, positions, cursors, transport, replay } = self;
         let gate = replay.as_ref().map_or(Gate::OPEN, Replay::gate);
         let (mut cursor, mut shown) = (String::new(), 0);
+        let latency = if *transport == "grpc" { &status::CORE_FRAMES } else { &status::EDGE_FRAMES };
         for (index, follower) in followers.iter_mut().enumerate() {
+            // Past events of a subscription that catches up are older than the service is slow.
+            let was_live = follower.is_live();
             follower.read(shared, gate, |entry| {
                 shown += 1;
+                if was_live {
+                    latency.record_since(entry.created_at);
+                }
                 positions[index] = entry.position;
                 cursor.clear();
                 cursors.encode_to(positions, &mut cursor);

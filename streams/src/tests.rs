@@ -240,6 +240,13 @@ impl StreamService for FakeCore {
         let (events, position) = self.logs[&dataset].page(after, self.page, &filter);
         Ok(Response::new(v1::ReadResponse { events, position }))
     }
+
+    async fn read_sandbox(
+        &self,
+        _: Request<v1::ReadSandboxRequest>,
+    ) -> Result<Response<v1::ReadSandboxResponse>, Status> {
+        Err(Status::unimplemented("the stream engine does not read the sandbox"))
+    }
 }
 
 /// A client: its stream, its one subscription, and the events that it got.

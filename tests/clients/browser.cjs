@@ -24,8 +24,18 @@ async function person(browser, options) {
   return { context, page, faults };
 }
 
-// Looks at a page as it is, in both themes and widths. It must have `text`, if one is given. The viewer of the API's reference is
-// not ours to mend.
+// Demands that a page is not wider than its window, and that axe-core finds nothing.
+async function judge(page, width, what) {
+  const wide = await page.evaluate("document.documentElement.scrollWidth");
+  assert.ok(wide <= width, `${what}: it is ${wide} px wide`);
+  await page.evaluate(axe);
+  const found = await page.evaluate((rules) => window.axe.run(document, { runOnly: rules }), RULES);
+  const told = found.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html)}`);
+  assert.deepEqual(told, [], what);
+  assert.ok(found.passes.length > 0, what);
+}
+
+// Looks at a page as it is, in both themes and widths. It must have `text`, if one is given.
 async function look({ page, faults }, name, text) {
   if (text) await page.locator("main").getByText(text).first().waitFor();
   for (const colorScheme of ["light", "dark"]) {
@@ -33,13 +43,7 @@ async function look({ page, faults }, name, text) {
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 });
       const what = `${name} (${page.url()}), ${colorScheme}, ${width} px`;
-      const wide = await page.evaluate("document.documentElement.scrollWidth");
-      assert.ok(wide <= width, `${what}: it is ${wide} px wide`);
-      await page.evaluate(axe);
-      const found = await page.evaluate((rules) => window.axe.run({ exclude: ["#reference"] }, { runOnly: rules }), RULES);
-      const told = found.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html)}`);
-      assert.deepEqual(told, [], what);
-      assert.ok(found.passes.length > 0, what);
+      await judge(page, width, what);
       if (process.env.SCREENSHOTS) {
         const path = `${process.env.SCREENSHOTS}/${name.replaceAll(" ", "-")}-${colorScheme}-${width}.png`;
         await page.screenshot({ path, fullPage: true });
@@ -66,4 +70,4 @@ async function walk(steps) {
   }
 }
 
-module.exports = { base, look, open, person, seen, walk };
+module.exports = { base, judge, look, open, person, seen, walk };

@@ -284,6 +284,11 @@ async def docs(service):
     await script(CONSOLE_SOON, "docs.cjs", service.http, KEY)
 
 
+async def looks(service):
+    """Pages in both themes and at three widths, compared with the pictures in `looks/`. UPDATE_LOOKS=1 makes them anew."""
+    await script(CONSOLE_SOON, "looks.cjs", service.http)
+
+
 async def receipts_python(service):
     """An implementation of the formats in Python makes the test vectors of receipts, and judges them and a receipt."""
     receipts.python()

@@ -73,6 +73,8 @@ async function customer(browser, root) {
   await look(someone, "key");
   const key = await page.getByLabel("Key", { exact: true }).inputValue();
   assert.match(key, /^svc_test_/);
+  // The documentation shows it in this tab.
+  assert.equal(await page.evaluate("sessionStorage.getItem('docs-key')"), key);
   await page.getByRole("button", { name: "Copy" }).click();
   await page.getByRole("button", { name: "Copied" }).waitFor();
   assert.equal(await page.evaluate("navigator.clipboard.readText()"), key);

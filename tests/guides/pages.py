@@ -10,8 +10,11 @@ import markdown_it
 RUN, SHOWN = ("sh", "python", "js", "go"), ("json", "text", "ini", "proto")
 # The second word of a block's info string, and the languages in which it means something.
 WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
-# Guides that need not show each language: operators use the command line, analysts Python.
-NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive")
+# Guides that need not show each language: operators use the command line, analysts Python, and curl opens no WebSocket.
+NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket")
+
+# Guides that lead to a first program: their maximum number of words without code.
+MAX_WORDS = {"quick-start": 800, "streams": 800, "webhooks": 800}
 
 
 class Wrong(Exception):
@@ -44,7 +47,10 @@ class Guide:
 def read(path: pathlib.Path, api_url: str = "http://127.0.0.1:8080") -> Guide:
     """A guide, with this URL in the place of the deployment's."""
     guide = Guide(path.stem, [], [])
+    count = 0
     for token in markdown_it.MarkdownIt("commonmark").parse(path.read_text()):
+        if token.type == "inline":
+            count += len(token.content.split())
         if token.type not in ("fence", "code_block"):
             continue
         line = token.map[0] + 1
@@ -57,6 +63,8 @@ def read(path: pathlib.Path, api_url: str = "http://127.0.0.1:8080") -> Guide:
             continue
         if language in RUN:
             guide.snippets.append(Snippet(guide.name, line, language, way, code))
+    if count > MAX_WORDS.get(guide.name, count):
+        guide.wrong.append(f"{guide.name}.md: {count} words, at most {MAX_WORDS[guide.name]}")
     if guide.name not in NOT_IN_EACH:
         missing = [language for language in RUN if not any(snippet.language == language for snippet in guide.snippets)]
         if missing:

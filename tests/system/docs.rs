@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
-use reqwest::{Method, Response, header::ACCEPT_ENCODING};
+use reqwest::{
+    Method, Response,
+    header::{ACCEPT, ACCEPT_ENCODING},
+};
 use thesis_proto::error::ErrorCode;
 
 use crate::harness::{Service, fetch, http_client};
@@ -11,7 +14,14 @@ use crate::harness::{Service, fetch, http_client};
 /// Most bytes of a page.
 const MAX_BYTES: usize = 100 * 1_024;
 
-on_both_stores![every_link_leads_somewhere, every_error_leads_to_its_paragraph, the_reference_loads, pages_are_cached];
+on_both_stores![
+    every_link_leads_somewhere,
+    every_error_leads_to_its_paragraph,
+    every_operation_has_a_page,
+    the_search_leads_to_every_part,
+    every_page_is_markdown_too,
+    pages_are_cached,
+];
 
 /// What a page has: where its links lead, and its fragments.
 struct Read {
@@ -45,12 +55,14 @@ fn read(html: &str) -> Read {
     read
 }
 
+/// Requests a page as a browser does.
 async fn get(service: &Service, path: &str) -> Response {
-    fetch(format!("{}{path}", service.edges[0])).await.unwrap()
+    let request = http_client().build().unwrap().get(format!("{}{path}", service.edges[0]));
+    request.header(ACCEPT, "text/html,*/*;q=0.8").send().await.unwrap()
 }
 
 async fn every_link_leads_somewhere(service: &Service) {
-    let (mut pages, mut to_read) = (BTreeMap::<String, Read>::new(), vec!["/docs".to_owned()]);
+    let (mut pages, mut to_read) = (BTreeMap::<String, Read>::new(), vec!["/docs".to_owned(), "/".to_owned()]);
     while let Some(path) = to_read.pop() {
         let answer = get(service, &path).await;
         assert_eq!(answer.status(), 200, "{path}");
@@ -102,19 +114,63 @@ async fn every_error_leads_to_its_paragraph(service: &Service) {
     assert!(read(&answer.text().await.unwrap()).ids.contains(fragment));
 }
 
-async fn the_reference_loads(service: &Service) {
-    let answer = get(service, "/docs/reference").await;
-    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
-    // Requests that people try go where the description says.
+async fn every_operation_has_a_page(service: &Service) {
+    let overview = read(&get(service, "/docs/reference").await.text().await.unwrap());
     let description: serde_json::Value = get(service, "/v1/openapi.json").await.json().await.unwrap();
-    let server = description["servers"][0]["url"].as_str().unwrap();
-    assert!(policy.contains(&format!("connect-src 'self' {server};")), "{policy}");
-    let page = read(&answer.text().await.unwrap());
-    for file in page.links.iter().filter(|link| link.ends_with(".js") || link.ends_with(".css")) {
-        let answer = get(service, file).await;
+    let paths = description["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let webhooks = description["webhooks"].as_object().unwrap().values().map(|item| &item["post"]);
+    let ids: Vec<_> = paths.chain(webhooks).map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    assert!(ids.len() > 30, "{ids:?}");
+    for id in ids {
+        assert!(overview.ids.contains(id), "the list lacks {id}");
+        let answer = get(service, &format!("/docs/reference/{id}")).await;
+        assert_eq!(answer.status(), 200, "{id}");
+        // Requests of the form go to the page's own origin, so the reference needs no policy of its own.
+        let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.contains("connect-src 'self'; ") && !policy.contains("unsafe"), "{policy}");
+        let page = read(&answer.text().await.unwrap());
+        assert!(page.ids.contains("errors") || id.starts_with("on"), "{id} has no errors");
+    }
+}
+
+async fn the_search_leads_to_every_part(service: &Service) {
+    let index: Vec<serde_json::Value> = get(service, "/docs/search.json").await.json().await.unwrap();
+    let mut pages = BTreeMap::<String, Read>::new();
+    for entry in &index {
+        let path = entry["path"].as_str().unwrap();
+        let (page, fragment) = path.split_once('#').unwrap_or((path, ""));
+        if !pages.contains_key(page) {
+            let answer = get(service, page).await;
+            assert_eq!(answer.status(), 200, "{page}");
+            pages.insert(page.to_owned(), read(&answer.text().await.unwrap()));
+        }
+        assert!(fragment.is_empty() || pages[page].ids.contains(fragment), "{path}");
+    }
+    let finds = |text: &str, path: &str| {
+        let found = index.iter().find(|entry| entry["path"] == path).unwrap_or_else(|| panic!("no {path}"));
+        assert!(found["text"].as_str().unwrap().contains(text), "{found}");
+    };
+    finds("POST /v1/webhooks", "/docs/reference/createWebhook");
+    finds("cursor", "/docs/errors#invalid_cursor");
+    finds("", "/docs/quick-start");
+}
+
+async fn every_page_is_markdown_too(service: &Service) {
+    for path in ["/docs", "/docs/quick-start", "/docs/errors", "/docs/grpc/resources", "/docs/reference/getThesis"] {
+        let answer = get(service, &format!("{path}.md")).await;
         let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
-        assert!(answer.status() == 200 && (kind.contains("javascript") || kind.contains("css")), "{file}: {kind}");
-        assert!(!answer.bytes().await.unwrap().is_empty(), "{file}");
+        assert_eq!((answer.status().as_u16(), &*kind), (200, "text/markdown; charset=utf-8"), "{path}");
+        let text = answer.text().await.unwrap();
+        assert!(text.starts_with("# ") && !text.contains("{{"), "{path}: {text}");
+        let page = get(service, path).await.text().await.unwrap();
+        assert!(page.contains(&format!("href=\"{path}.md\"")), "{path} does not lead to its Markdown");
+    }
+    let list = get(service, "/llms.txt").await.text().await.unwrap();
+    let lines = list.lines().filter_map(|line| line.strip_prefix("- [")?.split_once("](")?.1.split_once(')'));
+    let targets: Vec<_> = lines.map(|(target, _)| target.to_owned()).collect();
+    assert!(targets.len() > 20, "{targets:?}");
+    for target in targets {
+        assert_eq!(fetch(target.clone()).await.unwrap().status(), 200, "{target}");
     }
 }
 

@@ -81,6 +81,7 @@ async fn what_is_read_has_the_form_of_its_example(service: &Service) {
         ("getDiscovery", "/v1".to_owned()),
         ("getMe", "/v1/me".to_owned()),
         ("getUsage", "/v1/me/usage".to_owned()),
+        ("getStatus", "/v1/status".to_owned()),
         ("findProfile", "/v1/profiles?handle=sbx_runner".to_owned()),
         ("getProfile", "/v1/profiles/@sbx_runner".to_owned()),
         ("listTheses", "/v1/theses?token=RUN&limit=2".to_owned()),

@@ -107,7 +107,7 @@ fn metric_names(expression: &str) -> Vec<String> {
 
 /// The guide's table has a row for each metric, with its labels, and no other.
 fn the_guides_table_is_that_of_the_scrape(scrape: &Scrape) {
-    let rows = GUIDE.lines().skip_while(|line| !line.starts_with("| metric | by |")).skip(2);
+    let rows = GUIDE.lines().skip_while(|line| !line.starts_with("| metric | labels |")).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));
     let documented: BTreeSet<(String, BTreeSet<String>)> = rows
         .map(|row| {

@@ -6,8 +6,8 @@
 //!    Assertions limit both: marks and rows must outlast the longest delay (`tables/queue.rs`,
 //!    `tables/delivery_buckets.rs`), and `tables/delivery_rows.rs` has bits for at most seven attempts.
 //! 2. What tells customers the number, also in words (`six`, `sixth`), the delays and their sum:
-//!    `docs/guides/webhooks.md` (Retries, the delivery's JSON, Replay), `proto/thesis/v1/webhook_service.proto`,
-//!    `max_attempts` in `proto/views.json`, `rest-edge/src/openapi/webhooks.rs`,
+//!    `docs/guides/webhook-deliveries.md` (Retries, the delivery's JSON, Replay),
+//!    `proto/thesis/v1/webhook_service.proto`, `max_attempts` in `proto/views.json`, `rest-edge/src/openapi/webhooks.rs`,
 //!    `rest-edge/src/v1/webhook_deliveries.rs`, `max_attempts` in `rest-edge/examples/`; `CHANGELOG.md`.
 //!
 //! Deliveries that wait keep the time that they have. During an upgrade an older core gives a delivery up by its own

@@ -284,20 +284,24 @@ where
     answer(core, operation, request, |own, call, message| core.run_to_end(work(own, call, message))).await
 }
 
-/// Demands the service credential.
+/// Demands the service credential, and a core that may serve.
 pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
-    let token = text(request.metadata(), SERVICE_TOKEN);
-    let is_trusted = request.extensions().get::<Trusted>().is_some() || core.gate.is_service(token.as_deref());
-    let error = if !is_trusted {
-        let code = token.map_or(ErrorCode::MissingApiKey, |_| ErrorCode::InvalidApiKey);
-        ApiError::new(code, "this method needs the service credential; send it as x-service-token")
-            .with_param(SERVICE_TOKEN)
-    } else if !core.shared.control.is_current() {
-        *Error::outdated().api
-    } else {
+    credential_only(core, request)?;
+    if core.shared.control.is_current() {
         return Ok(());
-    };
-    Err(error_status(&error, &core.gate.new_request_id()))
+    }
+    Err(error_status(&Error::outdated().api, &core.gate.new_request_id()))
+}
+
+/// Demands the service credential.
+pub(super) fn credential_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
+    let token = text(request.metadata(), SERVICE_TOKEN);
+    if request.extensions().get::<Trusted>().is_some() || core.gate.is_service(token.as_deref()) {
+        return Ok(());
+    }
+    let code = token.map_or(ErrorCode::MissingApiKey, |_| ErrorCode::InvalidApiKey);
+    let error = ApiError::new(code, "this method needs the service credential; send it as x-service-token");
+    Err(error_status(&error.with_param(SERVICE_TOKEN), &core.gate.new_request_id()))
 }
 
 /// Answers an internal operation that continues although its caller gives up: it finishes once started.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use thesis_net::trace::Trace;
 use thesis_proto::{
-    time::to_millis,
+    time::{from_millis, to_millis},
     v1::{self, attempt_report::Outcome, delivery_service_server::DeliveryService},
 };
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
@@ -45,6 +45,7 @@ fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
         traceparent: Trace::from_stored(&delivery.trace).map(|trace| trace.header()).unwrap_or_default(),
         signing_key: Bytes::copy_from_slice(&claimed.secrets.signing_key),
         headers: claimed.secrets.headers.clone(),
+        event_created_at: Some(from_millis(delivery.created_at)),
     }
 }
 

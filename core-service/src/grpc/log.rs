@@ -1,4 +1,4 @@
-//! Reads of the trees over the logs. They need no key, so the caller's address has a limit.
+//! Reads of the trees over the logs, and of the status. They need no key, so the caller's address has a limit.
 
 use std::sync::Arc;
 
@@ -6,7 +6,12 @@ use thesis_proto::{error::ApiError, v1};
 use tonic::{Request, Response, Status};
 
 use super::answer::{meta, reached, status};
-use crate::{access::gate::RequestMeta, error::Result as Outcome, operations::log, service::Core};
+use crate::{
+    access::gate::RequestMeta,
+    error::Result as Outcome,
+    operations::{get_status, log},
+    service::Core,
+};
 
 /// Answers a read without a key. `name` is `Service/Method`.
 async fn read<M, T, F>(
@@ -52,4 +57,12 @@ pub(super) async fn list_keys(
 ) -> Result<Response<v1::LogServiceListKeysResponse>, Status> {
     let work = |core: Arc<Core>, message| async move { log::list_keys(&core, message).await };
     read(core, "LogService/ListKeys", request, work).await
+}
+
+pub(super) async fn get_status(
+    core: &Arc<Core>,
+    request: Request<v1::GetStatusRequest>,
+) -> Result<Response<v1::GetStatusResponse>, Status> {
+    let work = |core: Arc<Core>, message| async move { Ok(get_status::get_status(&core, message)) };
+    read(core, "StatusService/GetStatus", request, work).await
 }

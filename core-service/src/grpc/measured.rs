@@ -6,10 +6,15 @@ use std::{
 };
 
 use axum::{extract::Request, middleware::Next, response::Response};
-use thesis_net::metric::{ANY, Counter, Histogram, InProgress};
+use thesis_net::{
+    metric::{ANY, Counter, Histogram, InProgress},
+    status::{Latency, core_requests},
+};
 use thesis_proto::descriptors::methods;
 use tokio::time::Instant;
 use tonic::{Code, Status};
+
+use crate::domain::operation::Operation;
 
 thesis_net::declare_metrics! {
     fn declare_metrics;
@@ -33,11 +38,14 @@ struct MethodCounts {
     /// Counters by code. Each one starts with its first call, except that of success.
     codes: [OnceLock<Counter>; CODES],
     seconds: OnceLock<Histogram>,
+    /// The latency of its rate class, if it is an operation.
+    latency: Option<&'static Latency>,
 }
 
 impl MethodCounts {
     fn new(name: &str) -> Self {
-        let counts = Self { name: name.to_owned(), codes: Default::default(), seconds: OnceLock::new() };
+        let latency = Operation::parse(name).map(|operation| core_requests(operation.class().as_str()));
+        let counts = Self { name: name.to_owned(), codes: Default::default(), seconds: OnceLock::new(), latency };
         counts.code(Code::Ok).increment(0);
         counts
     }
@@ -83,7 +91,11 @@ struct Counting {
 impl Drop for Counting {
     fn drop(&mut self) {
         self.method.code(self.code).increment(1);
-        self.method.seconds().record(self.began.elapsed().as_secs_f64());
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.method.seconds().record(seconds);
+        if let Some(latency) = self.method.latency.filter(|_| self.code != Code::Cancelled) {
+            latency.record(seconds);
+        }
     }
 }
 

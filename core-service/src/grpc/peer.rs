@@ -1,6 +1,6 @@
 //! `PeerService`: requests of the other cores.
 
-use std::{future::ready, sync::Arc};
+use std::{future::ready, mem::take, sync::Arc};
 
 use futures::{StreamExt as _, stream};
 use prost::Message as _;
@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{error_status, internal, service_only, status},
+    answer::{credential_only, error_status, internal, service_only, status},
 };
 use crate::{
     domain::{dataset::Dataset, row::NewThesis},
@@ -63,6 +63,18 @@ impl Api {
 
 fn unreadable(what: &str) -> Status {
     Status::invalid_argument(format!("{what}: cannot be read"))
+}
+
+/// Adds what only a core knows of itself to the report of its process.
+async fn add_own_state(core: &Core, report: &mut v1::ReportProcessRequest) {
+    let is_away = core.shared.backend.away().is_some_and(|away| *away.borrow());
+    report.is_failing = is_away || !core.shared.control.is_current();
+    if let Some(upstream) = core.upstream.as_ref().filter(|upstream| upstream.leads()) {
+        let status = upstream.read_status().await;
+        let is_up = status.state() == v1::IngestState::Up;
+        let state = if is_up { v1::FeedState::Up } else { v1::FeedState::Down };
+        report.feed = Some(v1::FeedSummary { state: state.into(), lag_ms: status.lag_ms });
+    }
 }
 
 /// A parsed command.
@@ -119,6 +131,25 @@ impl PeerService for Api {
         service_only(&self.core, &request)?;
         let upstream = self.led(&request.get_ref().core)?;
         Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.read_status().await) }))
+    }
+
+    /// A core that may not serve takes reports too: the status says that it cannot.
+    async fn report_process(
+        &self,
+        request: Request<v1::ReportProcessRequest>,
+    ) -> Result<Response<v1::ReportProcessResponse>, Status> {
+        credential_only(&self.core, &request)?;
+        let mut report = request.into_inner();
+        if take(&mut report.relay) {
+            // A core's process sends its report to itself.
+            if report.roles().any(|role| role == v1::ProcessRole::Core) {
+                add_own_state(&self.core, &mut report).await;
+            }
+            let (core, relayed) = (Arc::clone(&self.core), report.clone());
+            self.core.tasks.spawn(async move { core.peers.relay(&relayed).await });
+        }
+        self.core.processes.receive(report, self.core.shared.clock.now_ms());
+        Ok(Response::new(v1::ReportProcessResponse {}))
     }
 
     async fn count_theses(

@@ -20,7 +20,7 @@ use tower::Service;
 use crate::service::Core;
 
 /// The services for callers with a key.
-const PUBLIC: [&str; 11] = [
+const PUBLIC: [&str; 12] = [
     "MetaService",
     "ProfileService",
     "ThesisService",
@@ -32,6 +32,7 @@ const PUBLIC: [&str; 11] = [
     "WebhookService",
     "LogService",
     "ArchiveService",
+    "StatusService",
 ];
 
 /// Byte limit of a request, which names a file or a symbol.

@@ -4,7 +4,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use thesis_proto::v1::{
     self, alert_service_server::AlertService, archive_service_server::ArchiveService,
     event_service_server::EventService, log_service_server::LogService, meta_service_server::MetaService,
-    profile_service_server::ProfileService, search_service_server::SearchService,
+    profile_service_server::ProfileService, search_service_server::SearchService, status_service_server::StatusService,
     test_data_service_server::TestDataService, thesis_service_server::ThesisService,
     token_service_server::TokenService, webhook_service_server::WebhookService,
 };
@@ -124,6 +124,12 @@ async fn list_keys(
     request: Request<v1::LogServiceListKeysRequest>,
 ) -> Result<Response<v1::LogServiceListKeysResponse>, Status> {
     log::list_keys(&self.core, request).await
+});
+
+service!(StatusService {}
+
+async fn get_status(&self, request: Request<v1::GetStatusRequest>) -> Result<Response<v1::GetStatusResponse>, Status> {
+    log::get_status(&self.core, request).await
 });
 
 service!(ArchiveService {

@@ -23,7 +23,11 @@ use super::{
 use crate::{
     domain::{dataset::Dataset, operation::Operation},
     error::Result as Outcome,
-    log::forward::read_forward,
+    log::{
+        backward::{Backward, LogSlice},
+        forward::read_forward,
+        selection::Selection,
+    },
     operations::{fields::Fields, open_stream::open_stream, stream_tickets::find_ticket},
     service::Core,
 };
@@ -32,6 +36,10 @@ use crate::{
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Ends in one message.
 const MAX_ENDS: usize = 1_000;
+/// Maximum number of events of the sandbox in one response, and of the entries that are read for them: some are no
+/// events.
+const MAX_SANDBOX_EVENTS: usize = 100;
+const MAX_SANDBOX_ENTRIES: usize = 200;
 
 /// Read state of one dataset in a call of `Tail`.
 struct TailRead {
@@ -94,6 +102,22 @@ fn as_key(status: Status) -> Status {
     );
     let request_id = status.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     error_status(&gone, request_id)
+}
+
+/// Reads the newest events of the sandbox.
+async fn newest_of_sandbox(core: &Core, limit: usize) -> Outcome<v1::ReadSandboxResponse> {
+    let projected = core.datasets.refresh(&Dataset::Sandbox).await?;
+    let slice = LogSlice { dataset: Dataset::Sandbox, before: projected + 1, after: 0, projected, from: 0 };
+    let mut entries = Backward::new(&core.shared, Selection::All, vec![slice], limit + 1);
+    let mut events = Vec::new();
+    for _ in 0..MAX_SANDBOX_ENTRIES {
+        if events.len() == limit {
+            break;
+        }
+        let Some((index, taken)) = entries.next().await? else { break };
+        events.extend(entries.event(index, taken, &CompiledFilter::default())?);
+    }
+    Ok(v1::ReadSandboxResponse { events })
 }
 
 #[async_trait]
@@ -180,5 +204,14 @@ impl StreamService for Api {
             read_forward(&self.core.shared, &dataset, &filter, after, upto).await
         })
         .await
+    }
+
+    async fn read_sandbox(
+        &self,
+        request: Request<v1::ReadSandboxRequest>,
+    ) -> Result<Response<v1::ReadSandboxResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let limit = usize::try_from(request.get_ref().limit).unwrap_or(usize::MAX).min(MAX_SANDBOX_EVENTS);
+        internal(&self.core, "StreamService/ReadSandbox", newest_of_sandbox(&self.core, limit)).await
     }
 }

@@ -83,6 +83,10 @@ impl Upstream {
     /// Compares the tokens with the most frames with the upstream. If the upstream has a change that the feed should
     /// have delivered, all changes of that time are looked up.
     pub(super) async fn compare_sample(self: &Arc<Self>) {
+        if self.pending.lock().since().is_some() {
+            // Missing changes are known already, and their lookups may not have reached the sample yet.
+            return;
+        }
         let mut busy: Vec<_> = std::mem::take(&mut *self.busy.lock()).into_iter().collect();
         busy.sort_unstable_by_key(|(_, theses)| std::cmp::Reverse(*theses));
         let since_ms = self.now_ms() - SAMPLE_MS;
@@ -93,21 +97,20 @@ impl Upstream {
             // A feed without frames may have no changes, or be broken.
             scopes.push(Scope::All(true));
         }
+        let mut missed = 0;
         for scope in scopes {
             let mut page = v1::LookedUpPage { scope: Some(scope), since_ms, cursor: None };
             for _ in 0..MAX_SAMPLE_PAGES {
                 let LookupOutcome::Found(Some(result)) = self.lookup(Thing::Page(page.clone())).await else { break };
-                if result.missed_by_feed > 0 {
-                    crate::metrics::MISSED_BY_FEED.one().increment(result.missed_by_feed);
-                    tracing::warn!(
-                        theses = result.missed_by_feed,
-                        "the upstream has theses that its feed did not send"
-                    );
-                    self.add_pending(since_ms);
-                }
+                missed += result.missed_by_feed;
                 let Some(cursor) = result.next_cursor else { break };
                 page.cursor = Some(cursor);
             }
+        }
+        if missed > 0 {
+            crate::metrics::MISSED_BY_FEED.one().increment(missed);
+            tracing::warn!(theses = missed, "the upstream has changes of theses that its feed did not send");
+            self.add_pending(since_ms);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{objects::Refusal, status::Status};
 use crate::{
     domain::{dataset::Dataset, observation::Observation},
     error::Result,
-    log::datasets::Datasets,
+    log::{datasets::Datasets, writer::CommandOutcome},
 };
 
 pub(super) struct Intake {
@@ -17,20 +17,16 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Applies observations in order. Returns for each whether it changed the dataset. Observations that contradict
-    /// known data are counted. A repeat changes nothing.
-    pub(super) async fn apply(&self, observations: &[Observation]) -> Result<Vec<bool>> {
+    /// Applies observations in order, and returns their outcomes. Observations that contradict known data are counted.
+    /// A repeat changes nothing.
+    pub(super) async fn apply(&self, observations: &[Observation]) -> Result<Vec<CommandOutcome>> {
         let observe = |observation: &Observation| self.datasets.observe_here(&Dataset::Live, observation.clone());
         // The writer receives and writes them in this order.
         let written = tokio::task::unconstrained(join_all(observations.iter().map(observe))).await;
-        let mut applied = Vec::with_capacity(written.len());
-        for written in written {
-            let written = written?;
-            if let Some(field) = written.refused {
-                self.status.count_refused(Refusal::Contradiction(field));
-            }
-            applied.push(written.applied);
+        let written = written.into_iter().collect::<Result<Vec<_>>>()?;
+        for field in written.iter().filter_map(|outcome| outcome.refused) {
+            self.status.count_refused(Refusal::Contradiction(field));
         }
-        Ok(applied)
+        Ok(written)
     }
 }

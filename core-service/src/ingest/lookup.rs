@@ -1,5 +1,8 @@
 //! One lookup: checks the budget, sends the request and applies the response.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -219,13 +222,14 @@ impl Upstream {
                 Err(refusal) => self.status.count_refused(refusal),
             }
         }
-        let applied = self.intake.apply(&observations).await?;
+        let outcomes = self.intake.apply(&observations).await?;
         let (old, mut begin) = (self.now_ms() - MINUTE_MS, 0);
         for end in ends {
-            if applied[begin..end].contains(&true) {
+            let mut applied = outcomes[begin..end].iter().filter(|outcome| outcome.applied).peekable();
+            if applied.peek().is_some() {
                 result.applied += 1;
-                let changed_at = observations[begin].revision;
-                result.missed_by_feed += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
+                let is_old = observations[begin].revision.is_some_and(|changed_at| changed_at < old);
+                result.missed_by_feed += u64::from(is_old && applied.any(|outcome| !outcome.was_known));
             }
             begin = end;
         }

@@ -96,6 +96,7 @@ pub(crate) fn claim(url: impl Into<String>) -> ClaimResponse {
         traceparent: String::new(),
         signing_key: vec![7; 32].into(),
         headers: vec![WebhookHeader { name: "X-Api-Key".into(), value: Some("of the customer".into()) }],
+        event_created_at: None,
     }
 }
 

@@ -87,6 +87,13 @@ impl StreamService for Counting {
         self.respond()
     }
 
+    async fn read_sandbox(
+        &self,
+        _: Request<v1::ReadSandboxRequest>,
+    ) -> Result<Response<v1::ReadSandboxResponse>, Status> {
+        self.respond()
+    }
+
     /// Sends as much as its reader takes.
     async fn tail(&self, _: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
         let id = "x".repeat(64 * 1024);

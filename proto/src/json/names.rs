@@ -76,6 +76,15 @@ enums! {
     ThesisSort of ThesisSort: names::thesis_sort_name, all(names::THESIS_SORTS);
     /// Order of theses found by a search.
     SearchSort of SearchSort: names::search_sort_name, all(names::SEARCH_SORTS);
+    /// State of the service, or of a role: `degraded` works in part, and a role that is `down` has no process that
+    /// works.
+    ServiceState of ServiceState: names::service_state_name, all(names::SERVICE_STATES);
+    /// State of a process: a `failing` one says that it cannot serve, a `stalled` one has fallen silent.
+    ProcessState of ProcessState: names::process_state_name, all(names::PROCESS_STATES);
+    /// What a process does.
+    ProcessRole of ProcessRole: names::process_role_name, all(names::PROCESS_ROLES);
+    /// State of the upstream's feed.
+    FeedState of FeedState: names::feed_state_name, all(names::FEED_STATES);
     /// A kind of thing that search finds.
     SearchType of SearchType: names::search_type_name, all(names::SEARCH_TYPES);
 }

@@ -195,6 +195,40 @@ snapshots! {
             webhooks: Some(v1::WebhookUsage { limit: 3, used: 0 }),
             livemode: false,
         } => Usage;
+    status:
+        v1::ServiceStatus {
+            generated_at: at(0),
+            state: v1::ServiceState::Degraded.into(),
+            window_seconds: 1_800,
+            roles: vec![v1::RoleStatus {
+                role: v1::ProcessRole::Edge.into(),
+                state: v1::ServiceState::Down.into(),
+                processes: vec![v1::ProcessStatus {
+                    id: "proc_1".into(),
+                    state: v1::ProcessState::Stalled.into(),
+                    version: "0.1.0".into(),
+                    last_seen_at: at(1),
+                }],
+            }],
+            latencies: vec![v1::LatencySummary {
+                role: v1::ProcessRole::Core.into(),
+                name: "request".into(),
+                class: text("heavy"),
+                count: 3,
+                p50_ms: Some(1.25),
+                p90_ms: Some(2.5),
+                p99_ms: None,
+                timeline: vec![v1::LatencyMinute { start: at(2), count: 1, p50_ms: Some(1.5), p99_ms: None }],
+            }],
+            deliveries: Some(v1::DeliverySummary { delivered: 3, retrying: 2, failed: 1, success_ratio: Some(0.75) }),
+            feed: Some(v1::FeedSummary { state: v1::FeedState::Up.into(), lag_ms: Some(7) }),
+        } => ServiceStatus,
+        v1::ServiceStatus {
+            generated_at: at(0),
+            state: v1::ServiceState::Ok.into(),
+            deliveries: Some(v1::DeliverySummary::default()),
+            ..Default::default()
+        } => ServiceStatus;
     streams:
         v1::StreamTicket { ticket: "tkt_1".into(), expires_at: at(60_000) } => StreamTicket,
         v1::StreamGap {

@@ -57,3 +57,12 @@ document.addEventListener("keydown", (event) => {
   close(null);
   open?.querySelector("summary").focus();
 });
+
+// A test key that was just made stays in this tab, for the examples of the documentation: the service itself has only its
+// hash. Pages run no scripts but those of the service, which alone can read it. Live keys are not kept.
+const newKey = document.querySelector("[data-test-key]");
+// Browsers may be set to keep nothing.
+try { if (newKey) sessionStorage.setItem("docs-key", newKey.value); } catch { /* as above */ }
+document.querySelector("form[action='/console/sign-out']")?.addEventListener("submit", () => {
+  try { sessionStorage.removeItem("docs-key"); } catch { /* as above */ }
+});

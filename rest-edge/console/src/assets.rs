@@ -1,5 +1,8 @@
-//! The style, the scripts and the icon of the pages. Their path contains their hash, so browsers cache them without
+//! The style, scripts, fonts and images of the pages. Their path contains their hash, so browsers cache them without
 //! limit.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::LazyLock;
 
@@ -15,15 +18,28 @@ use super::{Page, failure::Failed};
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
+const PNG: &str = "image/png";
+const WOFF2: &str = "font/woff2";
+/// The style of all pages but the one that checks receipts, which is a single file and so has no fonts.
+const STYLE: &str = concat!(include_str!("../assets/fonts/fonts.css"), include_str!("../assets/site.css"));
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 7] = [
-    ("console.css", CSS, include_bytes!("../assets/console.css")),
+const FILES: [(&str, &str, &[u8]); 16] = [
+    ("site.css", CSS, STYLE.as_bytes()),
+    ("theme.js", JAVASCRIPT, include_bytes!("../assets/theme.js")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
     ("events.js", JAVASCRIPT, include_bytes!("../assets/events.js")),
+    ("home.css", CSS, include_bytes!("../assets/home.css")),
+    ("home.js", JAVASCRIPT, include_bytes!("../assets/home.js")),
     ("docs.css", CSS, include_bytes!("../assets/docs.css")),
     ("docs.js", JAVASCRIPT, include_bytes!("../assets/docs.js")),
-    ("icon.svg", SVG, include_bytes!("../assets/icon.svg")),
     ("reference.js", JAVASCRIPT, include_bytes!("../assets/reference.js")),
+    ("status.css", CSS, include_bytes!("../assets/status.css")),
+    ("geist.woff2", WOFF2, include_bytes!("../assets/fonts/geist.woff2")),
+    ("geist-mono.woff2", WOFF2, include_bytes!("../assets/fonts/geist-mono.woff2")),
+    ("icon.svg", SVG, include_bytes!("../assets/icon.svg")),
+    ("icons.svg", SVG, include_bytes!("../assets/icons.svg")),
+    ("touch.png", PNG, include_bytes!("../assets/touch.png")),
+    ("social.png", PNG, include_bytes!("../assets/social.png")),
 ];
 
 /// The cache policy of a path with the current hash.

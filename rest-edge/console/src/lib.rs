@@ -62,11 +62,11 @@ use thesis_net::{
 use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
-pub use self::visit::Visit;
 use self::{
     failure::{Failed, PageError},
     visit::Cookies,
 };
+pub use self::{visit::Visit, workspace::event_line};
 
 /// The path of the first page, and the prefix of all others.
 pub const HOME: &str = "/console";
@@ -79,8 +79,8 @@ pub const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; font-src 'self'; \
+             connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

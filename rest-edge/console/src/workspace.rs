@@ -21,6 +21,7 @@ use thesis_net::services::Services;
 use thesis_proto::metadata;
 use tonic::Request;
 
+pub use self::events::line as event_line;
 use super::{
     failure::Failed,
     page_query::encoded,

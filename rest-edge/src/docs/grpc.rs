@@ -14,6 +14,7 @@ use thesis_proto::descriptors;
 use super::{
     markdown,
     page::{Page, PagePart, cards, escaped},
+    site::Site,
 };
 
 /// The guide's path, and the prefix of the files' pages.
@@ -94,6 +95,7 @@ proto_files! {
     Key "alert_service";
     Key "log_service";
     Key "archive_service";
+    Key "status_service";
     Key "meta_service";
     Key "test_data_service";
     Shared "resources";
@@ -123,18 +125,22 @@ impl ProtoFile {
     }
 }
 
-pub(super) fn pages(public_url: &str) -> Vec<Page> {
+pub(super) fn pages(site: &Site) -> Vec<Page> {
     let types = types::TypePages::new();
     let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
     let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
-    let mut guide = markdown::page(PATH, include_str!("../../../docs/guides/grpc.md"), public_url);
+    let mut guide = markdown::page(PATH, include_str!("../../../docs/guides/grpc.md"), site);
     for audience in Audience::ALL {
         let (title, id) = audience.title();
-        guide.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
+        guide.parts.push(PagePart::new(id, title));
         let rule = comments::html(audience.rule());
         let of = files.iter().filter(|(of, _)| *of == audience);
-        let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));
-        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", escaped(title)));
+        let links = of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary));
+        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{}", escaped(title), cards(links.clone())));
+        guide.markdown.push_str(&format!("\n## {title}\n\n{}\n\n", audience.rule()));
+        for (path, title, summary) in links {
+            guide.markdown.push_str(&format!("- [{title}]({}{path}.md): {summary}\n", site.public_url));
+        }
     }
     std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
 }

@@ -1,10 +1,24 @@
-//! The guides, and the list of all pages.
+//! The guides, the list of all pages, and the first page.
 
 use super::{
     HOME, grpc, markdown,
-    page::{Page, PageGroup, PageLink, cards},
-    reference,
+    menu::{Menu, MenuGroup, MenuLink, Section},
+    page::{Page, cards, escaped},
+    site::{REFERENCE, Site},
 };
+
+struct PageLink {
+    path: &'static str,
+    title: &'static str,
+    /// The Markdown of a guide; none for pages that are built.
+    source: Option<&'static str>,
+}
+
+struct PageGroup {
+    section: Section,
+    title: &'static str,
+    links: &'static [PageLink],
+}
 
 /// A guide: its title in the list, the last segment of its path, and its file.
 macro_rules! guide {
@@ -17,10 +31,11 @@ macro_rules! guide {
     };
 }
 
-/// All pages in the order of the list.
-pub(super) const GROUPS: &[PageGroup] = &[
+/// All pages but those of the operations, in the order of the menus.
+const GROUPS: &[PageGroup] = &[
     PageGroup {
-        title: "Begin",
+        section: Section::Guides,
+        title: "Get started",
         links: &[
             guide!("Quick start", "quick-start", "guides/quick-start.md"),
             guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
@@ -28,31 +43,40 @@ pub(super) const GROUPS: &[PageGroup] = &[
         ],
     },
     PageGroup {
-        title: "Use",
+        section: Section::Guides,
+        title: "Guides",
         links: &[
-            guide!("Pagination", "pagination", "guides/pagination.md"),
-            guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Streams", "streams", "guides/streams.md"),
+            guide!("Streams in a browser", "streams-browser", "guides/streams-browser.md"),
+            guide!("Streams over WebSocket", "streams-websocket", "guides/streams-websocket.md"),
+            guide!("Streams over gRPC", "streams-grpc", "guides/streams-grpc.md"),
+            guide!("Streams in depth", "streams-in-depth", "guides/streams-in-depth.md"),
+            guide!("Webhooks", "webhooks", "guides/webhooks.md"),
+            guide!("Webhook deliveries", "webhook-deliveries", "guides/webhook-deliveries.md"),
+            guide!("Webhook settings", "webhook-settings", "guides/webhook-settings.md"),
+            guide!("Alerts", "alerts", "guides/alerts.md"),
             guide!("Verifying a thesis", "verifying-a-thesis", "guides/verifying-a-thesis.md"),
             guide!("Receipts", "receipts", "guides/receipts.md"),
             guide!("Archive", "archive", "guides/archive.md"),
-            guide!("Streams", "streams", "guides/streams.md"),
-            guide!("Webhooks", "webhooks", "guides/webhooks.md"),
-            guide!("Alerts", "alerts", "guides/alerts.md"),
+            guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Pagination", "pagination", "guides/pagination.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
             guide!("Going live", "going-live", "guides/going-live.md"),
         ],
     },
     PageGroup {
-        title: "Look up",
+        section: Section::Reference,
+        title: "Reference",
         links: &[
-            PageLink { path: reference::PATH, title: "API reference", source: None },
-            PageLink { path: grpc::PATH, title: "gRPC", source: None },
+            PageLink { path: REFERENCE, title: "API reference", source: None },
             guide!("Errors", "errors", "guides/errors.md"),
+            PageLink { path: grpc::PATH, title: "gRPC", source: None },
             guide!("Stream conformance", "stream-conformance", "stream-conformance.md"),
         ],
     },
     PageGroup {
-        title: "Run it",
+        section: Section::Operate,
+        title: "Operate",
         links: &[
             guide!("For operators", "operators", "guides/operators.md"),
             guide!("Deploy and upgrade", "deploy", "guides/deploy.md"),
@@ -66,33 +90,42 @@ pub(super) const GROUPS: &[PageGroup] = &[
     },
 ];
 
-pub(super) fn pages(public_url: &str) -> Vec<Page> {
-    let links = GROUPS.iter().flat_map(|group| group.links);
-    links.filter_map(|link| Some(markdown::page(link.path, link.source?, public_url))).collect()
+/// The menus without the operations.
+pub(super) fn menu() -> Vec<MenuGroup> {
+    let link = |link: &PageLink| MenuLink { path: link.path.to_owned(), title: link.title.to_owned(), method: "" };
+    let group = |group: &PageGroup| MenuGroup {
+        section: group.section,
+        title: group.title.to_owned(),
+        links: group.links.iter().map(link).collect(),
+    };
+    GROUPS.iter().map(group).collect()
 }
 
-/// The index of all pages.
-pub(super) fn index(pages: &[Page]) -> Page {
-    let mut body = String::new();
+pub(super) fn pages(site: &Site) -> Vec<Page> {
+    let links = GROUPS.iter().flat_map(|group| group.links);
+    links.filter_map(|link| Some(markdown::page(link.path, link.source?, site))).collect()
+}
+
+/// The first page: what the service is, and every page but those of the operations.
+pub(super) fn home(site: &Site, pages: &[Page]) -> Page {
+    let mut page = markdown::page(HOME, include_str!("home.md"), site);
     for group in GROUPS {
         let links = group.links.iter().map(|link| {
             let page = pages.iter().find(|page| page.path == link.path);
-            (link.path, link.title, page.map_or(reference::SUMMARY, |page| &*page.summary))
+            (link.path, link.title, page.map_or("", |page| &*page.summary))
         });
-        body.push_str(&format!("<h2>{}</h2>{}", group.title, cards(links)));
+        let id = group.title.to_lowercase().replace(' ', "-");
+        page.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{}", escaped(group.title), cards(links.clone())));
+        page.markdown.push_str(&format!("\n## {}\n\n", group.title));
+        for (path, title, summary) in links {
+            page.markdown.push_str(&format!("- [{title}]({}{path}.md): {summary}\n", site.public_url));
+        }
     }
-    let summary = "Trade theses, profiles, tokens and their events: how to read them, follow them and verify them.";
-    Page {
-        path: HOME.to_owned(),
-        title: "Documentation".to_owned(),
-        summary: summary.to_owned(),
-        body,
-        ..Page::default()
-    }
+    page
 }
 
 /// The page for paths without a document.
-pub(super) fn missing() -> Page {
-    let body = "<p>There is no page here. The list of all pages may have the one that is meant.</p>".to_owned();
-    Page { title: "Page not found".to_owned(), body, ..Page::default() }
+pub(super) fn missing(public_url: &str) -> String {
+    let body = "<p>There is no page here. The menu lists all pages, and the search finds their parts.</p>".to_owned();
+    Page { title: "Page not found".to_owned(), body, ..Page::default() }.html(&Menu::new(menu()), public_url)
 }

@@ -1,5 +1,6 @@
-//! Renders Markdown as a page: headings get fragments, links between files become links between pages, blocks of code
-//! in several languages become one block with a choice, and the headings of error codes get the facts of the code.
+//! Renders Markdown as a page: headings get fragments, links between files become links between pages, code that names
+//! an operation or an error becomes a link to it, blocks of code in several languages become one block with a choice,
+//! and the headings of error codes get the facts of the code.
 
 use std::collections::HashMap;
 
@@ -8,8 +9,13 @@ use thesis_proto::error::ErrorCode;
 
 use super::{
     HOME,
+    highlight::highlight,
     page::{Page, PagePart, escaped},
+    site::{Site, path_of},
 };
+
+/// The facts of an error code list its operations if they are this many at most.
+const MAX_OPERATIONS: usize = 8;
 
 /// Readers choose between these languages of code. Each has a readable name.
 const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("js", "Node"), ("go", "Go")];
@@ -19,10 +25,21 @@ fn name_of(language: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == language).map(|(_, name)| *name)
 }
 
+/// The label of a block in one language.
+fn label_of(language: &str) -> &'static str {
+    match language {
+        "sh" => "Shell",
+        "json" => "JSON",
+        "ini" => "Configuration",
+        "proto" => "Protocol Buffers",
+        _ => name_of(language).unwrap_or("Text"),
+    }
+}
+
 /// Renders the Markdown of a guide as the page of a path.
-pub(super) fn page(path: &str, source: &str, public_url: &str) -> Page {
-    let text = source.replace("{{api_url}}", public_url);
-    let mut writer = Writer::default();
+pub(super) fn page(path: &str, source: &str, site: &Site) -> Page {
+    let text = source.replace("{{api_url}}", &site.public_url);
+    let mut writer = Writer::new(path, site);
     let parser = Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     for event in parser {
         writer.take(event);
@@ -32,10 +49,35 @@ pub(super) fn page(path: &str, source: &str, public_url: &str) -> Page {
         path: path.to_owned(),
         title: writer.title,
         summary: writer.summary,
+        intro: writer.intro,
         parts: writer.parts,
         body: writer.out,
+        markdown: published(&text, site),
         ..Page::default()
     }
+}
+
+/// The Markdown for readers: links lead to the Markdown of other pages, with complete addresses.
+fn published(text: &str, site: &Site) -> String {
+    let mut parts = text.split("](");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("](");
+        let (target, rest) = part.split_at(part.find(')').unwrap_or(0));
+        out.push_str(&address(&linked(target), &site.public_url));
+        out.push_str(rest);
+    }
+    out
+}
+
+/// The complete address of a link in Markdown. A page's is that of its Markdown.
+fn address(target: &str, public_url: &str) -> String {
+    if !target.starts_with('/') {
+        return target.to_owned();
+    }
+    let (path, fragment) = target.split_at(target.find('#').unwrap_or(target.len()));
+    let is_page = super::covers(path) && !path.contains('.');
+    format!("{public_url}{path}{}{fragment}", if is_page { ".md" } else { "" })
 }
 
 /// The heading that the writer reads.
@@ -46,17 +88,22 @@ struct Heading<'a> {
 }
 
 /// Turns Markdown events into HTML.
-#[derive(Default)]
 struct Writer<'a> {
+    /// The path of the page.
+    path: &'a str,
+    site: &'a Site,
     out: String,
     title: String,
     summary: String,
+    intro: String,
     parts: Vec<PagePart>,
     heading: Option<Heading<'a>>,
     /// The table that the writer reads.
     table: Option<Vec<Event<'a>>>,
     /// True while the writer reads the first paragraph.
     in_summary: bool,
+    /// True while the writer reads a link.
+    in_link: bool,
     /// Language and text of the code block that the writer reads.
     code: Option<(String, String)>,
     /// Adjacent code blocks.
@@ -68,22 +115,49 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn take(&mut self, event: Event<'a>) {
+    fn new(path: &'a str, site: &'a Site) -> Self {
+        Self {
+            path,
+            site,
+            out: String::new(),
+            title: String::new(),
+            summary: String::new(),
+            intro: String::new(),
+            parts: Vec::new(),
+            heading: None,
+            table: None,
+            in_summary: false,
+            in_link: false,
+            code: None,
+            codes: Vec::new(),
+            choices: 0,
+            ids: HashMap::new(),
+        }
+    }
+
+    /// Keeps a block of code, which is written together with those beside it. True if the event belongs to one.
+    fn take_code(&mut self, event: &Event<'a>) -> bool {
         if let Some((_, text)) = &mut self.code {
             match event {
-                Event::Text(more) => text.push_str(&more),
+                Event::Text(more) => text.push_str(more),
                 Event::End(TagEnd::CodeBlock) => self.codes.extend(self.code.take()),
                 _ => {}
             }
-            return;
+            return true;
         }
-        if let Event::Start(Tag::CodeBlock(kind)) = &event {
-            let info = if let CodeBlockKind::Fenced(info) = kind { info.as_ref() } else { "" };
-            let language = info.split_whitespace().next().unwrap_or("text").to_owned();
-            self.code = Some((language, String::new()));
+        let Event::Start(Tag::CodeBlock(kind)) = event else { return false };
+        let info = if let CodeBlockKind::Fenced(info) = kind { info.as_ref() } else { "" };
+        let language = info.split_whitespace().next().unwrap_or("text").to_owned();
+        self.code = Some((language, String::new()));
+        true
+    }
+
+    fn take(&mut self, event: Event<'a>) {
+        if self.take_code(&event) {
             return;
         }
         self.end_code();
+        self.keep_text(&event);
         if self.in_summary
             && let Event::Text(text) | Event::Code(text) = &event
         {
@@ -108,6 +182,7 @@ impl<'a> Writer<'a> {
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
                 let dest_url = CowStr::from(linked(&dest_url));
+                self.in_link = true;
                 self.put(Event::Start(Tag::Link { link_type, dest_url, title, id }));
             }
             Event::Start(Tag::Table(_)) => self.table = Some(vec![event]),
@@ -115,10 +190,41 @@ impl<'a> Writer<'a> {
                 self.put(event);
                 self.end_table();
             }
+            Event::End(TagEnd::Link) => {
+                self.in_link = false;
+                self.put(event);
+            }
+            Event::Code(ref code) => match self.link_of(code) {
+                Some(link) => self.put(Event::InlineHtml(link.into())),
+                None => self.put(event),
+            },
             // Guides contain no HTML.
             Event::Html(text) | Event::InlineHtml(text) => self.put(Event::Text(text)),
             event => self.put(event),
         }
+    }
+
+    /// Keeps text for the search.
+    fn keep_text(&mut self, event: &Event<'a>) {
+        let text: &str = match event {
+            _ if self.heading.is_some() => return,
+            Event::Text(text) | Event::Code(text) => text.as_ref(),
+            Event::SoftBreak | Event::End(TagEnd::Paragraph | TagEnd::TableCell | TagEnd::Item) => " ",
+            _ => return,
+        };
+        self.parts.last_mut().map_or(&mut self.intro, |part| &mut part.text).push_str(text);
+    }
+
+    /// The link to the page about what the code names. A page does not link to itself.
+    fn link_of(&self, code: &str) -> Option<String> {
+        if self.in_link || self.heading.is_some() {
+            return None;
+        }
+        let page = self.site.page_about(code)?;
+        if page.split('#').next() == Some(self.path) {
+            return None;
+        }
+        Some(format!("<a href=\"{page}\"><code>{}</code></a>", escaped(code)))
     }
 
     fn put(&mut self, event: Event<'a>) {
@@ -158,14 +264,25 @@ impl<'a> Writer<'a> {
             escaped(&text)
         ));
         if let Some(code) = ErrorCode::parse(&text) {
-            let (status, kind, grpc) = (code.http_status(), code.error_type(), code.grpc_code());
-            self.out.push_str(&format!(
-                "<p class=\"facts\">HTTP <code>{status}</code>, type <code>{kind}</code>, gRPC <code>{grpc:?}</code></p>\n"
-            ));
+            self.facts(code);
         }
-        if level == HeadingLevel::H2 {
-            self.parts.push(PagePart { id, text });
+        if matches!(level, HeadingLevel::H2 | HeadingLevel::H3) {
+            self.parts.push(PagePart { is_inner: level == HeadingLevel::H3, ..PagePart::new(id, text) });
         }
+    }
+
+    /// Writes the facts of an error code, and the operations that have it if they are few.
+    fn facts(&mut self, code: ErrorCode) {
+        let (status, kind, grpc) = (code.http_status(), code.error_type(), code.grpc_code());
+        self.out.push_str(&format!(
+            "<p class=\"facts\">HTTP <code>{status}</code>, type <code>{kind}</code>, gRPC <code>{grpc:?}</code>"
+        ));
+        let operations = self.site.operations_with(code).iter();
+        let links = operations.map(|id| format!("<a href=\"{}\">{id}</a>", path_of(id))).collect::<Vec<_>>();
+        if (1..=MAX_OPERATIONS).contains(&links.len()) {
+            self.out.push_str(&format!(". Operations: {}", links.join(", ")));
+        }
+        self.out.push_str("</p>\n");
     }
 
     /// Builds the fragment of a heading by the rule of code hosts.
@@ -203,12 +320,20 @@ impl<'a> Writer<'a> {
             ));
         }
         self.out.push_str("<div>");
-        codes.iter().for_each(|(language, text)| self.block(language, text));
+        codes.iter().for_each(|(language, text)| self.write_code(language, text));
         self.out.push_str("</div></fieldset>\n");
     }
 
     fn block(&mut self, language: &str, text: &str) {
-        self.out.push_str(&format!("<pre><code class=\"{}\">{}</code></pre>\n", escaped(language), escaped(text)));
+        let label = label_of(language);
+        self.out.push_str(&format!("<div class=\"block\"><div class=\"head\"><span>{label}</span></div>"));
+        self.write_code(language, text);
+        self.out.push_str("</div>\n");
+    }
+
+    fn write_code(&mut self, language: &str, text: &str) {
+        let html = highlight(language, text);
+        self.out.push_str(&format!("<pre><code class=\"{}\">{html}</code></pre>\n", escaped(language)));
     }
 }
 

@@ -3,11 +3,26 @@
 use askama::Template;
 use pulldown_cmark_escape::escape_html;
 
-/// A heading of the second level, for the page's table of contents.
-#[derive(Debug)]
+use super::{
+    SEARCH,
+    menu::{Menu, MenuGroup, MenuLink, Section},
+};
+
+/// A heading of the second or third level, for the table of contents and the search.
+#[derive(Debug, Default)]
 pub(super) struct PagePart {
     pub(super) id: String,
+    pub(super) title: String,
+    /// True for the third level.
+    pub(super) is_inner: bool,
+    /// The text below the heading, without code blocks.
     pub(super) text: String,
+}
+
+impl PagePart {
+    pub(super) fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
+        Self { id: id.into(), title: title.into(), ..Self::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -16,33 +31,38 @@ pub(super) struct Page {
     pub(super) title: String,
     /// One sentence about its content, as text.
     pub(super) summary: String,
+    /// The text above the first part, without code blocks.
+    pub(super) intro: String,
     pub(super) parts: Vec<PagePart>,
     /// The HTML below the heading.
     pub(super) body: String,
-    /// True if the page uses the width of the lists at its sides.
-    pub(super) is_wide: bool,
-    /// Paths of the scripts that its head loads.
+    /// The HTML that stands beside the body in place of the table of contents.
+    pub(super) aside: String,
+    /// The page as Markdown, which is served too; empty for none.
+    pub(super) markdown: String,
+    /// Paths of the scripts that its head loads, in addition to those of all pages.
     pub(super) scripts: Vec<String>,
-    pub(super) styles: Vec<String>,
 }
 
-pub(super) struct PageLink {
-    pub(super) path: &'static str,
-    pub(super) title: &'static str,
-    /// The Markdown of a guide; none for pages that are built.
-    pub(super) source: Option<&'static str>,
-}
-
-pub(super) struct PageGroup {
-    pub(super) title: &'static str,
-    pub(super) links: &'static [PageLink],
+/// A link to a section, in the bar above each page.
+struct SectionLink {
+    title: &'static str,
+    path: &'static str,
+    is_here: bool,
 }
 
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct Frame<'a> {
     page: &'a Page,
-    groups: &'static [PageGroup],
+    public_url: &'a str,
+    /// The link of the bar that leads here.
+    place: &'static str,
+    sections: [SectionLink; 3],
+    index: &'static str,
+    groups: Vec<&'a MenuGroup>,
+    previous: Option<&'a MenuLink>,
+    next: Option<&'a MenuLink>,
 }
 
 /// Escapes a text for HTML content and attributes.
@@ -62,8 +82,15 @@ pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>
 }
 
 impl Page {
-    /// The complete HTML, with the list of all pages.
-    pub(super) fn html(&self, groups: &'static [PageGroup]) -> String {
-        Frame { page: self, groups }.render().expect("texts always render")
+    /// The complete HTML, with the menu of its section.
+    pub(super) fn html(&self, menu: &Menu, public_url: &str) -> String {
+        let section = menu.section_of(&self.path);
+        let (previous, next) = menu.neighbours(&self.path);
+        let sections =
+            Section::ALL.map(|one| SectionLink { title: one.title(), path: one.path(), is_here: one == section });
+        let groups = menu.groups(section).collect();
+        let place = if section == Section::Reference { Section::Reference.title() } else { "Documentation" };
+        let frame = Frame { page: self, public_url, place, sections, index: SEARCH, groups, previous, next };
+        frame.render().expect("texts always render")
     }
 }

@@ -89,8 +89,13 @@ fn codes(route: &Route) -> Vec<Code> {
     codes
 }
 
+/// True if every operation with a key has the code.
+pub(crate) fn is_common(code: Code) -> bool {
+    KEYED.contains(&code) || ALWAYS.contains(&code)
+}
+
 /// The statuses of an operation's failures, and the codes of each.
-pub(super) fn by_status(route: &Route) -> BTreeMap<u16, Vec<Code>> {
+pub(crate) fn by_status(route: &Route) -> BTreeMap<u16, Vec<Code>> {
     let mut statuses = BTreeMap::<u16, Vec<Code>>::new();
     for code in codes(route) {
         statuses.entry(code.http_status()).or_default().push(code);
@@ -103,7 +108,7 @@ pub(super) fn by_status(route: &Route) -> BTreeMap<u16, Vec<Code>> {
 
 /// The component name of the response with these codes.
 pub(super) fn name(route: &Route, status: u16, codes: &[Code]) -> String {
-    let special = codes.iter().filter(|code| !KEYED.contains(code) && !ALWAYS.contains(code));
+    let special = codes.iter().filter(|code| !is_common(**code));
     let public = if route.operation.is_none() { "Public" } else { "" };
     special.fold(format!("{public}Error{status}"), |name, code| name + "_" + code.as_str())
 }
@@ -150,7 +155,8 @@ fn response(route: &Route, status: u16, codes: &[Code]) -> Value {
     })
 }
 
-fn reason(code: Code, status: u16) -> &'static str {
+/// When an operation has the code with this status, in a sentence without its point.
+pub(crate) fn reason(code: Code, status: u16) -> &'static str {
     match status {
         UPGRADE_REQUIRED => "the version of the WebSocket protocol is not 13",
         _ => TEXTS.get(code.as_str()).map_or("", |texts| texts.reason.as_str()),

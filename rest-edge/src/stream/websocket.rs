@@ -42,8 +42,8 @@ pub(crate) fn routes() -> Vec<Route> {
         route!(GET, "/v1/stream", "StreamService/Open", open)
             .named("openWebSocket", "Streams", "Opens a WebSocket that streams events.")
             .about(
-                "Open it with a library for WebSockets: a generated client cannot. The guide [Streams](/docs/streams) \
-                 shows such libraries.\n\n\
+                "Open it with a library for WebSockets: a generated client cannot. The guide [Streams over \
+                 WebSocket](/docs/streams-websocket) shows such libraries.\n\n\
                  Open it over HTTP/1.1 with `Upgrade: websocket`, and with a key in `Authorization`, with \
                  `?ticket=`, or with the message `auth` first, within 10 seconds. `x-websocket-messages` names \
                  the schemas of all messages; each is a JSON object in a text frame of up to 64 KiB.\n\n\

@@ -223,7 +223,7 @@ async fn a_session_that_ended_leads_to_sign_in() {
 async fn every_answer_has_the_headers_of_safety() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
-    let style = format!("{}/console.css", assets::folder());
+    let style = format!("{}/site.css", assets::folder());
     for (method, target, expected) in [
         ("GET", "/console", 303),
         ("GET", "/console/sign-in", 200),
@@ -296,15 +296,16 @@ async fn what_was_typed_is_text_and_a_password_is_not_kept() {
 }
 
 #[tokio::test]
-async fn the_root_leads_people_to_the_console() {
+async fn the_root_is_a_page_for_people_and_discovery_for_programs() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
     let ask_for = async |method: &str, accept: &str| {
         let request = Request::builder().method(method).uri("/").header("accept", accept);
         ask(&edge, request.body(String::new()).unwrap()).await
     };
-    let (status, headers, _) = ask_for("GET", "text/html,application/xhtml+xml,*/*;q=0.8").await;
-    assert_eq!((status, headers["location"].to_str().unwrap()), (StatusCode::FOUND, "/console"));
+    let (status, headers, page) = ask_for("GET", "text/html,application/xhtml+xml,*/*;q=0.8").await;
+    assert_eq!((status, headers["content-type"].to_str().unwrap()), (StatusCode::OK, "text/html; charset=utf-8"));
+    assert!(page.contains("<h1") && page.contains("http://edge.test/v1/verify/thesis"), "{page}");
     assert_eq!(headers["vary"], "Accept, Accept-Encoding");
     for accept in ["*/*", "application/json", ""] {
         let (status, headers, body) = ask_for("GET", accept).await;

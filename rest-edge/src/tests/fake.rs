@@ -157,6 +157,7 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "TokenService/GetToken" => reply(v1::GetTokenResponse { token: Some(v1::Token::default()) }),
         "TokenService/GetTokenActivity" => reply(v1::GetTokenActivityResponse { activity: Some(Default::default()) }),
         "TokenService/GetThesisVelocity" => reply(v1::GetThesisVelocityResponse { velocity: Some(Default::default()) }),
+        "StatusService/GetStatus" => reply(v1::GetStatusResponse { status: Some(Default::default()) }),
         "LogService/GetCheckpoint" => reply(v1::GetCheckpointResponse { note: "note".to_owned() }),
         "LogService/GetTile" => reply(v1::GetTileResponse { hashes: vec![1; 32].into() }),
         "LogService/GetReceipt" => {

@@ -260,6 +260,8 @@ async fn no_answer_is_kept_unless_it_says_how_and_none_is_sniffed() {
         ("GET", "/v1/log/sandbox/tile/0/000", "public, max-age=31536000, immutable"),
         ("GET", "/v1/log/sandbox/tile/%zz", "no-store"),
         ("GET", "/v1/log/keys", "no-store"),
+        ("GET", "/v1/status", "public, max-age=1"),
+        ("GET", "/v1/status?key=1", "no-store"),
         ("GET", "/v1/nowhere", "no-store"),
         ("GET", "/v1/me?key=1", "no-store"),
         ("GET", "/v1/theses?limit=x", "no-store"),
@@ -316,5 +318,25 @@ async fn verification_and_semantic_search_ignore_an_idempotency_key() {
             assert_eq!(ask(&core, request).await.0, StatusCode::OK, "{target}");
         }
         assert!(core.seen.lock().iter().all(|seen| !seen.headers.contains_key("idempotency-key")));
+    }
+}
+
+#[tokio::test]
+async fn public_pages_are_guarded_and_cached() {
+    let core = FakeCore::plain();
+    for path in ["/design", "/verify"] {
+        let (status, headers, body) = send(&core, "GET", path, &[]).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        assert_eq!(headers["content-type"], "text/html; charset=utf-8");
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; ") && policy.ends_with("; frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(headers["x-content-type-options"], "nosniff");
+        assert!(body.starts_with(b"<!doctype html>"), "{path}");
+        let (status, _, body) = send(&core, "GET", path, &[("if-none-match", headers["etag"].to_str().unwrap())]).await;
+        assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0), "{path}");
+        let (status, headers, _) = send(&core, "POST", path, &[]).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(headers["allow"], "GET, HEAD");
     }
 }

@@ -91,7 +91,7 @@ macro_rules! reflection {
 reflection!(over_v1, v1);
 reflection!(over_v1alpha, v1alpha);
 
-pub(super) const PUBLIC: [&str; 11] = [
+pub(super) const PUBLIC: [&str; 12] = [
     "AlertService",
     "ArchiveService",
     "EventService",
@@ -99,6 +99,7 @@ pub(super) const PUBLIC: [&str; 11] = [
     "MetaService",
     "ProfileService",
     "SearchService",
+    "StatusService",
     "TestDataService",
     "ThesisService",
     "TokenService",

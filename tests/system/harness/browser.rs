@@ -14,10 +14,7 @@ use std::{
 
 use reqwest::{Method, header::HeaderMap, redirect::Policy};
 
-pub(crate) use self::{
-    form::Form,
-    page::{MAX_BYTES, Page},
-};
+pub(crate) use self::{form::Form, page::Page};
 use super::{
     Person, Service,
     client::{http_client, new_address},

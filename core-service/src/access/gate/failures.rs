@@ -31,7 +31,7 @@ impl Gate {
             .map_err(|error| error.with_param(SERVICE_TOKEN))
     }
 
-    /// Counts a read of the trees over the logs by a caller without a key.
+    /// Counts a read of the trees over the logs, or of the status, by a caller without a key.
     pub fn count_log_read(&self, client: Option<&str>) -> Result<(), ApiError> {
         let now_ms = self.clock.now_ms();
         if client.is_none_or(|client| self.limits.take_log_read(client, now_ms)) {
@@ -39,7 +39,8 @@ impl Gate {
         }
         LIMITS.at("log").increment(1);
         let message = format!(
-            "more than {LOG_READS_PER_MINUTE} reads of the log from this address in this minute; wait for the next"
+            "more than {LOG_READS_PER_MINUTE} reads of the log from this address in this minute, those of the status \
+             included; wait for the next"
         );
         Err(ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms)))
     }

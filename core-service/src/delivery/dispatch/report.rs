@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures::future::{join_all, try_join_all};
+use thesis_net::status::{Outcome, count_delivery};
 use thesis_proto::v1::WebhookStatus;
 
 use super::{
@@ -34,12 +35,12 @@ use crate::{
 /// Status of an endpoint that is gone for good.
 const GONE: i32 = 410;
 
-/// The outcome of a delivery, as metrics name it.
-const fn outcome(status: Status) -> &'static str {
+/// The outcome of a delivery, and its name in metrics.
+const fn outcome(status: Status) -> (Outcome, &'static str) {
     match status {
-        Status::Delivered => "delivered",
-        Status::Failed => "failed",
-        Status::Pending | Status::Retrying => "retrying",
+        Status::Delivered => (Outcome::Delivered, "delivered"),
+        Status::Failed => (Outcome::Failed, "failed"),
+        Status::Pending | Status::Retrying => (Outcome::Retrying, "retrying"),
     }
 }
 
@@ -228,7 +229,9 @@ impl Dispatcher {
         let (webhook, number): (Arc<str>, _) = (change.before.webhook_id.as_str().into(), change.after.attempt_count());
         let mut state = self.state.lock();
         let was_slow = state.remove_attempt(&change.before.id, number, now_ms).is_some_and(|out| out.is_slow);
-        DELIVERIES.of(&[lane(was_slow), outcome(change.after.status())]).increment(1);
+        let (outcome, name) = outcome(change.after.status());
+        DELIVERIES.of(&[lane(was_slow), name]).increment(1);
+        count_delivery(outcome);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
             state.note_outcome(&webhook, &change.before.id, number, succeeded);
             if let Some(due_at) = change.after.next_attempt_at {

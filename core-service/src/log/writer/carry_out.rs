@@ -124,19 +124,14 @@ impl Writer {
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
-            for DraftResult { id, place, event_id, refused } in drafted {
+            for DraftResult { id, place, event_id, refused, was_known } in drafted {
                 let entry = match place {
                     EntryPlace::New(index) => Some(appended[index].clone()),
                     EntryPlace::Logged(seq) => Some(self.entry_at(seq).await?),
                     EntryPlace::Nowhere => None,
                 };
-                written.push(CommandOutcome {
-                    id,
-                    entry,
-                    applied: matches!(place, EntryPlace::New(_)),
-                    event_id,
-                    refused,
-                });
+                let applied = matches!(place, EntryPlace::New(_));
+                written.push(CommandOutcome { id, entry, applied, event_id, refused, was_known });
             }
             return Ok(Some(written));
         }
@@ -252,7 +247,7 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
                 Some(place) => place,
                 None => draft.create(event_id.clone(), new).await?,
             };
-            DraftResult { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
+            DraftResult { event_id: Some(event_id), place, ..DraftResult::nothing(new.thesis.id.clone()) }
         }
         Command::Observe(observation) => observe(draft, observation).await?,
         Command::DeleteSurplus { id, limit } => {

@@ -22,6 +22,8 @@ pub struct CommandOutcome {
     pub event_id: Option<String>,
     /// Set when the command was refused: the field that contradicts known data, or the reason for an import.
     pub refused: Option<&'static str>,
+    /// True if earlier observations had all values of this one, and one of them its time.
+    pub was_known: bool,
 }
 
 /// A part of the entries that are copied into a log.

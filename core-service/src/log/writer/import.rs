@@ -96,5 +96,12 @@ impl Writer {
 }
 
 fn import_result(refused: Option<&'static str>) -> CommandOutcome {
-    CommandOutcome { id: String::new(), entry: None, applied: refused.is_none(), event_id: None, refused }
+    CommandOutcome {
+        id: String::new(),
+        entry: None,
+        applied: refused.is_none(),
+        event_id: None,
+        refused,
+        was_known: false,
+    }
 }

@@ -33,6 +33,8 @@ pub(super) struct DraftResult {
     pub(super) event_id: Option<String>,
     /// The field that contradicts known data.
     pub(super) refused: Option<&'static str>,
+    /// True if earlier observations had all its values, and one of them its time.
+    pub(super) was_known: bool,
 }
 
 impl DraftResult {
@@ -41,7 +43,7 @@ impl DraftResult {
     }
 
     fn at(id: String, place: EntryPlace) -> Self {
-        Self { id, place, event_id: None, refused: None }
+        Self { id, place, event_id: None, refused: None, was_known: false }
     }
 }
 
@@ -170,8 +172,11 @@ async fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ObservedThesis, vers
     if after == before {
         return Ok(DraftResult::nothing(id));
     }
+    // An engagement dates the thesis too, and may have been observed alone.
+    let was_known = version <= before.version.max(before.engagement_version)
+        && (&after.text, after.likes, after.replies) == (&before.text, before.likes, before.replies);
     let place = draft.edit(after, version).await?;
-    Ok(DraftResult::at(id, place))
+    Ok(DraftResult { was_known, ..DraftResult::at(id, place) })
 }
 
 /// The row of a thesis that was not observed itself yet.

@@ -3,7 +3,8 @@
 
 use std::{iter, sync::Arc, time::Duration};
 
-use thesis_net::services::PeerCore;
+use futures::future::join_all;
+use thesis_net::{services::PeerCore, status::REPORT_TIMEOUT};
 use thesis_proto::v1;
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, codegen::StdError};
@@ -58,6 +59,14 @@ impl Peers {
         });
         others.sort_by_cached_key(|other| id::derive("", &[&other.replica, own, &name]));
         others.into_iter().map(|other| other.replica).collect()
+    }
+
+    /// Passes the report of a process on to all other cores. One that does not take it gets the next one.
+    pub async fn relay(&self, report: &v1::ReportProcessRequest) {
+        let peers: Vec<_> = self.peers.lock().values().cloned().collect();
+        let sent =
+            peers.iter().map(|peer| timeout(REPORT_TIMEOUT, peer.core.report_process(Request::new(report.clone()))));
+        join_all(sent).await;
     }
 
     /// Searches months at the core that the request names. The last core that has them may take as long as the caller

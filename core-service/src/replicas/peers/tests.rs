@@ -210,6 +210,13 @@ impl PeerService for Silent {
         pending().await
     }
 
+    async fn report_process(
+        &self,
+        _: Request<v1::ReportProcessRequest>,
+    ) -> Result<Response<v1::ReportProcessResponse>, Status> {
+        pending().await
+    }
+
     async fn copy_shard(
         &self,
         request: Request<v1::CopyShardRequest>,

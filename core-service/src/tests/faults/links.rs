@@ -182,6 +182,13 @@ impl PeerService for Link {
         self.links.far_end(&self.address)?.api.look_up(service(request.into_inner())).await
     }
 
+    async fn report_process(
+        &self,
+        request: Request<v1::ReportProcessRequest>,
+    ) -> Result<Response<v1::ReportProcessResponse>, Status> {
+        self.links.far_end(&self.address)?.api.report_process(service(request.into_inner())).await
+    }
+
     async fn get_feed_status(
         &self,
         request: Request<v1::GetFeedStatusRequest>,

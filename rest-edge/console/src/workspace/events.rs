@@ -15,7 +15,8 @@ use thesis_proto::{names::EVENT_TYPES, v1};
 use tonic::Status;
 
 use self::query::{KEPT, message, stream_path};
-pub(super) use self::row::{kind, line, source};
+pub use self::row::line;
+pub(super) use self::row::{kind, source};
 use super::{
     Workspace,
     filters::{FilterFields, TypeBox},

@@ -38,7 +38,9 @@ pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &TypePa
     }
     let title = service.map_or_else(|| format!("{}.proto", proto.name), |service| service.name().to_owned());
     let summary = comments::summary(about);
-    Page { path: writer.page, title, summary, parts: writer.parts, body: writer.out, ..Page::default() }
+    // The file has all comments.
+    let markdown = format!("# {title}\n\n{summary}\n\n```proto\n{}```\n", proto.text);
+    Page { path: writer.page, title, summary, parts: writer.parts, body: writer.out, markdown, ..Page::default() }
 }
 
 struct Writer<'a> {
@@ -64,8 +66,14 @@ impl Writer<'_> {
     }
 
     fn part(&mut self, id: &str, title: &str) {
-        self.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
+        self.parts.push(PagePart::new(id, title));
         self.out.push_str(&format!("<h2 id=\"{id}\">{title}</h2>\n"));
+    }
+
+    /// Adds an element to the table of contents.
+    fn inner_part(&mut self, name: &str, path: &[i32]) {
+        let text = comments::summary(self.comments.comment_at(path));
+        self.parts.push(PagePart { is_inner: true, text, ..PagePart::new(name, name) });
     }
 
     fn heading(&mut self, name: &str, path: &[i32]) {
@@ -79,8 +87,9 @@ impl Writer<'_> {
         self.part("methods", "Methods");
         for (number, method) in (0..).zip(&service.method) {
             let name = method.name();
-            self.parts.push(PagePart { id: name.to_owned(), text: name.to_owned() });
-            self.heading(name, &[SERVICE, index, METHOD_OF_SERVICE, number]);
+            let path = [SERVICE, index, METHOD_OF_SERVICE, number];
+            self.inner_part(name, &path);
+            self.heading(name, &path);
             self.signature(method);
         }
     }
@@ -118,7 +127,7 @@ impl Writer<'_> {
     fn message(&mut self, index: i32, message: &DescriptorProto, is_part: bool) {
         let name = message.name();
         if is_part {
-            self.parts.push(PagePart { id: name.to_owned(), text: name.to_owned() });
+            self.inner_part(name, &[MESSAGE, index]);
         }
         self.heading(name, &[MESSAGE, index]);
         if message.field.is_empty() {

@@ -10,10 +10,10 @@ use reqwest::{Response, header::HeaderMap};
 
 use super::form::{Field, Form};
 
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; font-src 'self'; \
+                      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// Most bytes of a page.
-pub(crate) const MAX_BYTES: usize = 60 * 1_024;
+const MAX_BYTES: usize = 60 * 1_024;
 /// Elements without an end.
 const VOID: &[&str] = &["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"];
 /// Elements that the next one of their name ends.

@@ -25,7 +25,7 @@ fn symbol(token: Option<&v1::TokenRef>) -> &str {
 }
 
 /// Summarizes an event in one line.
-pub(in crate::workspace) fn line(event: &v1::Event) -> String {
+pub fn line(event: &v1::Event) -> String {
     match &event.data {
         Some(Data::ThesisCreated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);
