@@ -35,6 +35,15 @@ const CHANGES: [Operation; 8] = [
     Operation::StartWebhookReplay,
 ];
 
+/// The operations that the core of these tests does not offer.
+const NOT_ENABLED: [Operation; 5] = [
+    Operation::GetProfileWallets,
+    Operation::SemanticSearch,
+    Operation::ListArchiveFiles,
+    Operation::GetArchiveFile,
+    Operation::GetArchiveReceipt,
+];
+
 /// The codes of calls that are not admitted. The calls here ask for nothing, so admitted ones may fail with others.
 const REFUSALS: [ErrorCode; 11] = [
     ErrorCode::SignInRequired,
@@ -72,8 +81,7 @@ fn expected(role: Option<Role>, project: &Known, live: bool, operation: Operatio
         Some(ErrorCode::ProjectArchived)
     } else if live && !project.is_approved {
         Some(ErrorCode::LiveAccessNotApproved)
-    } else if matches!(operation, Operation::GetProfileWallets | Operation::SemanticSearch) {
-        // They are not enabled here.
+    } else if NOT_ENABLED.contains(&operation) {
         Some(ErrorCode::FeatureDisabled)
     } else if live && operation == Operation::CreateTestThesis {
         Some(ErrorCode::TestKeyRequired)
