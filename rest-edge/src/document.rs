@@ -51,6 +51,7 @@ impl Document {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
         response
     }
+
     /// Responds to a request for this document as a page, with the headers of all pages.
     pub(crate) async fn page(&self, method: &Method, request_headers: &HeaderMap) -> Answer {
         if method != Method::GET && method != Method::HEAD {
