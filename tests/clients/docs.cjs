@@ -53,18 +53,18 @@ async function searched(reader) {
   await page.goto("/docs");
   const asked = [];
   page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-  const query = page.locator("#query");
+  const query = page.locator("#finder-query");
   const found = async (text, path) => {
     await page.keyboard.press("/");
     await page.keyboard.type(text);
-    const first = page.locator("#found [role=option]").first();
+    const first = page.locator("#finder-found [role=option]").first();
     await until(`${text} is found`, async () => (await first.count()) > 0 && (await first.getAttribute("href")) === path);
-    assert.equal(await query.getAttribute("aria-activedescendant"), "found-0");
+    assert.equal(await query.getAttribute("aria-activedescendant"), "finder-found-0");
   };
   await found("listTheses", "/docs/reference/listTheses");
   await look(reader, "search");
   await page.keyboard.press("ArrowDown");
-  assert.equal(await query.getAttribute("aria-activedescendant"), "found-1");
+  assert.equal(await query.getAttribute("aria-activedescendant"), "finder-found-1");
   await page.keyboard.press("Escape");
   assert.ok(!(await page.locator(".finder").isVisible()));
   await found("invalid_cursor", "/docs/errors#invalid_cursor");
@@ -105,6 +105,7 @@ async function filled({ page }) {
   await page.getByRole("button", { name: "Forget it" }).click();
   assert.ok((await codes()).every((code) => !code.includes(key)));
   assert.equal(await page.evaluate("sessionStorage.length"), 0);
+  assert.equal(await page.locator("#try-key").inputValue(), "");
   await page.evaluate(() => sessionStorage.setItem("docs-key", "svc_live_1"));
   await page.reload();
   assert.ok((await codes()).every((code) => !code.includes("svc_live_1")));
@@ -119,7 +120,8 @@ async function tried({ page }) {
   await page.locator("#try-key").fill(key);
   await send();
   await status.getByText(/^200 after/).waitFor();
-  assert.match(await page.locator(".try .result").textContent(), /"environment": "test"/);
+  // The body arrives after the status.
+  await page.locator(".try .result").getByText('"environment": "test"').waitFor();
   await page.reload();
   assert.equal(await page.locator("#try-key").inputValue(), key);
   await page.goto("/docs/reference/streamEvents");

@@ -87,6 +87,8 @@ const fillIn = (key) => {
   notice.querySelector("button").addEventListener("click", () => {
     sessionStorage.removeItem(KEY);
     for (const [text, data] of filled) text.data = data;
+    const field = document.getElementById("try-key");
+    if (field?.value === key) field.value = "";
     notice.hidden = true;
     document.getElementById("main").focus();
   });
@@ -129,8 +131,8 @@ if (pages) pages.scrollTop = here.offsetTop - pages.clientHeight / 2;
 // --- the search ---
 
 const finder = document.querySelector(".finder");
-const query = document.getElementById("query");
-const found = document.getElementById("found");
+const query = document.getElementById("finder-query");
+const found = document.getElementById("finder-found");
 const told = finder.querySelector("[role=status]");
 const MAX_FOUND = 12;
 const EXCERPT = 140;
@@ -143,6 +145,8 @@ const load = async () => {
   const entries = await answer.json();
   for (const entry of entries) {
     entry.head = (entry.part || entry.page).toLowerCase();
+    // An operation's page is found by the operation's id, which its address ends with.
+    entry.name = entry.path.split(/[/#]/).at(-1).toLowerCase();
     entry.words = `${entry.page} ${entry.text}`.toLowerCase();
   }
   return entries;
@@ -160,12 +164,13 @@ const fits = (text, word, weight) => {
 const score = (entry, words, whole) => {
   let sum = entry.part ? 0 : 2;
   for (const word of words) {
-    const most = Math.max(fits(entry.head, word, 10), fits(entry.words, word, 2));
+    const most = Math.max(fits(entry.head, word, 10), fits(entry.name, word, 10), fits(entry.words, word, 2));
     if (most === 0) return 0;
     sum += most;
   }
-  if (entry.head === whole) sum += 50;
-  else if (entry.head.startsWith(whole)) sum += 10;
+  const heads = [entry.head, entry.name];
+  if (heads.includes(whole)) sum += 50;
+  else if (heads.some((head) => head.startsWith(whole))) sum += 10;
   return sum;
 };
 
@@ -189,7 +194,7 @@ const mark = (element, text, words) => {
 const row = (entry, words, place) => {
   const link = document.createElement("a");
   link.href = entry.path;
-  link.id = `found-${place}`;
+  link.id = `finder-found-${place}`;
   link.tabIndex = -1;
   link.setAttribute("role", "option");
   mark(link, entry.part || entry.page, words);
@@ -210,7 +215,7 @@ const select = (place) => {
     link.setAttribute("aria-selected", at === place);
     if (at === place) link.scrollIntoView({ block: "nearest" });
   }
-  if (place >= 0) query.setAttribute("aria-activedescendant", `found-${place}`);
+  if (place >= 0) query.setAttribute("aria-activedescendant", `finder-found-${place}`);
   else query.removeAttribute("aria-activedescendant");
 };
 

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use pulldown_cmark_escape::escape_html;
+use thesis_proto::error::ErrorCode;
 
 use super::{
     SEARCH,
@@ -69,6 +70,23 @@ struct Frame<'a> {
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_html(&mut out, text).expect("memory takes every text");
+    out
+}
+
+/// Turns text in backticks into code. Error codes link to their paragraph.
+pub(super) fn coded(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        let shown = escaped(part);
+        if index.is_multiple_of(2) {
+            out.push_str(&shown);
+        } else if ErrorCode::parse(part).is_some() {
+            let id = part.to_lowercase();
+            out.push_str(&format!("<a href=\"/docs/errors#{id}\"><code>{shown}</code></a>"));
+        } else {
+            out.push_str(&format!("<code>{shown}</code>"));
+        }
+    }
     out
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{
     markdown,
     menu::{MenuGroup, MenuLink, Section},
-    page::{Page, PagePart, escaped},
+    page::{Page, PagePart, coded, escaped},
     site::{REFERENCE, Site, path_of},
 };
 use crate::route::Route;
@@ -115,7 +115,8 @@ fn list<'a>(
     about: &str,
     rows: impl Iterator<Item = (&'a str, &'a str, &'a str, &'a str)>,
 ) {
-    let id = title.to_lowercase().replace(' ', "-");
+    // An operation's id may be the group's name.
+    let id = format!("group-{}", title.to_lowercase().replace(' ', "-"));
     page.parts.push(PagePart::new(&*id, title));
     page.body
         .push_str(&format!("<h2 id=\"{id}\">{title}</h2>\n<p>{}</p>\n<ul class=\"operations\">\n", escaped(about)));
@@ -123,7 +124,7 @@ fn list<'a>(
     for (id, method, name, summary) in rows {
         let (path, name) = (path_of(id), name.replace("{*", "{"));
         page.body.push_str(&format!(
-            "<li id=\"{id}\"><a href=\"{path}\">{}<code>{}</code></a> {}</li>\n",
+            "<li id=\"{id}\"><a href=\"{path}\">{}<code>{}</code></a> <span>{}</span></li>\n",
             method_badge(method),
             escaped(&name),
             coded(summary),
@@ -140,13 +141,4 @@ fn method_badge(method: &str) -> String {
         return String::new();
     }
     format!("<span class=\"method {}\">{method}</span> ", method.to_lowercase())
-}
-
-/// Turns text in backticks into code.
-fn coded(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    let part = |(index, part): (usize, &str)| {
-        if index % 2 == 0 { escaped(part) } else { format!("<code>{}</code>", escaped(part)) }
-    };
-    parts.map(part).collect()
 }

@@ -65,6 +65,17 @@ fn users_and_operators_have_their_own_menus() {
 }
 
 #[test]
+fn no_fragment_is_in_a_page_twice() {
+    let (_, menu, pages) = built();
+    for page in pages {
+        let html = page.html(&menu, "https://data.test");
+        let ids: Vec<_> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let distinct: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len(), "{}: {ids:?}", page.path);
+    }
+}
+
+#[test]
 fn a_page_leads_to_its_neighbours() {
     let (_, menu, _) = built();
     let paths = |path: &str| {

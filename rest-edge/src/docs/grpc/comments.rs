@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use prost_types::FileDescriptorProto;
-use thesis_proto::error::ErrorCode;
 
-use crate::docs::page::escaped;
+use crate::docs::page::coded;
 
 /// A comment's path consists of these field numbers of descriptors.
 pub(super) const PACKAGE: i32 = 2;
@@ -53,23 +52,6 @@ pub(super) fn html(comment: &str) -> String {
     let mut out = String::new();
     for text in paragraphs(comment) {
         out.push_str(&format!("<p>{}</p>\n", coded(&text)));
-    }
-    out
-}
-
-/// Turns text in backticks into code. Error codes link to their paragraph.
-fn coded(text: &str) -> String {
-    let mut out = String::new();
-    for (index, part) in text.split('`').enumerate() {
-        let shown = escaped(part);
-        if index.is_multiple_of(2) {
-            out.push_str(&shown);
-        } else if ErrorCode::parse(part).is_some() {
-            let id = part.to_lowercase();
-            out.push_str(&format!("<a href=\"/docs/errors#{id}\"><code>{shown}</code></a>"));
-        } else {
-            out.push_str(&format!("<code>{shown}</code>"));
-        }
     }
     out
 }

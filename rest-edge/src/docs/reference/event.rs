@@ -16,7 +16,8 @@ pub(super) fn page(site: &Site, name: &str, post: &Value) -> Page {
     let body = &post["requestBody"];
     let example = example_text(&format!("event_{name}"), &site.public_url, site.now_ms);
     let example = example.as_deref().and_then(sample::example);
-    let schema = &body["content"]["application/json"]["schema"];
+    // The other form, a thin event, has some of the same fields; the description of the body names them.
+    let schema = &body["content"]["application/json"]["schema"]["anyOf"][0];
     let list =
         fields::list(&site.description, schema, Side::Response, &[], example.as_ref().map(|example| example.response));
     let mut source = format!("# {name}\n\n{}\n\n{}\n\n", text("summary"), with_short_links(text("description"), site));
