@@ -140,15 +140,17 @@ impl PeerService for Api {
     ) -> Result<Response<v1::ReportProcessResponse>, Status> {
         credential_only(&self.core, &request)?;
         let mut report = request.into_inner();
-        if take(&mut report.relay) {
-            // A core's process sends its report to itself.
-            if report.roles().any(|role| role == v1::ProcessRole::Core) {
-                add_own_state(&self.core, &mut report).await;
-            }
-            let (core, relayed) = (Arc::clone(&self.core), report.clone());
-            self.core.tasks.spawn(async move { core.peers.relay(&relayed).await });
+        let relays = take(&mut report.relay);
+        // A core's process sends its report to itself.
+        if relays && report.roles().any(|role| role == v1::ProcessRole::Core) {
+            add_own_state(&self.core, &mut report).await;
         }
+        let relayed = relays.then(|| report.clone());
         self.core.processes.receive(report, self.core.shared.clock.now_ms());
+        if let Some(report) = relayed {
+            // The process waits for it, so that the other cores get its last report last, whichever core it calls.
+            self.core.peers.relay(&report).await;
+        }
         Ok(Response::new(v1::ReportProcessResponse {}))
     }
 

@@ -12,6 +12,7 @@ use crate::clock::SharedClock;
 
 /// The label of routes without a rate class.
 pub const NO_CLASS: &str = "none";
+
 /// A latency that is measured.
 pub struct Latency {
     role: ProcessRole,
