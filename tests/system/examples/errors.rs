@@ -106,6 +106,7 @@ async fn of_paths(service: &Service, examples: &mut Examples) {
         ("THESIS_NOT_FOUND", "/v1/theses/th_unknown"),
         ("EVENT_NOT_FOUND", "/v1/events/evt_unknown"),
         ("WEBHOOK_NOT_FOUND", "/v1/webhooks/wh_unknown"),
+        ("ALERT_NOT_FOUND", "/v1/alerts/al_unknown"),
         ("ARCHIVE_FILE_NOT_FOUND", "/v1/archive/2020-01-01/theses.parquet"),
         ("ROUTE_NOT_FOUND", "/v1/theses/a/b"),
         ("VALIDATION_FAILED", "/v1/theses?limit=1000&tokn=RUN"),
@@ -168,6 +169,12 @@ async fn of_plans(service: &Service, examples: &mut Examples) {
     }
     let more = json!({"url": URL, "events": ["thesis.created"]});
     examples.hold("WEBHOOK_LIMIT_REACHED", &client.post("/v1/webhooks", &more).await);
+    client.thesis("writer", "LIMITED", "x").await;
+    let alert = json!({"name": "x", "token": "LIMITED", "metric": "thesis_count_24h", "above": 5});
+    for _ in 0..5 {
+        client.post("/v1/alerts", &alert).await.ok(201);
+    }
+    examples.hold("ALERT_LIMIT_REACHED", &client.post("/v1/alerts", &alert).await);
     let streams = [client.stream("").await, client.stream("").await];
     examples.hold("STREAM_LIMIT_REACHED", &client.get("/v1/events/stream").await);
     drop(streams);

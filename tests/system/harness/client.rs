@@ -254,7 +254,7 @@ impl Answer {
         let error = envelope["error"].take();
         assert_eq!((self.status, text(&error, "code")), (status, code), "{}", self.text);
         let kind = match status {
-            400 | 405 | 413 => "invalid_request",
+            400 | 405 | 413 | 416 => "invalid_request",
             401 => "authentication",
             403 => "permission",
             404 => "not_found",
