@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_shows_states_and_figures() {
-        let at = |ms| Some(from_millis(1_795_442_700_000 + ms));
+        let at = |ms: i64| Some(from_millis(1_795_442_700_000 + ms));
         let process = v1::ProcessStatus {
             id: "proc_1".to_owned(),
             state: v1::ProcessState::Stalled.into(),

@@ -30,8 +30,10 @@ fn request_latency(window: u64, minute: u64) -> LatencyReport {
     }
 }
 
-/// Each role with its state, and its processes with theirs.
-fn states(status: &ServiceStatus) -> Vec<(ProcessRole, ServiceState, Vec<(&str, ProcessState)>)> {
+/// A role with its state, and its processes with theirs.
+type RoleStates<'a> = (ProcessRole, ServiceState, Vec<(&'a str, ProcessState)>);
+
+fn states(status: &ServiceStatus) -> Vec<RoleStates<'_>> {
     let all = status.roles.iter().map(|row| {
         let processes = row.processes.iter().map(|process| (process.id.as_str(), process.state()));
         (row.role(), row.state(), processes.collect())
