@@ -42,19 +42,10 @@ fn every_operation_has_a_page_and_a_row() {
 fn fields_have_the_order_of_the_response() {
     let page = page("getThesis");
     let place = |text: &str| page.markdown.find(text).unwrap_or_else(|| panic!("no {text} in {}", page.markdown));
-    for list in [
-        [
-            "- `object` ",
-            "- `id` ",
-            "- `profile` ",
-            "- `profile.id` ",
-            "- `token.symbol` ",
-            "- `text` ",
-            "- `livemode` ",
-        ],
-        ["\"object\":", "\"id\":", "\"profile\":", "\"handle\":", "\"symbol\":", "\"text\":", "\"livemode\":"],
-    ] {
-        let places: Vec<_> = list.into_iter().map(place).collect();
+    let names = ["object", "profile", "profile.id", "token.symbol", "text", "livemode"];
+    let keys = ["object", "id", "profile", "handle", "symbol", "text", "livemode"];
+    for list in [names.map(|name| format!("- `{name}` ")).to_vec(), keys.map(|key| format!("\"{key}\":")).to_vec()] {
+        let places: Vec<_> = list.iter().map(|text| place(text)).collect();
         assert!(places.is_sorted(), "{list:?} at {places:?}");
     }
     let markdown = &page.markdown;
