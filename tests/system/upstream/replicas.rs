@@ -38,7 +38,8 @@ async fn both_look_up(live: &Following, clients: &[Client]) {
         live.upstream.token("base", &name["base:".len()..], &format!("THROUGH{number}")).await;
         assert_eq!(client.get(&format!("/v1/tokens/{name}")).await.ok(200)["thesis_count"], 0);
     }
-    // Both at once ask once, for what is there and for what is not.
+    // Both at once ask once, for what is there and for what is not. A core that does not hear from the other one in time
+    // asks itself.
     live.upstream.faults(&json!({"latency_ms": 200})).await;
     let profile = live.upstream.profile("Through_both").await;
     for (handle, status) in [("through_both", 200), ("through_none", 404)] {
@@ -49,12 +50,14 @@ async fn both_look_up(live: &Following, clients: &[Client]) {
             assert_eq!(answer.status, status, "{}", answer.text);
             assert!(status != 200 || answer.json()["id"] == profile_id(&profile), "{}", answer.text);
         }
-        assert_eq!(live.upstream.look_ups("profile_by_handle").await, before + 1, "{handle}");
+        let asked = live.upstream.look_ups("profile_by_handle").await - before;
+        assert!((1..=2).contains(&asked), "{handle}: {asked}");
         // The miss of one is the miss of both.
         for client in clients {
             assert_eq!(client.get(&path).await.status, status);
         }
-        assert_eq!(live.upstream.look_ups("profile_by_handle").await, before + 1, "{handle}");
+        let asked = live.upstream.look_ups("profile_by_handle").await - before;
+        assert!((1..=2).contains(&asked), "{handle}: {asked}");
     }
     live.upstream.calm().await;
 }
