@@ -156,6 +156,18 @@ async fn members_take_nothing_from_the_quota() {
 }
 
 #[tokio::test]
+async fn live_views_have_places_of_their_own() {
+    let core = world().await;
+    let call = admit(&core, &key("usr_viewer", false), Operation::Open).unwrap();
+    let views = call.caller.stream_name();
+    let _view = core.slots.take_slot(&views, 1).await.unwrap();
+    assert!(core.slots.take_slot(&views, 1).await.is_err(), "the plan's number of streams does not hold");
+    // The programs of the project still have all places.
+    let _stream = core.slots.take_slot(PROJECT, 1).await.unwrap();
+    assert_eq!(core.slots.open(PROJECT).await.unwrap(), 1);
+}
+
+#[tokio::test]
 async fn a_right_that_ended_since_the_call_was_admitted_is_gone() {
     let core = world().await;
     let call = admit(&core, &key("usr_developer", false), Operation::DeleteWebhook).unwrap();
