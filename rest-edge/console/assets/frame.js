@@ -21,6 +21,21 @@
   }).observe(document.getElementById("main"), { childList: true, subtree: true });
 }
 
+// --- fields of times, which are in UTC: the same time in the zone of the visitor, where that is another one ---
+for (const field of document.querySelectorAll("input[type=datetime-local][name]")) {
+  const note = document.createElement("p");
+  note.className = "hint";
+  const style = { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" };
+  const tell = () => {
+    const at = new Date(`${field.value}Z`);
+    note.hidden = Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0;
+    note.textContent = note.hidden ? "" : `${at.toLocaleString("en", style)} in your zone`;
+  };
+  field.addEventListener("input", tell);
+  field.after(note);
+  tell();
+}
+
 // --- tables: sorting by each column, the first rows of long ones, and CSV ---
 {
   const SHOWN = 50;
