@@ -1,7 +1,7 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
 //! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `frame` finds the links around
-//! a page by its address, `view` renders, `confirm` asks before something ends, and `failure` has the reasons why a
+//! a page by its address, `view` renders, `question` asks before something ends, and `failure` has the reasons why a
 //! handler shows no page. The other modules have the pages.
 //!
 //! # Recipe: a page
@@ -31,7 +31,6 @@
 
 mod administration;
 pub mod assets;
-mod confirm;
 mod failure;
 mod find;
 mod form;
@@ -40,6 +39,7 @@ mod identity;
 mod organizations;
 mod page_query;
 mod projects;
+mod question;
 mod view;
 mod visit;
 mod workspace;

@@ -60,7 +60,7 @@ pub async fn create_key(
     };
     let is_over = |at: &Timestamp| !is_time(at) || actor.is_member && to_millis(at) <= created_at;
     let end = new.expires_at.as_ref().filter(|at| is_over(at));
-    let end = end.map(|_| FieldError::new("expires_at", "must be in the future, in the year 9999 at the latest"));
+    let end = end.map(|_| FieldError::new("expires_at", "must be a time to come, of year 9999 at most"));
     let faults = [live.as_ref().err().cloned(), name_fault("name", &new.name), end];
     refuse(faults.into_iter().chain(new.scopes.iter().map(|scope| scope_fault(core, scope))))?;
     let scopes = if new.scopes.is_empty() {

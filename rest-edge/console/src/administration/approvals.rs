@@ -10,10 +10,10 @@ use thesis_proto::{time::to_millis, v1};
 use super::{ACTIVE, APPROVALS, RefusedForm, listing::Listing};
 use crate::{
     Page,
-    confirm::Question,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
+    question::Question,
     view::{Layout, render},
     visit::{Administrator, SignedIn},
 };

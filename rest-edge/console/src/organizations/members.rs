@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     Page,
-    confirm::Question,
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
+    question::Question,
     view::{Choice, Layout, Moment, moment, render},
     visit::SignedIn,
 };

@@ -13,10 +13,10 @@ use thesis_proto::{
 use super::{ProjectAccess, find, path};
 use crate::{
     Page,
-    confirm::{Confirmation, Question},
     failure::{Failed, see_other},
     form::{Faults, Posted},
     page_query::typed_time,
+    question::{Question, TypedName},
     view::{Layout, render},
     visit::SignedIn,
 };
@@ -212,10 +212,10 @@ pub(super) async fn ask_to_revoke(signed_in: SignedIn, Path((project_id, id)): P
 pub(super) async fn revoke(
     signed_in: SignedIn,
     Path((project_id, id)): Path<(String, String)>,
-    Posted(confirmation): Posted<Confirmation>,
+    Posted(typed): Posted<TypedName>,
 ) -> Page {
     let key = find_key(&signed_in, &project_id, &id).await?.unwrap_or_default();
-    if let Some(faults) = confirmation.faults(name_to_type(&key)) {
+    if let Some(faults) = typed.faults(name_to_type(&key)) {
         return revoke_question(&signed_in, &project_id, &key, faults);
     }
     // A key that is revoked already stays so, and one that does not exist is core's to refuse.

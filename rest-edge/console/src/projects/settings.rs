@@ -8,10 +8,10 @@ use thesis_proto::v1;
 use super::{ProjectAccess, find, path};
 use crate::{
     Page,
-    confirm::{Confirmation, Question},
     failure::see_other,
     form::{Faults, Posted},
     page_query::PageQuery,
+    question::{Question, TypedName},
     view::{Layout, render},
     visit::SignedIn,
 };
@@ -95,13 +95,9 @@ pub(super) async fn ask_to_archive(signed_in: SignedIn, Path(id): Path<String>) 
     question(&signed_in, &access.project, Faults::none())
 }
 
-pub(super) async fn archive(
-    signed_in: SignedIn,
-    Path(id): Path<String>,
-    Posted(confirmation): Posted<Confirmation>,
-) -> Page {
+pub(super) async fn archive(signed_in: SignedIn, Path(id): Path<String>, Posted(typed): Posted<TypedName>) -> Page {
     let access = find(&signed_in, &id).await?;
-    if let Some(faults) = confirmation.faults(Some(&access.project.name)) {
+    if let Some(faults) = typed.faults(Some(&access.project.name)) {
         return question(&signed_in, &access.project, faults);
     }
     let message = v1::AccountServiceArchiveProjectRequest { id: id.clone() };

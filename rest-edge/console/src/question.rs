@@ -12,7 +12,7 @@ use crate::{
 
 /// A question about an action that cannot be taken back, or that stops programs of the customer.
 #[derive(Template)]
-#[template(path = "confirm.html")]
+#[template(path = "question.html")]
 pub(crate) struct Question {
     pub(crate) layout: Layout,
     /// What follows from the action.
@@ -29,12 +29,12 @@ pub(crate) struct Question {
 
 /// The name as typed below a question.
 #[derive(Deserialize)]
-pub(crate) struct Confirmation {
+pub(crate) struct TypedName {
     #[serde(default)]
     confirm: String,
 }
 
-impl Confirmation {
+impl TypedName {
     /// The faults of the form, if a name had to be typed and another one was.
     pub(crate) fn faults(&self, name: Option<&str>) -> Option<Faults> {
         let is_it = name.is_none_or(|name| self.confirm.trim() == name.trim());
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn the_name_itself_confirms() {
-        let typed = |confirm: &str, name| Confirmation { confirm: confirm.to_owned() }.faults(name).is_none();
+        let typed = |confirm: &str, name| TypedName { confirm: confirm.to_owned() }.faults(name).is_none();
         assert!(
             typed("", None) && typed("production", Some("production")) && typed(" production ", Some("production"))
         );
         assert!(!typed("", Some("production")) && !typed("Production", Some("production")));
-        let faults = Confirmation { confirm: String::new() }.faults(Some("a")).unwrap();
+        let faults = TypedName { confirm: String::new() }.faults(Some("a")).unwrap();
         assert_eq!((faults.status().as_u16(), faults.field("confirm").is_some()), (422, true));
     }
 }
