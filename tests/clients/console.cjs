@@ -4,6 +4,7 @@
 const assert = require("node:assert/strict");
 const { createServer } = require("node:http");
 const { base, look, open, person, seen, walk } = require("./browser.cjs");
+const { frame } = require("./frame.cjs");
 
 const [, setUp] = process.argv.slice(2);
 const PASSWORD = "correct horse battery staple";
@@ -36,7 +37,8 @@ async function confirm(someone) {
 }
 
 async function customer(browser, root) {
-  const someone = await person(browser, { permissions: ["clipboard-read", "clipboard-write"] });
+  const options = { permissions: ["clipboard-read", "clipboard-write"], timezoneId: "Asia/Tokyo" };
+  const someone = await person(browser, options);
   const { page } = someone;
   await open(someone, "/console/sign-in", "sign-in");
   await open(someone, "/console/forgot", "forgotten password");
@@ -81,12 +83,16 @@ async function customer(browser, root) {
   const me = await fetch(`${base}/v1/me`, { headers: { Authorization: `Bearer ${key}` } });
   assert.equal(me.status, 200);
   await open(someone, project, "project with a key");
+  await frame(someone, project);
   await webhooks(someone, project, key);
   await events(someone, project, key);
   // The plan has few streams, so one after the other.
   await Promise.all([signedOut(someone.context.browser(), `${project}/test/${FOLLOWED}`), explore(someone, project)]);
   await open(someone, `${project}/usage`, "usage");
   await open(someone, `${project}/usage?days=30`, "usage of a month");
+  await open(someone, `${project}/settings`, "settings of a project");
+  await open(someone, `${organization}/settings`, "settings of an organization");
+  await open(someone, `/console/find?q=&project=${id(project, "prj")}`, "go to");
   await page.goto(project);
   await press(someone, "Ask for live access");
   await page.goto(`${organization}/members`);
@@ -320,8 +326,10 @@ async function live(root, { someone, project }) {
   assert.equal(stream.status, 200);
   const ended = stream.text().catch(() => "");
   await page.goto(project);
-  const row = page.getByRole("row", { name: /production/ });
-  await Promise.all([page.waitForEvent("load"), row.getByRole("button", { name: /^Revoke/ }).click()]);
+  await page.getByRole("row", { name: /production/ }).getByRole("link", { name: /^Revoke/ }).click();
+  await look(someone, "question about a live key", "refused from now on");
+  await page.getByLabel("Type the name to confirm").fill("production");
+  await press(someone, "Revoke key");
   await Promise.race([ended, new Promise((_, fail) => setTimeout(fail, 5_000, new Error("its stream goes on")))]);
   assert.equal(await me(key), 401);
   await page.goto(`${project}/keys`);
@@ -331,7 +339,8 @@ async function live(root, { someone, project }) {
   const other = await page.getByLabel("Key", { exact: true }).inputValue();
   assert.equal(await me(other), 200);
   await root.page.goto("/console/administration");
-  await press(root, /^Withdraw/);
+  await root.page.getByRole("link", { name: /^Withdraw/ }).click();
+  await press(root, "Withdraw live access");
   await until("live access is withdrawn", async () => (await me(other)) === 403);
   const refused = await page.goto(`${project}/live/webhooks`);
   assert.equal(refused.status(), 403);

@@ -12,6 +12,7 @@ mod events;
 mod explore;
 mod first_minute;
 mod forged;
+mod frame;
 mod invitations;
 mod isolation;
 mod live;
@@ -97,8 +98,10 @@ impl Customer {
             format!("/console/organizations/{organization}/members"),
             format!("/console/organizations/{organization}/audit"),
             format!("/console/organizations/{organization}/projects"),
+            format!("/console/organizations/{organization}/settings"),
             format!("/console/projects/{project}"),
             format!("/console/projects/{project}/keys"),
+            format!("/console/projects/{project}/settings"),
             format!("/console/projects/{project}/usage"),
             format!("/console/projects/{project}/usage?days=30"),
         ]
@@ -118,8 +121,8 @@ impl Customer {
             (within(&format!("members/{member}/role")), vec![("role", "owner")]),
             (within("invitations"), vec![("email", "another@people.example"), ("role", "viewer")]),
             (format!("/console/invitations/{}/delete", self.invitation), vec![("organization", &*self.organization)]),
-            (format!("/console/keys/{}/revoke", self.key), vec![]),
-            (project("archive"), vec![]),
+            (project(&format!("keys/{}/revoke", self.key)), vec![]),
+            (project("archive"), vec![("confirm", "Hive")]),
             (within(&format!("members/{}/remove", self.owner.id)), vec![]),
         ]
     }

@@ -37,6 +37,7 @@ use crate::{
     error::{Error, Result},
     keys::key_ring::{KeyRing, is_api_key},
     metrics::LIMITS,
+    replicas::stream_slots::LIVE_VIEWS,
 };
 
 pub use self::{call::Call, member::Member, refused_call::RefusedCall};
@@ -106,6 +107,13 @@ impl Caller {
         self.member
             .as_ref()
             .map_or_else(|| project.as_str().into(), |member| format!("{project}/{}", member.key.user_id).into())
+    }
+
+    /// The name under which the caller's streams are counted: the project's, or that of the live views of its members. So
+    /// open pages of the console take no stream from a program.
+    pub fn stream_name(&self) -> String {
+        let suffix = if self.member.is_some() { LIVE_VIEWS } else { "" };
+        format!("{}{suffix}", self.project.id)
     }
 
     fn holds(&self, scope: Scope) -> bool {

@@ -71,7 +71,7 @@ pub async fn open_stream(
         OpenKind::Unspecified | OpenKind::Place => Some(HeldStream {
             key_id: call.caller.key_id().into(),
             expires_at: call.caller.key.expires_at,
-            slot: core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await?,
+            slot: core.slots.take_slot(&call.caller.stream_name(), call.caller.plan.concurrent_streams).await?,
             ticket: ticket.as_ref().map(|ticket| ticket.hash.clone()),
         }),
     };
@@ -79,8 +79,8 @@ pub async fn open_stream(
         (OpenKind::Place | OpenKind::Check, _) => v1::OpenResponse::default(),
         (_, None) => begin(core, (call, &logs), &message, &filter, after, &names).await?,
         (_, Some(replay)) => {
-            let (project, streams) = (&call.caller.project.id, call.caller.plan.concurrent_streams);
-            let slot = core.slots.take_replay_slot(project, streams).await?;
+            let (name, streams) = (call.caller.stream_name(), call.caller.plan.concurrent_streams);
+            let slot = core.slots.take_replay_slot(&name, streams).await?;
             let begun = begin_replay(core, (call, &logs), &message, (replay, &filter), after, &names).await?;
             let added = core.open_streams.add_replay(&message.session, message.replay, slot);
             added.map_err(|_| Error::from(ApiError::unavailable()))?;

@@ -61,6 +61,9 @@ const MAX_PARALLEL: usize = 32;
 const STREAMS_PER_REPLAY: u32 = 4;
 /// Suffix of a project's name in the row that counts the slots of its replays.
 const REPLAYS: &str = "/replays";
+/// Suffix of a project's name in the row that counts the live views of its members. There may be as many of them as
+/// streams of its keys, which they leave alone.
+pub const LIVE_VIEWS: &str = "/console";
 
 /// The outcome of an intended change of a project's row.
 enum RowChange {
@@ -336,10 +339,12 @@ impl StreamSlots {
         let projects: Vec<Arc<str>> = self.state.lock().projects.keys().cloned().collect();
         let replicas = self.replicas(0);
         for project in projects {
-            let limit = match project.strip_suffix(REPLAYS) {
-                Some(project) => limit_of(project).map(replay_limit),
-                None => limit_of(&project),
+            let (name, are_replays) = match project.strip_suffix(REPLAYS) {
+                Some(name) => (name, true),
+                None => (&*project, false),
             };
+            let limit = limit_of(name.strip_suffix(LIVE_VIEWS).unwrap_or(name));
+            let limit = if are_replays { limit.map(replay_limit) } else { limit };
             if let Some(limit) = limit {
                 self.state.lock().reduce_share(&project, share_of(limit, replicas));
             }

@@ -1,4 +1,4 @@
-// Copy buttons: beside every field with `data-copy`, and buttons whose `data-copy` names a field or a text.
+// Copy buttons: beside every field, id or code with an empty `data-copy`, and buttons whose `data-copy` names a field or a text.
 "use strict";
 
 const copy = async (button, field) => {
@@ -17,11 +17,11 @@ const copy = async (button, field) => {
 for (const found of document.querySelectorAll("[data-copy]")) {
   let button = found;
   let field = document.getElementById(found.dataset.copy);
-  if (found instanceof HTMLInputElement) {
+  if (!found.dataset.copy) {
     field = found;
     button = document.createElement("button");
     button.type = "button";
-    button.className = "button quiet";
+    button.className = found instanceof HTMLInputElement ? "button quiet" : "copy";
     button.textContent = "Copy";
     found.after(button);
   }

@@ -112,7 +112,9 @@
       const rows = document.querySelector("#events tbody");
       const link = element("a", line(event));
       link.href = box.dataset.events + encodeURIComponent(event.id);
-      const at = `${event.created_at.slice(0, 10)} ${event.created_at.slice(11, 16)} UTC`;
+      // The frame's script shows it in the visitor's zone.
+      const at = element("time", `${event.created_at.slice(0, 10)} ${event.created_at.slice(11, 16)} UTC`);
+      at.dateTime = event.created_at;
       const source = event.test ? `${event.source}, test` : event.source;
       const cells = [at, element("code", event.type), link, source].map((content) => element("td", content));
       const row = element("tr", ...cells);

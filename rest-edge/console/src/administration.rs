@@ -27,7 +27,7 @@ const INGEST: &str = "/console/administration/ingest";
 const ACTIVE: &str = "administration";
 
 /// The names and paths of all administration pages in the order of the navigation.
-const TABS: [(&str, &str); 6] = [
+pub(crate) const TABS: [(&str, &str); 6] = [
     ("Approvals", APPROVALS),
     ("Organizations", ORGANIZATIONS),
     ("Users", USERS),
@@ -62,7 +62,10 @@ pub(super) fn routes() -> Router {
         .route(APPROVALS, get(approvals::show))
         .route("/console/administration/projects/{id}/approve", post(approvals::approve).get(to_approvals))
         .route("/console/administration/projects/{id}/refuse", post(approvals::refuse).get(to_approvals))
-        .route("/console/administration/projects/{id}/withdraw", post(approvals::withdraw).get(to_approvals))
+        .route(
+            "/console/administration/projects/{id}/withdraw",
+            get(approvals::ask_to_withdraw).post(approvals::withdraw),
+        )
         .route(ORGANIZATIONS, get(organizations::show))
         .route("/console/administration/organizations/{id}/plan", post(organizations::set_plan).get(to_organizations))
         .route(USERS, get(users::show))

@@ -90,9 +90,8 @@ impl Faults {
             return Err(error.into());
         }
         let faults = Self::new(&error);
-        let whole = faults
-            .whole
-            .map(|whole| if faults.fields.is_empty() { whole } else { format!("Nothing was changed. {whole}") });
+        let whole =
+            faults.whole.map(|whole| if faults.fields.is_empty() { whole } else { format!("Not saved. {whole}") });
         Ok(Self { whole, ..faults })
     }
 
@@ -113,6 +112,11 @@ impl Faults {
             | ErrorCode::AmbiguousToken => Ok((T::default(), Self::new(&error))),
             _ => Err(error.into()),
         }
+    }
+
+    /// The fault of one field that a page checks itself.
+    pub(crate) fn wrong(param: &str, message: &str) -> Self {
+        Self::new(&ApiError::validation(&[FieldError::new(param, message)]))
     }
 
     fn new(error: &ApiError) -> Self {
@@ -149,7 +153,18 @@ impl Faults {
 
 /// The readable name of a field: `created after` for `filters.created_after`.
 fn label(param: &str) -> String {
-    param.rsplit('.').next().unwrap_or(param).replace('_', " ")
+    let name = param.rsplit('.').next().unwrap_or(param);
+    match name {
+        "q" => "search".to_owned(),
+        "url" => "URL".to_owned(),
+        "profile_id" => "profile's id".to_owned(),
+        "organization_name" => "organization".to_owned(),
+        "expires_at" => "expiry".to_owned(),
+        "confirm" => "confirmation".to_owned(),
+        // The scope of a key, such as `wallets:read`.
+        scope if scope.contains(':') => format!("scope {scope}"),
+        _ => name.replace('_', " "),
+    }
 }
 
 #[cfg(test)]
@@ -164,8 +179,14 @@ mod tests {
     #[test]
     fn all_faults_are_listed_by_name() {
         let posted = Faults::of(&wrong()).unwrap();
-        let sentences = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
+        let sentences = "Not saved. Cursor: must be shorter. Chain: must be known.";
         assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(sentences), Some("Must be known.")));
+    }
+
+    #[test]
+    fn a_fault_names_its_field_as_people_know_it() {
+        let names = ["q", "url", "wallets:read", "filters.created_after", "as_of"].map(label);
+        assert_eq!(names, ["search", "URL", "scope wallets:read", "created after", "as of"]);
     }
 
     #[test]

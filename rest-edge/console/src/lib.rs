@@ -1,7 +1,8 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `view` renders, and
-//! `failure` has the reasons why a handler shows no page. The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `frame` finds the links around
+//! a page by its address, `view` renders, `question` asks before something ends, and `failure` has the reasons why a
+//! handler shows no page. The other modules have the pages.
 //!
 //! # Recipe: a page
 //!
@@ -11,9 +12,11 @@
 //!    core judges the person's rights, and renders a template with a `Layout` whose title no other page has. Pages of a
 //!    project call `find` first; pages of a workspace take `Workspace` and call `workspace.request`.
 //! 2. `templates/usage.html`, which extends `layout.html`. The Content-Security-Policy forbids inline styles and
-//!    scripts. The page must work without JavaScript. Each table is in a `div`, as in that file.
+//!    scripts. The page must work without JavaScript. Each table is in a `div`, as in that file; with `data-table`, a
+//!    name of a file, people sort it and save it as CSV. Times are `view::moment`, which a script shows in the zone of
+//!    the visitor.
 //! 3. `src/projects.rs`: `mod usage` and the path in `routes`. A new group of pages also enters `router` below. A link
-//!    to the page: the example's is in `templates/project.html`.
+//!    to the page: the example's is in `src/frame.rs`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
 //!    that can be reloaded.
@@ -29,11 +32,14 @@
 mod administration;
 pub mod assets;
 mod failure;
+mod find;
 mod form;
+mod frame;
 mod identity;
 mod organizations;
 mod page_query;
 mod projects;
+mod question;
 mod view;
 mod visit;
 mod workspace;
@@ -111,6 +117,7 @@ fn router() -> Router {
         .merge(projects::routes())
         .merge(workspace::routes())
         .merge(administration::routes())
+        .merge(find::routes())
         .merge(assets::routes())
         .fallback(no_page)
         .method_not_allowed_fallback(|| async {

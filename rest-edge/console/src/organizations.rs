@@ -1,4 +1,4 @@
-//! The pages of organizations: projects, members, invitations and the audit log.
+//! The pages of organizations: projects, members, invitations, the audit log and settings.
 
 mod access;
 pub(super) mod audit;
@@ -6,6 +6,7 @@ mod create;
 mod invitations;
 mod members;
 mod overview;
+mod settings;
 
 use axum::{
     Router,
@@ -19,10 +20,11 @@ pub(crate) fn routes() -> Router {
     Router::new()
         .route("/console/organizations/new", get(create::show).post(create::create))
         .route("/console/organizations/{id}", get(overview::show))
-        .route("/console/organizations/{id}/name", post(overview::rename).get(to_overview))
+        .route("/console/organizations/{id}/settings", get(settings::show))
+        .route("/console/organizations/{id}/name", post(settings::rename).get(settings::to_settings))
         .route("/console/organizations/{id}/members", get(members::show))
         .route("/console/organizations/{id}/members/{user}/role", post(members::change_role).get(to_members_of))
-        .route("/console/organizations/{id}/members/{user}/remove", post(members::remove).get(to_members_of))
+        .route("/console/organizations/{id}/members/{user}/remove", get(members::ask_to_remove).post(members::remove))
         .route("/console/organizations/{id}/invitations", post(invitations::create).get(to_members))
         .route("/console/invitations/{id}/delete", post(invitations::delete).get(to_console))
         .route("/console/organizations/{id}/audit", get(audit::show))
@@ -32,16 +34,15 @@ fn overview_path(id: &str) -> String {
     format!("/console/organizations/{id}")
 }
 
+fn settings_path(id: &str) -> String {
+    format!("/console/organizations/{id}/settings")
+}
+
 fn members_path(id: &str) -> String {
     format!("/console/organizations/{id}/members")
 }
 
 // The browser keeps the address of a form that failed. A reload redirects to the page with the form.
-
-async fn to_overview(signed_in: SignedIn, Path(id): Path<String>) -> Page {
-    signed_in.membership(&id)?;
-    Ok(see_other(&overview_path(&id)))
-}
 
 async fn to_members(signed_in: SignedIn, Path(id): Path<String>) -> Page {
     signed_in.membership(&id)?;
@@ -53,6 +54,6 @@ async fn to_members_of(signed_in: SignedIn, Path((id, _)): Path<(String, String)
 }
 
 /// Redirects to the home page, for forms whose address names no page.
-pub(super) async fn to_console(_: SignedIn) -> Page {
+async fn to_console(_: SignedIn) -> Page {
     Ok(see_other("/console"))
 }

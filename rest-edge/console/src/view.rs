@@ -1,6 +1,6 @@
 //! Renders pages, and formats values for them.
 
-use askama::Template;
+use askama::{Template, filters::HtmlSafeOutput};
 use axum::response::{Html, IntoResponse as _, Response};
 use http::{StatusCode, header::RETRY_AFTER};
 use prost_types::Timestamp;
@@ -12,16 +12,11 @@ use thesis_proto::{
 use super::{
     Page,
     failure::{Failed, not_found, readable_duration, sentence, status_of},
+    frame::Frame,
     visit::{SignedIn, Visit},
 };
 
-/// A link to an organization in the head of a page.
-pub(crate) struct OrganizationLink {
-    pub(crate) id: String,
-    pub(crate) name: String,
-}
-
-/// The data of `layout.html`, the frame of every page.
+/// The data of `layout.html`, which every page extends.
 pub(crate) struct Layout {
     /// The title in the browser.
     pub(crate) title: String,
@@ -33,8 +28,8 @@ pub(crate) struct Layout {
     pub(crate) once: String,
     /// The e-mail of the user who is signed in.
     pub(crate) user: Option<String>,
-    /// The user's organizations, in core's order.
-    pub(crate) organizations: Vec<OrganizationLink>,
+    /// The switcher, the links beside the page and the path to it; none for visitors.
+    pub(crate) frame: Option<Frame>,
     /// True if the user administers the service.
     pub(crate) is_administrator: bool,
     /// The user's e-mail until it is confirmed.
@@ -50,12 +45,9 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout for a user who is signed in.
     pub(crate) fn of(signed_in: &SignedIn, title: &str, active: &'static str) -> Self {
-        let organizations = signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref());
-        let link =
-            |row: &thesis_proto::v1::Organization| OrganizationLink { id: row.id.clone(), name: row.name.clone() };
         Self {
             user: Some(signed_in.email().to_owned()),
-            organizations: organizations.map(link).collect(),
+            frame: Some(Frame::of(signed_in)),
             is_administrator: signed_in.is_administrator(),
             unconfirmed: (!signed_in.is_confirmed()).then(|| signed_in.email().to_owned()),
             sends_mail: signed_in.account.sends_mail,
@@ -73,7 +65,7 @@ impl Layout {
             // The request id differs on every request.
             once: visit.request_id.to_str().unwrap_or_default().to_owned(),
             user: None,
-            organizations: Vec::new(),
+            frame: None,
             is_administrator: false,
             unconfirmed: None,
             sends_mail: false,
@@ -106,6 +98,27 @@ pub(crate) fn time(at: Option<&Timestamp>) -> String {
 /// Formats a time in UTC to the millisecond; "never" if there is none.
 pub(crate) fn exact_time(at: Option<&Timestamp>) -> String {
     format_time(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
+}
+
+/// A time as markup.
+pub(crate) type Moment = HtmlSafeOutput<String>;
+
+/// A time as [`time`] formats it, which a script shows in the visitor's zone.
+pub(crate) fn moment(at: Option<&Timestamp>) -> Moment {
+    moment_of(at, time(at))
+}
+
+/// A time as [`exact_time`] formats it, which a script shows in the visitor's zone.
+pub(crate) fn exact_moment(at: Option<&Timestamp>) -> Moment {
+    moment_of(at, exact_time(at))
+}
+
+/// Neither part has characters that markup escapes.
+fn moment_of(at: Option<&Timestamp>, text: String) -> Moment {
+    HtmlSafeOutput(match at {
+        Some(at) => format!("<time datetime=\"{}\">{text}</time>", format_millis(to_millis(at))),
+        None => text,
+    })
 }
 
 fn format_time(at: Option<&Timestamp>, length: usize) -> String {
@@ -201,7 +214,6 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         401 | 403 => "Not allowed",
         404 if error.code == ErrorCode::LinkNotFound => "This link does not work",
         404 => "Page not found",
-        429 if error.code == ErrorCode::QuotaExceeded => "The month's requests are used up",
         429 => "Too many tries",
         503 => "Not available right now",
         400..=499 => "That did not work",
@@ -239,6 +251,8 @@ mod tests {
         assert_eq!(time(Some(&at)), "2026-11-23 14:05 UTC");
         assert_eq!(exact_time(Some(&at)), "2026-11-23 14:05:00.012 UTC");
         assert_eq!((time(None), exact_time(None)), ("never".to_owned(), "never".to_owned()));
+        let marked = "<time datetime=\"2026-11-23T14:05:00.012Z\">2026-11-23 14:05 UTC</time>";
+        assert_eq!((moment(Some(&at)).0.as_str(), exact_moment(None).0.as_str()), (marked, "never"));
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! The visitor of a page: cookies, session and CSRF tokens.
 
-use std::{convert::Infallible, net::IpAddr, sync::Arc};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use axum::extract::FromRequestParts;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -243,6 +247,8 @@ impl<S: Sync> FromRequestParts<S> for Visit {
 pub(crate) struct SignedIn {
     pub(crate) visit: Visit,
     pub(crate) account: v1::GetAccountResponse,
+    /// The projects that the page has read, for the frame around it.
+    pub(crate) projects: OnceLock<Vec<v1::Project>>,
 }
 
 impl SignedIn {
@@ -252,7 +258,7 @@ impl SignedIn {
             return Ok(None);
         }
         match visit.core().accounts.get_account(visit.request(v1::GetAccountRequest {})).await {
-            Ok(answer) => Ok(Some(Self { visit, account: answer.into_inner() })),
+            Ok(answer) => Ok(Some(Self { visit, account: answer.into_inner(), projects: OnceLock::new() })),
             Err(status) => match Failed::from(status) {
                 Failed::SignIn(_) => Ok(None),
                 failed => Err(failed),

@@ -39,10 +39,6 @@ pub(super) fn routes() -> Router {
         .merge(explore::routes())
 }
 
-/// The tabs of a workspace, with the path prefix of their pages.
-const TABS: [(&str, &str); 4] =
-    [("Webhooks", "/webhooks"), ("Alerts", "/alerts"), ("Events", "/events"), ("Explore", "/explore")];
-
 /// A project in one environment, and the member who visits it. The extractor reads paths that begin with
 /// `/console/projects/{id}/{environment}`.
 struct Workspace {
@@ -58,12 +54,7 @@ impl Workspace {
 
     /// The path of a page of the workspace, such as `/webhooks`.
     fn path(&self, page: &str) -> String {
-        self.path_in(self.environment(), page)
-    }
-
-    /// The path of a page in another environment of the project.
-    fn path_in(&self, environment: &str, page: &str) -> String {
-        format!("/console/projects/{}/{environment}{page}", self.access.project.id)
+        format!("/console/projects/{}/{}{page}", self.access.project.id, self.environment())
     }
 
     fn webhook_path(&self, id: &str) -> String {
@@ -94,21 +85,14 @@ impl Workspace {
         request
     }
 
-    /// Name and path of each tab.
-    fn tabs(&self) -> [(&'static str, &'static str); 4] {
-        TABS
-    }
-
     /// True if nobody may see the data: the project is archived, or has no live access.
     fn is_closed(&self) -> bool {
         self.access.project.archived || (self.live && !self.access.project.live_approved)
     }
 
     /// The response of all pages of a closed workspace.
-    fn closed(self, path: &str) -> Failed {
-        let page = path.split('/').nth(5).unwrap_or_default();
-        let tab = TABS.into_iter().find(|(_, tab)| tab[1..] == *page).map_or(TABS[0].1, |(_, tab)| tab);
-        let page = ClosedPage { layout: self.layout("No data to see here"), workspace: self, tab };
+    fn closed(self) -> Failed {
+        let page = ClosedPage { layout: self.layout("No data to see here"), workspace: self };
         match render(StatusCode::FORBIDDEN, &page) {
             Ok(response) => Failed::Shown(Box::new(response)),
             Err(failed) => failed,
@@ -138,7 +122,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Workspace {
         let signed_in = SignedIn::from_request_parts(parts, state).await?;
         let access = projects::find(&signed_in, named("id")).await?;
         let workspace = Self { signed_in, access, live };
-        if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
+        if workspace.is_closed() { Err(workspace.closed()) } else { Ok(workspace) }
     }
 }
 
@@ -147,5 +131,4 @@ impl<S: Send + Sync> FromRequestParts<S> for Workspace {
 struct ClosedPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
 }

@@ -15,12 +15,15 @@ async fn a_forms_address_leads_to_its_page(service: &Service) {
     let (other, _) = service.owner().await;
     let (owner, other) = (service.browser_of(&customer.owner), service.browser_of(&other));
     let page = format!("/console/projects/{}", customer.project);
-    for form in ["name", "archive", "live-access"] {
+    let settings = format!("{page}/settings");
+    for (form, to) in [("name", &settings), ("live-access", &page), ("keys/key_1/revoke", &page)] {
         let address = format!("{page}/{form}");
-        leads(&owner, &address, &page).await;
+        leads(&owner, &address, to).await;
         other.get(&address).await.is(404);
     }
-    leads(&owner, &format!("/console/keys/{}/revoke", customer.key), "/console").await;
+    let home = format!("/console/organizations/{}", customer.organization);
+    leads(&owner, &format!("{home}/name"), &format!("{home}/settings")).await;
+    leads(&owner, &format!("{home}/members/usr_1/remove"), &format!("{home}/members")).await;
     leads(&owner, "/console/account/sessions/ses_1/revoke", "/console/account").await;
     leads(&owner, "/console/account/confirmation", "/console/account").await;
     leads(&owner, "/console/sign-out", &format!("/console/organizations/{}", customer.organization)).await;

@@ -19,7 +19,14 @@ async fn ask(owner: &Browser, project: &str) {
 /// Decides by a form of the administration's page.
 async fn decide(administrator: &Browser, project: &str, decision: &str, fields: &[(&str, &str)], status: u16) {
     let path = format!("/console/administration/projects/{project}/{decision}");
-    let page = administrator.open(&format!("/console/administration?find={project}")).await.is(200);
+    let listed = administrator.open(&format!("/console/administration?find={project}")).await.is(200);
+    // A page asks before live access is withdrawn.
+    let page = if decision == "withdraw" {
+        assert!(listed.find_form(&path).is_none() && listed.html.contains(&path), "{listed}");
+        administrator.open(&path).await.is(200)
+    } else {
+        listed
+    };
     let form = fields.iter().fold(page.form(&path), |form, (name, value)| form.fill(name, value));
     administrator.submit(&form).await.is(status);
 }

@@ -15,6 +15,7 @@ async fn the_later_one_is_told(service: &Service) {
     let project = format!("/console/projects/{}", customer.project);
     for path in [&organization, &project] {
         let action = format!("{path}/name");
+        let path = &format!("{path}/settings");
         let form = other.open(path).await.is(200).form(&action).fill("name", "Late");
         let first = one.open(path).await.is(200).form(&action).fill("name", "First");
         one.submit(&first).await.is(200).says("First");

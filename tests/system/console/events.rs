@@ -97,7 +97,7 @@ async fn its_pages_lead_on(service: &Service) {
     filters(&browser.open(&format!("{}?cursor=x", path(&customer))).await.is(400).says("cursor"));
     // One that no field can show is told by its name; a question changes nothing.
     let long = browser.open(&format!("{}?cursor={}", path(&customer), "x".repeat(5_000))).await.is(422);
-    assert!(!long.says("Cursor: must").text().contains("Nothing was changed"));
+    assert!(!long.says("Cursor: must").text().contains("Not saved"));
 }
 
 async fn what_is_wrong_is_told_beside_its_field(service: &Service) {

@@ -62,6 +62,11 @@ async fn what_customers_type_is_text(service: &Service) {
         (format!("/console/projects/{project}"), IMAGE),
         (format!("/console/projects/{project}/keys"), ATTRIBUTE),
         (format!("/console/projects/{project}/usage"), ATTRIBUTE),
+        (format!("/console/projects/{project}/settings"), ATTRIBUTE),
+        (format!("/console/projects/{project}/archive"), ATTRIBUTE),
+        (format!("/console/organizations/{organization}/settings"), SCRIPT),
+        (format!("/console/find?project={project}"), SCRIPT),
+        (format!("/console/find?project={project}&q=onmouseover"), ATTRIBUTE),
         ("/console/account".to_owned(), SCRIPT),
     ];
     for (path, text) in pages {

@@ -49,7 +49,8 @@ async fn a_key_is_created_once(service: &Service) {
     // A revoked key is shown to nobody, and its form creates no other one.
     let csrf = browser.csrf().await;
     for key in ours {
-        browser.post(&format!("/console/keys/{}/revoke", key.id), &[("csrf", &*csrf)], Origin::Here).await.is(303);
+        let revoke = format!("{path}/{}/revoke", key.id);
+        browser.post(&revoke, &[("csrf", &*csrf)], Origin::Here).await.is(303);
     }
     let refused = browser.submit(&form).await.is(422).says("open it anew");
     assert!(!refused.html.contains(&raw), "{refused}");

@@ -49,17 +49,21 @@ async fn a_developer_does_some(service: &Service) {
     let browser = service.browser_of(&developer);
     let (organization, project) = (&customer.organization, &customer.project);
     super::create_project(&browser, organization, "Another").await;
-    let page = browser.open(&format!("/console/organizations/{organization}")).await.is(200);
+    let page = browser.open(&format!("/console/organizations/{organization}/settings")).await.is(200);
     assert!(page.find_form(&format!("/console/organizations/{organization}/name")).is_none(), "{page}");
     let page = browser.open(&format!("/console/organizations/{organization}/members")).await.is(200);
     assert!(changes(&page, &developer).is_empty(), "{page}");
-    let page = browser.open(&format!("/console/projects/{project}")).await.is(200);
-    assert!(page.find_form(&format!("/console/projects/{project}/archive")).is_none(), "{page}");
+    let archive = format!("/console/projects/{project}/archive");
+    let page = browser.open(&format!("/console/projects/{project}/settings")).await.is(200);
+    assert!(!page.html.contains(&archive), "{page}");
+    // Whoever types the address is led back.
+    browser.get(&archive).await.is(303);
     super::create_key(&browser, project, "test").await;
     // An owner archives; then nothing is made any more.
     let owner = service.browser_of(&customer.owner);
-    let page = owner.open(&format!("/console/projects/{project}")).await.is(200);
-    owner.submit(&page.form(&format!("/console/projects/{project}/archive"))).await.is(200);
+    let page = owner.open(&archive).await.is(200);
+    owner.submit(&page.form(&archive).fill("confirm", "Bee")).await.is(422);
+    owner.submit(&page.form(&archive).fill("confirm", "Hive")).await.is(200).says("archived");
     let page = browser.open(&format!("/console/projects/{project}/keys")).await.is(200);
     assert!(page.find_form(&format!("/console/projects/{project}/keys")).is_none(), "{page}");
 }

@@ -92,10 +92,10 @@ async fn customers_forms(service: &Service) {
     let home = format!("/console/organizations/{organization}");
     check("/console/organizations/new", "/console/organizations/new", &name(""), "name").await;
     for wrong in ["", "   ", &*long] {
-        check(&home, &format!("{home}/name"), &name(wrong), "name").await;
+        check(&format!("{home}/settings"), &format!("{home}/name"), &name(wrong), "name").await;
         check(&format!("{home}/projects"), &format!("{home}/projects"), &name(wrong), "name").await;
         let page = format!("/console/projects/{project}");
-        check(&page, &format!("{page}/name"), &name(wrong), "name").await;
+        check(&format!("{page}/settings"), &format!("{page}/name"), &name(wrong), "name").await;
     }
     let invitation = [("email", "no address"), ("role", "developer")];
     check(&format!("{home}/members"), &format!("{home}/invitations"), &invitation, "email").await;

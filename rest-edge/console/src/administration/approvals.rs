@@ -13,6 +13,7 @@ use crate::{
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
+    question::Question,
     view::{Layout, render},
     visit::{Administrator, SignedIn},
 };
@@ -122,6 +123,27 @@ pub(super) async fn refuse(
     let message = v1::RefuseProjectRequest { id: id.clone(), reason: reason.clone() };
     let outcome = signed_in.core().admin.refuse_project(signed_in.request(message)).await;
     finish_form(&signed_in, outcome, "refused", (id, reason)).await
+}
+
+/// Asks before live access is withdrawn.
+pub(super) async fn ask_to_withdraw(Administrator(signed_in): Administrator, Path(id): Path<String>) -> Page {
+    let request = signed_in.request(v1::ListProjectsRequest { organization_id: None });
+    let projects = signed_in.core().admin.list_projects(request).await?.into_inner().data;
+    let Some(project) = projects.into_iter().find(|project| project.id == id && project.live_approved) else {
+        return Ok(see_other(APPROVALS));
+    };
+    let question = Question {
+        layout: Layout::of(&signed_in, &format!("Withdraw live access of {}?", project.name), ACTIVE),
+        consequence: "All live keys of the project stop working at once, and its live streams and webhooks end. \
+                      The organization can ask for live access again."
+            .to_owned(),
+        action: format!("{APPROVALS}/projects/{id}/withdraw"),
+        button: "Withdraw live access",
+        name: None,
+        back: APPROVALS.to_owned(),
+        faults: Faults::none(),
+    };
+    question.ask()
 }
 
 pub(super) async fn withdraw(

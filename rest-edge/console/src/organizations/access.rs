@@ -1,10 +1,11 @@
 //! An organization and the rights of the visitor in it.
 
+use prost_types::Timestamp;
 use thesis_proto::v1::{self, Role};
 
 use crate::{
     failure::Failed,
-    view::{Choice, choices, time},
+    view::{Choice, choices},
     visit::SignedIn,
 };
 
@@ -44,21 +45,19 @@ pub(super) struct OrganizationAccess {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) plan: String,
-    pub(super) created_at: String,
+    pub(super) created_at: Option<Timestamp>,
     pub(super) revision: u64,
     role: Role,
-    /// The active tab.
-    pub(super) tab: &'static str,
 }
 
 impl OrganizationAccess {
     /// Fails unless the visitor is a member of the organization.
-    pub(super) fn of(signed_in: &SignedIn, id: &str, tab: &'static str) -> Result<Self, Failed> {
+    pub(super) fn of(signed_in: &SignedIn, id: &str) -> Result<Self, Failed> {
         let membership = signed_in.membership(id)?;
         let role = membership.role();
         let v1::Organization { id, name, plan, created_at, revision } =
             membership.organization.clone().unwrap_or_default();
-        Ok(Self { id, name, plan, created_at: time(created_at.as_ref()), revision, role, tab })
+        Ok(Self { id, name, plan, created_at, revision, role })
     }
 
     pub(super) fn role(&self) -> &'static str {

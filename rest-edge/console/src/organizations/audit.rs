@@ -9,7 +9,7 @@ use super::{access::OrganizationAccess, overview_path};
 use crate::{
     Page,
     page_query::{PageQuery, link},
-    view::{Layout, render, time},
+    view::{Layout, Moment, moment, render},
     visit::SignedIn,
 };
 
@@ -17,7 +17,7 @@ const ENTRIES: i32 = 50;
 
 /// An entry of the audit log as a row.
 pub(crate) struct EntryRow {
-    pub(crate) at: String,
+    pub(crate) at: Moment,
     pub(crate) deed: String,
     pub(crate) actor: String,
     pub(crate) address: String,
@@ -33,7 +33,7 @@ impl From<v1::AuditEntry> for EntryRow {
             _ => entry.actor,
         });
         Self {
-            at: time(entry.created_at.as_ref()),
+            at: moment(entry.created_at.as_ref()),
             deed: action_text(&entry.action).map_or(entry.action, str::to_owned),
             actor,
             address: entry.address.unwrap_or_default(),
@@ -46,7 +46,6 @@ impl From<v1::AuditEntry> for EntryRow {
 #[template(path = "audit.html")]
 struct AuditPage {
     layout: Layout,
-    access: OrganizationAccess,
     entries: Vec<EntryRow>,
     /// The path of the first page; none on the first page.
     newest: Option<String>,
@@ -102,7 +101,7 @@ fn action_text(action: &str) -> Option<&'static str> {
 }
 
 pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
-    let access = OrganizationAccess::of(&signed_in, &id, "audit")?;
+    let access = OrganizationAccess::of(&signed_in, &id)?;
     let cursor = query.given("cursor");
     let first = format!("{}/audit", overview_path(&id));
     let newest = cursor.is_some().then(|| first.clone());
@@ -111,7 +110,6 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     let older = answer.next_cursor.filter(|_| answer.has_more);
     let page = AuditPage {
         layout: Layout::of(&signed_in, &format!("Audit log of {}", access.name), "organizations"),
-        access,
         entries: answer.data.into_iter().map(EntryRow::from).collect(),
         newest,
         older: older.map(|cursor| link(&first, &[("cursor", &cursor)])),

@@ -14,7 +14,8 @@ use crate::{
     failure::see_other,
     form::{Faults, NoFields, Posted},
     page_query::PageQuery,
-    view::{Choice, Layout, render, time},
+    question::Question,
+    view::{Choice, Layout, Moment, moment, render},
     visit::SignedIn,
 };
 
@@ -58,7 +59,7 @@ struct MemberRow {
     role: &'static str,
     choices: Vec<Choice>,
     fault: Option<String>,
-    joined_at: String,
+    joined_at: Moment,
     revision: u64,
     is_reader: bool,
 }
@@ -91,13 +92,13 @@ fn member_row(member: v1::Member, reader: &str) -> MemberRow {
         role: role_name(role),
         choices: role_choices(role_word(role)),
         fault: None,
-        joined_at: time(member.created_at.as_ref()),
+        joined_at: moment(member.created_at.as_ref()),
         revision: member.revision,
     }
 }
 
 pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
-    let access = OrganizationAccess::of(signed_in, id, "members")?;
+    let access = OrganizationAccess::of(signed_in, id)?;
     let accounts = &signed_in.core().accounts;
     let message = v1::ListMembersRequest { organization_id: id.to_owned() };
     let members = accounts.list_members(signed_in.request(message)).await?.into_inner().data;
@@ -164,6 +165,35 @@ pub(super) async fn change_role(
             page(&signed_in, &id, state).await
         }
     }
+}
+
+/// Asks before a member is removed, or leaves.
+pub(super) async fn ask_to_remove(signed_in: SignedIn, Path((id, user)): Path<(String, String)>) -> Page {
+    let access = OrganizationAccess::of(&signed_in, &id)?;
+    let message = v1::ListMembersRequest { organization_id: id.clone() };
+    let members = signed_in.core().accounts.list_members(signed_in.request(message)).await?.into_inner().data;
+    let mut people = members.into_iter().filter_map(|member| member.user);
+    let Some(person) = people.find(|person| person.id == user) else {
+        return Ok(see_other(&members_path(&id)));
+    };
+    let leaves = signed_in.account.user.as_ref().is_some_and(|reader| reader.id == user);
+    let (title, consequence, button) = if leaves {
+        let text = "You no longer see the organization. An owner can invite you again. The last owner cannot leave.";
+        (format!("Leave {}?", access.name), text.to_owned(), "Leave the organization")
+    } else {
+        let text = format!("{} no longer sees {}, and their open live views end.", person.email, access.name);
+        (format!("Remove {}?", person.email), text, "Remove member")
+    };
+    let question = Question {
+        layout: Layout::of(&signed_in, &title, "organizations"),
+        consequence,
+        action: format!("{}/{user}/remove", members_path(&id)),
+        button,
+        name: None,
+        back: members_path(&id),
+        faults: Faults::none(),
+    };
+    question.ask()
 }
 
 /// Members who remove themselves leave the organization.

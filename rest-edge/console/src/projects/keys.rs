@@ -13,9 +13,10 @@ use thesis_proto::{
 use super::{ProjectAccess, find, path};
 use crate::{
     Page,
-    failure::see_other,
-    form::{Faults, NoFields, Posted},
+    failure::{Failed, see_other},
+    form::{Faults, Posted},
     page_query::typed_time,
+    question::{Question, TypedName},
     view::{Layout, render},
     visit::SignedIn,
 };
@@ -172,10 +173,54 @@ pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(t
     render(StatusCode::OK, &page)
 }
 
-pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
+/// A key of a project that is not revoked yet; none otherwise.
+async fn find_key(signed_in: &SignedIn, project_id: &str, id: &str) -> Result<Option<v1::ApiKey>, Failed> {
+    let message = v1::AccountServiceListKeysRequest { project_id: find(signed_in, project_id).await?.project.id };
+    let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
+    Ok(keys.into_iter().find(|key| key.id == id && key.revoked_at.is_none()))
+}
+
+/// The name that must be typed: programs of the customer stop with a live key.
+fn name_to_type(key: &v1::ApiKey) -> Option<&str> {
+    (key.environment() == v1::Environment::Live).then_some(key.name.as_str())
+}
+
+fn revoke_question(signed_in: &SignedIn, project_id: &str, key: &v1::ApiKey, faults: Faults) -> Page {
+    let environment = environment_name(key.environment());
+    let question = Question {
+        layout: Layout::of(signed_in, &format!("Revoke {}?", key.name), "organizations"),
+        consequence: format!(
+            "Requests with the {environment} key {}… are refused from now on, and its streams end. This cannot be taken back.",
+            key.prefix
+        ),
+        action: format!("{}/keys/{}/revoke", path(project_id), key.id),
+        button: "Revoke key",
+        name: name_to_type(key).map(str::to_owned),
+        back: format!("{}#keys", path(project_id)),
+        faults,
+    };
+    question.ask()
+}
+
+pub(super) async fn ask_to_revoke(signed_in: SignedIn, Path((project_id, id)): Path<(String, String)>) -> Page {
+    match find_key(&signed_in, &project_id, &id).await? {
+        Some(key) => revoke_question(&signed_in, &project_id, &key, Faults::none()),
+        None => Ok(see_other(&path(&project_id))),
+    }
+}
+
+pub(super) async fn revoke(
+    signed_in: SignedIn,
+    Path((project_id, id)): Path<(String, String)>,
+    Posted(typed): Posted<TypedName>,
+) -> Page {
+    let key = find_key(&signed_in, &project_id, &id).await?.unwrap_or_default();
+    if let Some(faults) = typed.faults(name_to_type(&key)) {
+        return revoke_question(&signed_in, &project_id, &key, faults);
+    }
+    // A key that is revoked already stays so, and one that does not exist is core's to refuse.
     let message = v1::AccountServiceRevokeKeyRequest { id };
-    let answer = signed_in.core().accounts.revoke_key(signed_in.request(message)).await?.into_inner();
-    let project_id = answer.api_key.unwrap_or_default().project_id;
+    signed_in.core().accounts.revoke_key(signed_in.request(message)).await?;
     Ok(see_other(&format!("{}?done=revoked", path(&project_id))))
 }
 

@@ -15,11 +15,11 @@ use super::{ProjectAccess, find};
 use crate::{
     Page,
     page_query::PageQuery,
-    view::{Layout, MAX_BAR, bar_length, group_digits, render, time},
+    view::{Layout, MAX_BAR, Moment, bar_length, group_digits, moment, render},
     visit::SignedIn,
 };
 
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;
 /// The page offers these spans in days. The first one is the default.
 const SPANS: [i64; 2] = [7, 30];
 /// The page shows the most used keys in rows of their own, at most this many.
@@ -28,9 +28,9 @@ const DAY_WIDTH: usize = 10;
 
 /// Number of requests. `errors` counts those that were refused or failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct RequestCount {
-    requests: u64,
-    errors: u64,
+pub(super) struct RequestCount {
+    pub(super) requests: u64,
+    pub(super) errors: u64,
 }
 
 impl RequestCount {
@@ -41,22 +41,22 @@ impl RequestCount {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct UsageRow {
-    label: String,
-    requests: String,
-    errors: String,
+pub(super) struct UsageRow {
+    pub(super) label: String,
+    pub(super) requests: String,
+    pub(super) errors: String,
     /// Left edge of the bar in the chart of days.
-    x: usize,
+    pub(super) x: usize,
     /// Length of the bar; the longest one is [`MAX_BAR`].
-    size: u64,
+    pub(super) size: u64,
     /// Length of the part for errors.
-    error_size: u64,
+    pub(super) error_size: u64,
     /// Top edges of the bar and of its part for errors.
-    top: u64,
-    error_top: u64,
+    pub(super) top: u64,
+    pub(super) error_top: u64,
 }
 
-fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
+pub(super) fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
     let max_requests = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let row = |(at, (label, count)): (usize, (String, RequestCount))| {
         let (size, error_size) = (bar_length(count.requests, max_requests), bar_length(count.errors, max_requests));
@@ -80,14 +80,14 @@ fn date_of(at_ms: i64) -> String {
 }
 
 /// Counts of consecutive days that start at midnight.
-struct UsageCounts {
-    days: Vec<(String, RequestCount)>,
+pub(super) struct UsageCounts {
+    pub(super) days: Vec<(String, RequestCount)>,
     /// By the id of the key.
     keys: BTreeMap<String, RequestCount>,
-    all: RequestCount,
+    pub(super) all: RequestCount,
 }
 
-fn count_usage(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
+pub(super) fn count_usage(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
     let mut counted = UsageCounts {
         days: (0..days).map(|at| (date_of(from_ms + at * DAY_MS), RequestCount::default())).collect(),
         keys: BTreeMap::new(),
@@ -111,8 +111,6 @@ fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(S
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
-            // Requests that members made in the console count for the project.
-            None if id.starts_with(CONSOLE) => ("Console".to_owned(), count),
             None => (id, count),
         })
         .collect();
@@ -136,7 +134,7 @@ struct PlanLimit {
     live: String,
 }
 
-fn used_of(used: i64, limit: i64) -> String {
+pub(super) fn used_of(used: i64, limit: i64) -> String {
     format!("{} of {}", group_digits(used), group_digits(limit))
 }
 
@@ -172,13 +170,15 @@ struct UsagePage {
     spans: Vec<SpanChoice>,
     month: String,
     month_left: String,
-    month_end: String,
+    month_end: Moment,
     streams: String,
     limits: [PlanLimit; 4],
     span_days: i64,
     chart_width: usize,
     requests: String,
     errors: String,
+    /// Requests of members in the console, which the other figures leave out.
+    console: String,
     max_requests: String,
     days: Vec<UsageRow>,
     keys: Vec<UsageRow>,
@@ -205,7 +205,11 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
-    let counted = count_usage(&usage.into_inner().data, from_ms, span_days);
+    // Pages of members count neither against the quota nor among the requests of keys.
+    let is_console = |row: &v1::KeyUsage| row.key_id.starts_with(CONSOLE);
+    let (console, usage): (Vec<_>, Vec<_>) = usage.into_inner().data.into_iter().partition(is_console);
+    let console = count_usage(&console, from_ms, span_days).all.requests;
+    let counted = count_usage(&usage, from_ms, span_days);
     let month = test.month.unwrap_or_default();
     let streams = test.streams.unwrap_or_default();
     let max_requests = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
@@ -214,13 +218,14 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
         spans: SPANS.iter().map(|&days| SpanChoice { days, is_shown: days == span_days }).collect(),
         month: used_of(month.used, month.limit),
         month_left: group_digits(month.remaining),
-        month_end: time(month.end.as_ref()),
+        month_end: moment(month.end.as_ref()),
         streams: used_of(streams.open, streams.limit),
         limits: limits(&test, &live),
         span_days,
         chart_width: counted.days.len() * DAY_WIDTH,
         requests: group_digits(counted.all.requests),
         errors: group_digits(counted.all.errors),
+        console: group_digits(console),
         max_requests: group_digits(max_requests),
         keys: rows(by_key(counted.keys, &keys.into_inner().data)),
         days: rows(counted.days),

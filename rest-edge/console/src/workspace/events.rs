@@ -42,7 +42,6 @@ pub(super) fn routes() -> Router {
 struct HistoryPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     fields: FilterFields,
     boxes: Vec<TypeBox>,
     query: PageQuery,
@@ -72,7 +71,6 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
     let is_newest = !query.has_value(&["cursor", "created_before"]);
     let page = HistoryPage {
         layout: workspace.layout("Events"),
-        tab: TAB,
         boxes: fields.boxes(),
         rows: answer.data,
         first: query.given("cursor").map(|_| path(None)),

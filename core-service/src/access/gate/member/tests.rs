@@ -140,17 +140,31 @@ async fn each_member_has_requests_of_their_own() {
 }
 
 #[tokio::test]
-async fn webhooks_can_be_stopped_when_the_month_is_used_up() {
+async fn members_take_nothing_from_the_quota() {
     let core = world().await;
-    let call = |operation| admit(&core, &key("usr_owner", false), operation).unwrap();
-    let (events, webhooks) = (call(Operation::ListEvents), call(Operation::DeleteWebhook));
-    let mut counted = 0;
-    while events.charge().await.is_ok() {
-        counted += 1;
-        assert!(counted <= events.caller.plan.requests_per_month, "the plan's quota does not hold");
+    let call = admit(&core, &key("usr_owner", false), Operation::ListEvents).unwrap();
+    let (organization, limit) = (call.caller.organization.id.clone(), call.caller.plan.requests_per_month);
+    for _ in 0..3 {
+        assert!(call.charge().await.is_ok());
     }
-    assert_eq!(events.charge().await.unwrap_err().api.code, ErrorCode::QuotaExceeded);
-    assert!(webhooks.charge().await.is_ok());
+    // The programs of the organization still have all of it.
+    for _ in 0..limit {
+        assert!(core.gate.limits.quota.take(&organization, limit, call.now_ms).await);
+    }
+    assert!(!core.gate.limits.quota.take(&organization, limit, call.now_ms).await, "the plan's quota does not hold");
+    assert!(call.charge().await.is_ok(), "members still stop webhooks, and look at the console");
+}
+
+#[tokio::test]
+async fn live_views_have_places_of_their_own() {
+    let core = world().await;
+    let call = admit(&core, &key("usr_viewer", false), Operation::Open).unwrap();
+    let views = call.caller.stream_name();
+    let _view = core.slots.take_slot(&views, 1).await.unwrap();
+    assert!(core.slots.take_slot(&views, 1).await.is_err(), "the plan's number of streams does not hold");
+    // The programs of the project still have all places.
+    let _stream = core.slots.take_slot(PROJECT, 1).await.unwrap();
+    assert_eq!(core.slots.open(PROJECT).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use thesis_proto::{
 };
 use tonic::Status;
 
-use super::TAB;
 use crate::{
     Page,
     failure::{Failed, see_other},
@@ -153,12 +152,11 @@ impl AlertForm {
 struct NewPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     form: AlertForm,
 }
 
 fn show_new(workspace: Workspace, form: AlertForm) -> Page {
-    let page = NewPage { layout: workspace.layout("New alert"), workspace, tab: TAB, form };
+    let page = NewPage { layout: workspace.layout("New alert"), workspace, form };
     render(page.form.faults.status(), &page)
 }
 

@@ -23,7 +23,6 @@ const DONE: &[(&str, &str)] = &[("deleted", "The alert is deleted. Its past even
 struct ListPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     alerts: Vec<v1::Alert>,
     faults: Faults,
     /// The path of the first page; none on that page.
@@ -43,7 +42,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let path = workspace.path(TAB);
     let page = ListPage {
         layout: workspace.layout("Alerts").with_notice(query.text("done"), DONE),
-        tab: TAB,
         alerts: listed.data,
         faults,
         first: query.given("cursor").map(|_| query.link(&path, &[], None)),

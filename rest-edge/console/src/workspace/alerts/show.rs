@@ -33,7 +33,6 @@ const DONE: &[(&str, &str)] = &[
 struct AlertPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     alert: v1::Alert,
     form: AlertForm,
     chart: Chart,
@@ -69,7 +68,6 @@ async fn show_alert(workspace: Workspace, id: &str, done: &str, typed: Option<Ty
     };
     let page = AlertPage {
         layout: workspace.layout(&format!("Alert {}", alert.id)).with_notice(done, DONE),
-        tab: TAB,
         workspace,
         alert,
         form,

@@ -48,7 +48,6 @@ fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> V
 struct DeliveryPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     faults: Faults,
     path: String,
     delivery: v1::WebhookDelivery,
@@ -77,7 +76,6 @@ async fn page(workspace: Workspace, (webhook, id): (String, String), done: &str,
     let title = format!("Delivery of {}", event_type_name(delivery.event_type()));
     let page = DeliveryPage {
         layout: workspace.layout(&title).with_notice(done, DONE),
-        tab: "/webhooks",
         faults,
         path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
         payload,

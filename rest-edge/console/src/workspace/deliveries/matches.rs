@@ -69,7 +69,6 @@ async fn scan_events(workspace: &Workspace, filter: &CompiledFilter) -> Result<S
 struct MatchesPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     webhook_path: String,
     url: String,
     /// The names of the webhook's filters, with their values.
@@ -110,7 +109,6 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let scan = scan_events(&workspace, &filter).await?;
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
-        tab: "/webhooks",
         webhook_path: workspace.webhook_path(&webhook.id),
         filter_facts: filter_facts(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,

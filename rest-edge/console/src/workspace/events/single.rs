@@ -8,7 +8,7 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{super::Workspace, TAB, kind, line, source};
+use super::{super::Workspace, kind, line, source};
 use crate::{
     Page,
     failure::Failed,
@@ -27,7 +27,6 @@ struct EventSubject {
 struct EventPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     id: String,
     kind: &'static str,
     line: String,
@@ -47,7 +46,6 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
-        tab: TAB,
         kind: kind(&event),
         line: line(&event),
         at: time(event.created_at.as_ref()),

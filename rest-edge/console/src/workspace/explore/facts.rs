@@ -1,9 +1,32 @@
 //! The paths of theses, profiles and tokens, and the formats of their values.
 
+use prost_types::Timestamp;
+
 use crate::{page_query::encoded, view::group_digits, workspace::Workspace};
 
-/// A name and a value.
-pub(super) type Fact = (&'static str, String);
+/// A name and a value of the panel with details.
+pub(super) struct Fact {
+    pub(super) name: &'static str,
+    /// The value, unless it is a time.
+    pub(super) text: String,
+    pub(super) at: Option<Timestamp>,
+    /// True for ids and addresses, which people copy.
+    pub(super) is_code: bool,
+}
+
+impl Fact {
+    pub(super) fn text(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, text: text.into(), at: None, is_code: false }
+    }
+
+    pub(super) fn code(name: &'static str, text: impl Into<String>) -> Self {
+        Self { is_code: true, ..Self::text(name, text) }
+    }
+
+    pub(super) fn time(name: &'static str, at: Option<Timestamp>) -> Self {
+        Self { at, ..Self::text(name, "never") }
+    }
+}
 
 impl Workspace {
     pub(super) fn thesis_path(&self, id: &str) -> String {

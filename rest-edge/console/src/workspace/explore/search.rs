@@ -29,7 +29,6 @@ const SORTS: [(&str, &str); 2] = [("relevance", "Best match first"), ("created_a
 struct SearchPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     part: &'static str,
     query: PageQuery,
     kinds: Vec<Choice>,
@@ -66,7 +65,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (found, faults) = Faults::of_query(search(&workspace, &query).await)?;
     let page = SearchPage {
         layout: workspace.layout("Explore"),
-        tab: TAB,
         part: TAB,
         kinds: choices(KINDS, query.text("types")),
         sorts: choices(SORTS, query.text("sort")),

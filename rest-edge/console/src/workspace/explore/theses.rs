@@ -4,7 +4,7 @@ use askama::Template;
 use thesis_proto::{names::parse_thesis_sort, v1};
 use tonic::Status;
 
-use super::{TAB, THESES};
+use super::THESES;
 use crate::{
     Page,
     form::Faults,
@@ -25,7 +25,6 @@ const KEPT: &[&str] = &["profile", "token", "chain", "created_after", "created_b
 struct ListPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     part: &'static str,
     query: PageQuery,
     sorts: Vec<Choice>,
@@ -65,7 +64,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let path = workspace.path(THESES);
     let page = ListPage {
         layout: workspace.layout("Theses"),
-        tab: TAB,
         part: THESES,
         sorts: choices(SORTS, query.text("sort")),
         theses: listed.data,

@@ -12,8 +12,8 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    TAB, THESES,
-    chart::{HourRow, hours},
+    THESES,
+    chart::{Chart, HourRow, hours},
     facts::{Fact, outside},
     missing,
 };
@@ -21,7 +21,7 @@ use crate::{
     Page,
     form::Faults,
     page_query::{PageQuery, link},
-    view::{Layout, exact_time, group_digits, render, time},
+    view::{Layout, group_digits, render},
     workspace::Workspace,
 };
 
@@ -30,20 +30,23 @@ use crate::{
 struct TokenPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
-    part: &'static str,
+    name: Option<String>,
+    /// Theses by hour; none without any.
+    chart: Option<Chart>,
+    hours: Vec<HourRow>,
+    /// The three figures that count most, with their names.
+    figures: [(&'static str, String); 3],
+    /// The other counts.
+    counts: Vec<(&'static str, String)>,
     facts: Vec<Fact>,
     platform_url: Option<String>,
     is_stale: bool,
     /// The path of this page.
     href: String,
+    /// True if the query names a time.
+    is_as_of: bool,
     query: PageQuery,
     faults: Faults,
-    activity: Vec<Fact>,
-    hours: Vec<HourRow>,
-    /// The largest number of theses in an hour.
-    max_theses: String,
-    velocity: Vec<Fact>,
     theses: Vec<v1::Thesis>,
     /// The path of the list of all its theses.
     all_href: String,
@@ -64,7 +67,6 @@ struct Figures {
 struct AmbiguousPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     part: &'static str,
     candidates: Vec<(String, TokenCandidate)>,
 }
@@ -92,7 +94,6 @@ fn ambiguous(workspace: Workspace, error: &ApiError) -> Page {
     let leads = |candidate: TokenCandidate| (workspace.token_path(&candidate.id), candidate);
     let page = AmbiguousPage {
         layout: workspace.layout("Which token?"),
-        tab: TAB,
         part: "",
         candidates: candidates(error).into_iter().map(leads).collect(),
         workspace,
@@ -100,50 +101,51 @@ fn ambiguous(workspace: Workspace, error: &ApiError) -> Page {
     render(StatusCode::CONFLICT, &page)
 }
 
-fn facts(token: v1::Token) -> Vec<Fact> {
-    let source = source_name(token.source()).to_owned();
-    let mut facts = vec![
-        ("Symbol", token.symbol),
-        ("Name", token.name.unwrap_or_else(|| "unknown".to_owned())),
-        ("Chain", token.chain),
-        ("Address", token.address),
-    ];
+fn facts(token: v1::Token, activity: &v1::TokenActivity) -> Vec<Fact> {
+    let source = source_name(token.source());
+    let mut facts = vec![Fact::text("Symbol", token.symbol), Fact::text("Chain", token.chain)];
     if let Some(chain_id) = token.chain_id {
-        facts.push(("Chain's number", chain_id.to_string()));
+        facts.push(Fact::text("Chain ID", chain_id.to_string()));
     }
     facts.extend([
-        ("Theses", group_digits(token.thesis_count)),
-        ("Authors", group_digits(token.unique_thesis_authors)),
-        ("First seen", time(token.first_seen_at.as_ref())),
-        ("Last changed", time(token.updated_at.as_ref())),
+        Fact::code("Address", token.address),
+        Fact::code("Id", token.id),
+        Fact::text("Source", source),
+        Fact::time("First seen", token.first_seen_at),
+        Fact::time("Last thesis", activity.last_activity_at),
+        Fact::time("Last changed", token.updated_at),
     ]);
-    if let Some(changed_at) = &token.source_updated_at {
-        facts.push(("Changed at its source", time(Some(changed_at))));
+    if token.source_updated_at.is_some() {
+        facts.push(Fact::time("Changed at its source", token.source_updated_at));
     }
-    facts.extend([("Source", source), ("Id", token.id)]);
+    facts.push(Fact::time("Counted at", activity.computed_at));
     facts
 }
 
-fn activity_facts(activity: &v1::TokenActivity) -> Vec<Fact> {
-    vec![
-        ("Theses of the last hour", group_digits(activity.thesis_count_1h)),
+/// The change of theses from one hour to the next; none without theses in the hour before.
+fn change(velocity: &v1::ThesisVelocity) -> String {
+    velocity.change_pct.map_or_else(|| "unknown".to_owned(), |change| format!("{change:+.1} %"))
+}
+
+fn main_figures(activity: &v1::TokenActivity, velocity: &v1::ThesisVelocity) -> [(&'static str, String); 3] {
+    [
         ("Theses of the last 24 hours", group_digits(activity.thesis_count_24h)),
         ("Authors of the last 24 hours", group_digits(activity.unique_authors_24h)),
-        ("Last thesis", time(activity.last_activity_at.as_ref())),
-        ("Counted at", exact_time(activity.computed_at.as_ref())),
+        ("Change", change(velocity)),
     ]
 }
 
-fn velocity_facts(velocity: &v1::ThesisVelocity) -> Vec<Fact> {
-    let change = match velocity.change_pct {
-        Some(change) => format!("{change:+.1} %"),
-        None => "unknown: there was no thesis in the hour before".to_owned(),
-    };
+fn counts(
+    token: &v1::Token,
+    activity: &v1::TokenActivity,
+    velocity: &v1::ThesisVelocity,
+) -> Vec<(&'static str, String)> {
     vec![
+        ("Theses", group_digits(token.thesis_count)),
+        ("Authors", group_digits(token.unique_thesis_authors)),
+        ("Theses of the last hour", group_digits(activity.thesis_count_1h)),
         ("Theses of the last 5 minutes", group_digits(velocity.last_5m)),
-        ("Theses of the last hour", group_digits(velocity.last_1h)),
         ("Theses of the hour before", group_digits(velocity.previous_1h)),
-        ("Change", change),
     ]
 }
 
@@ -194,20 +196,24 @@ pub(super) async fn show(
     };
     let (figures, faults) = Faults::of_query(figures(&workspace, &token.id, &query).await)?;
     let Figures { token: then, activity, velocity } = figures;
-    let (hours, max_theses) = hours(&activity.timeline);
+    let platform_url = outside(token.platform_url.take());
+    let is_stale = token.stale.unwrap_or_default();
+    let caption = "Theses by hour of the 24 hours before the time of the count".to_owned();
+    let (all_href, href) = (link(&workspace.path(THESES), &[("token", &token.id)]), workspace.token_path(&token.id));
+    let mut shown = then.unwrap_or(token);
     let page = TokenPage {
-        layout: workspace.layout(&format!("{} on {}", token.symbol, token.chain)),
-        tab: TAB,
-        part: "",
-        platform_url: outside(token.platform_url.take()),
-        is_stale: token.stale.unwrap_or_default(),
-        all_href: link(&workspace.path(THESES), &[("token", &token.id)]),
-        href: workspace.token_path(&token.id),
-        facts: facts(then.unwrap_or(token)),
-        activity: activity_facts(&activity),
-        hours,
-        max_theses: group_digits(max_theses),
-        velocity: velocity_facts(&velocity),
+        layout: workspace.layout(&format!("{} on {}", shown.symbol, shown.chain)),
+        name: shown.name.take(),
+        chart: Chart::of_hours(&activity.timeline, caption),
+        hours: hours(&activity.timeline),
+        figures: main_figures(&activity, &velocity),
+        counts: counts(&shown, &activity, &velocity),
+        facts: facts(shown, &activity),
+        platform_url,
+        is_stale,
+        all_href,
+        href,
+        is_as_of: query.has_value(&["as_of"]),
         theses: activity.recent_theses,
         query,
         workspace,
@@ -233,11 +239,8 @@ mod tests {
 
     #[test]
     fn a_change_is_said_with_its_sign() {
-        let said = |change_pct| {
-            let velocity = v1::ThesisVelocity { change_pct, ..v1::ThesisVelocity::default() };
-            velocity_facts(&velocity).pop().map(|(_, text)| text).unwrap()
-        };
+        let said = |change_pct| change(&v1::ThesisVelocity { change_pct, ..v1::ThesisVelocity::default() });
         assert_eq!((said(Some(12.34)), said(Some(-100.0))), ("+12.3 %".to_owned(), "-100.0 %".to_owned()));
-        assert!(said(None).starts_with("unknown"));
+        assert_eq!(said(None), "unknown");
     }
 }

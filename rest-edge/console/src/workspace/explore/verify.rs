@@ -1,13 +1,14 @@
 //! The form that verifies a thesis and explains its checks.
 
+mod code;
 mod verdict;
 
 use askama::Template;
 use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
-use self::verdict::Verdict;
-use super::{TAB, VERDICT_RECEIPT, VERIFY, token::candidates};
+use self::{code::RequestCode, verdict::Verdict};
+use super::{VERDICT_RECEIPT, VERIFY, token::candidates};
 use crate::{
     Page,
     form::Faults,
@@ -24,10 +25,10 @@ const FIELDS: &[&str] = &["handle", "profile_id", "token", "chain", "created_aft
 struct VerifyPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
-    part: &'static str,
     query: PageQuery,
     verdict: Option<Verdict>,
+    /// The verification as a request to the API.
+    code: Option<RequestCode>,
     /// Path and id of the thesis in the verdict.
     thesis: Option<(String, String)>,
     /// Path and id of the profile in the verdict.
@@ -97,11 +98,15 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let named = verified.as_ref();
     let thesis = named.and_then(|verified| verdict::readable(verified).map(str::to_owned));
     let profile = named.and_then(|verified| verified.profile_id.clone());
+    let public_url = &workspace.signed_in.visit.console.public_url;
+    let code = match request(&query, false) {
+        Ok(message) if named.is_some() => Some(RequestCode::of(&message, public_url)),
+        _ => None,
+    };
     let page = VerifyPage {
         layout: workspace.layout("Verify a thesis"),
-        tab: TAB,
-        part: VERIFY,
         verdict: named.map(Verdict::of),
+        code,
         thesis: thesis.map(|id| (workspace.thesis_path(&id), id)),
         profile: profile.map(|id| (workspace.profile_path(&id), id)),
         receipt_href: link_with(&workspace.path(VERDICT_RECEIPT), &query, query.text("token")),

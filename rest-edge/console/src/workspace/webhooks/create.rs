@@ -3,7 +3,6 @@
 use askama::Template;
 
 use super::{
-    TAB,
     form::{TypedWebhook, WebhookForm, faults_of},
     secret,
 };
@@ -19,12 +18,11 @@ use crate::{
 struct NewPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     form: WebhookForm,
 }
 
 fn show_new(workspace: Workspace, form: WebhookForm) -> Page {
-    let page = NewPage { layout: workspace.layout("New webhook"), workspace, tab: TAB, form };
+    let page = NewPage { layout: workspace.layout("New webhook"), workspace, form };
     render(page.form.faults.status(), &page)
 }
 

@@ -26,7 +26,6 @@ const DONE: &[(&str, &str)] = &[("deleted", "The webhook is deleted. What waited
 struct ListPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     webhooks: Vec<v1::Webhook>,
     /// Number of webhooks in the environment; `limit` is the plan's limit.
     used: i64,
@@ -63,7 +62,6 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let statuses = WEBHOOK_STATUSES.iter().map(|&(status, name)| (name, badge(status).word));
     let page = ListPage {
         layout: workspace.layout("Webhooks").with_notice(query.text("done"), DONE),
-        tab: TAB,
         webhooks: listed.data,
         used: plan.used,
         limit: plan.limit,

@@ -4,7 +4,6 @@ use askama::Template;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::TAB;
 use crate::{
     Page,
     view::{Layout, render},
@@ -16,7 +15,6 @@ use crate::{
 struct SecretPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     webhook: v1::Webhook,
     secret: String,
     /// True if an older secret also signs for a while.
@@ -26,6 +24,6 @@ struct SecretPage {
 /// Shows the secret of a new webhook, or the one that replaces an older one.
 pub(super) fn show(workspace: Workspace, webhook: v1::Webhook, secret: String, is_rotated: bool) -> Page {
     let title = if is_rotated { "The webhook's new secret" } else { "Your new webhook" };
-    let page = SecretPage { layout: workspace.layout(title), tab: TAB, webhook, workspace, secret, is_rotated };
+    let page = SecretPage { layout: workspace.layout(title), webhook, workspace, secret, is_rotated };
     render(StatusCode::OK, &page)
 }

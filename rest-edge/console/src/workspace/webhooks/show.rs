@@ -5,7 +5,7 @@ use axum::extract::Path;
 use thesis_proto::v1;
 
 use super::{
-    TAB, WebhookPath,
+    WebhookPath,
     form::{TypedWebhook, WebhookForm, revision},
     insight::{self, Insight},
 };
@@ -33,7 +33,6 @@ const DONE: &[(&str, &str)] = &[
 struct WebhookPage {
     layout: Layout,
     workspace: Workspace,
-    tab: &'static str,
     webhook: v1::Webhook,
     form: WebhookForm,
     /// The webhook's `updated_at`, in Unix milliseconds.
@@ -62,7 +61,6 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
     };
     let page = WebhookPage {
         layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(query.text("done"), DONE),
-        tab: TAB,
         workspace,
         form,
         revision: revision(&webhook),

@@ -1,8 +1,7 @@
 //! The readable texts of a verification.
 
+use prost_types::Timestamp;
 use thesis_proto::v1::{self, ServedFrom, ThesisVerification, VerificationReason as Reason};
-
-use crate::view::exact_time;
 
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,16 @@ impl Outcome {
             Self::Failed => "Failed",
             Self::NotReached => "Not reached",
             Self::NotRequested => "Not asked",
+        }
+    }
+
+    /// The name of the icon beside the check.
+    pub(super) const fn icon(self) -> &'static str {
+        match self {
+            Self::Passed => "circle-check",
+            Self::Failed => "circle-x",
+            Self::NotReached => "circle",
+            Self::NotRequested => "circle-dashed",
         }
     }
 
@@ -47,9 +56,9 @@ pub(super) struct Verdict {
     pub(super) summary: &'static str,
     pub(super) checks: Vec<Check>,
     /// The time of the found thesis.
-    pub(super) posted: Option<String>,
-    pub(super) checked: String,
-    pub(super) synced: String,
+    pub(super) posted: Option<Timestamp>,
+    pub(super) checked: Option<Timestamp>,
+    pub(super) synced: Option<Timestamp>,
     pub(super) served_from: &'static str,
 }
 
@@ -147,9 +156,9 @@ impl Verdict {
             is_verified: verification.verified,
             summary: summary(verification.reason()),
             checks: checks(verification.checks.unwrap_or_default()),
-            posted: verification.created_at.as_ref().map(|at| exact_time(Some(at))),
-            checked: exact_time(freshness.checked_at.as_ref()),
-            synced: exact_time(freshness.upstream_synced_at.as_ref()),
+            posted: verification.created_at,
+            checked: freshness.checked_at,
+            synced: freshness.upstream_synced_at,
             served_from: source(freshness.served_from()),
         }
     }

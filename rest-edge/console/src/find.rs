@@ -1,0 +1,181 @@
+//! The page that leads to others: pages, actions, and things by their id, handle or symbol. The palette of the frame
+//! shows its list.
+
+use askama::Template;
+use axum::{Router, routing::get};
+use http::StatusCode;
+use thesis_proto::v1;
+
+use crate::{
+    Page,
+    administration::TABS,
+    frame::{Frame, chosen_environment},
+    page_query::{PageQuery, encoded, link},
+    projects,
+    view::{Layout, cut, render},
+    visit::SignedIn,
+};
+
+/// The page shows at most this many links.
+const MAX_LINKS: usize = 40;
+/// Names of customers are cut at this many characters.
+const MAX_NAME: usize = 80;
+/// The prefixes of ids whose things have a page, with the path of that page in an environment.
+const THINGS: [(&str, &str, &str); 6] = [
+    ("th_", "Thesis", "/explore/theses/"),
+    ("fp_", "Profile", "/explore/profiles/"),
+    ("tk_", "Token", "/explore/tokens/"),
+    ("evt_", "Event", "/events/"),
+    ("wh_", "Webhook", "/webhooks/"),
+    ("al_", "Alert", "/alerts/"),
+];
+
+pub(super) fn routes() -> Router {
+    Router::new().route("/console/find", get(show))
+}
+
+struct FoundLink {
+    name: String,
+    /// The kind of the page, such as `Action`.
+    kind: &'static str,
+    href: String,
+}
+
+impl FoundLink {
+    fn new(kind: &'static str, name: impl Into<String>, href: impl Into<String>) -> Self {
+        Self { name: cut(&name.into(), MAX_NAME), kind, href: href.into() }
+    }
+
+    /// True if the name or the kind has each of the words, in lower case.
+    fn has(&self, words: &[String]) -> bool {
+        let text = format!("{} {}", self.kind, self.name).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "find.html")]
+struct FindPage {
+    layout: Layout,
+    text: String,
+    links: Vec<FoundLink>,
+}
+
+/// The pages and actions of the place, and all other places.
+fn pages(frame: &Frame, home: Option<&str>, is_administrator: bool) -> Vec<FoundLink> {
+    let mut links: Vec<_> =
+        frame.links.iter().map(|side| FoundLink::new("Page", side.name, side.href.clone())).collect();
+    if let Some(home) = home {
+        let data = format!("{home}/{}", frame.environment);
+        let actions = [
+            ("Create a key", format!("{home}/keys")),
+            ("Create a webhook", format!("{data}/webhooks/new")),
+            ("Create an alert", format!("{data}/alerts/new")),
+            ("List theses", format!("{data}/explore/theses")),
+            ("Ask for live access", format!("{home}#live-access")),
+        ];
+        links.extend(actions.into_iter().map(|(name, href)| FoundLink::new("Action", name, href)));
+        let others = frame.environments.iter().filter(|other| !other.is_current);
+        links.extend(others.map(|other| FoundLink::new("Environment", other.name, other.href.clone())));
+    }
+    for place in &frame.places {
+        let (organization, projects) = (&place.organization, &place.projects);
+        links.push(FoundLink::new("Organization", organization.name.clone(), organization.href.clone()));
+        links.extend(projects.iter().map(|row| FoundLink::new("Project", row.name.clone(), row.href.clone())));
+    }
+    links.push(FoundLink::new("Action", "New organization", "/console/organizations/new"));
+    links.push(FoundLink::new("Page", "Account", "/console/account"));
+    if is_administrator {
+        links.extend(TABS.map(|(name, href)| FoundLink::new("Administration", name, href)));
+    }
+    let elsewhere = [("Documentation", "/docs"), ("Reference", "/docs/reference"), ("Status", "/status")];
+    links.extend(elsewhere.map(|(name, href)| FoundLink::new("Page", name, href)));
+    links
+}
+
+/// The things of a project that a text may name: by id, by handle or by symbol, and what the search finds.
+fn things(text: &str, data: &str) -> Vec<FoundLink> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let thing = |kind, path: &str, reference: &str| {
+        FoundLink::new(kind, reference, format!("{data}{path}{}", encoded(reference)))
+    };
+    if let Some((_, kind, path)) = THINGS.into_iter().find(|(prefix, ..)| text.starts_with(prefix)) {
+        return vec![thing(kind, path, text)];
+    }
+    let (profile, token) = ("/explore/profiles/", "/explore/tokens/");
+    let mut links = Vec::new();
+    match text.chars().next() {
+        Some('@') => links.push(thing("Profile", profile, text)),
+        Some('$') => links.push(thing("Token", token, text)),
+        _ if !text.contains(char::is_whitespace) => {
+            links.push(thing("Profile", profile, &format!("@{text}")));
+            links.push(thing("Token", token, &format!("${text}")));
+        }
+        _ => {}
+    }
+    links.push(FoundLink::new("Search", text, link(&format!("{data}/explore"), &[("q", text)])));
+    links
+}
+
+async fn show(signed_in: SignedIn, query: PageQuery) -> Page {
+    let text = query.text("q").to_owned();
+    let project_id = query.text("project");
+    // Without the project, or with one that is not the visitor's, the other places are still found.
+    let access = if project_id.is_empty() { None } else { projects::find(&signed_in, project_id).await.ok() };
+    let project = access.map(|access| access.project).filter(|project| !project.archived);
+    let home = project.as_ref().map(|project: &v1::Project| format!("/console/projects/{}", project.id));
+    let words: Vec<_> = text.split_whitespace().map(str::to_lowercase).collect();
+    let mut links = pages(&Frame::of(&signed_in), home.as_deref(), signed_in.is_administrator());
+    links.retain(|link| link.has(&words));
+    if let (Some(home), Some(project)) = (&home, &project) {
+        links.extend(things(&text, &format!("{home}/{}", chosen_environment(&query, project))));
+    }
+    links.truncate(MAX_LINKS);
+    render(StatusCode::OK, &FindPage { layout: Layout::of(&signed_in, "Go to", ""), text, links })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(&'static str, String)> {
+        things(text, "/p/test").into_iter().map(|link| (link.kind, link.href)).collect()
+    }
+
+    #[test]
+    fn things_are_found_by_what_names_them() {
+        assert_eq!(found("th_1"), [("Thesis", "/p/test/explore/theses/th_1".to_owned())]);
+        assert_eq!(found("evt_1"), [("Event", "/p/test/events/evt_1".to_owned())]);
+        assert_eq!(found("@ada")[0], ("Profile", "/p/test/explore/profiles/%40ada".to_owned()));
+        assert_eq!(found("$RUN")[0], ("Token", "/p/test/explore/tokens/%24RUN".to_owned()));
+        let kinds = |text: &str| found(text).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
+        assert_eq!(kinds("ada"), ["Profile", "Token", "Search"]);
+        assert_eq!(kinds("two words"), ["Search"]);
+        assert_eq!(
+            found("a/../b"),
+            [
+                ("Profile", "/p/test/explore/profiles/%40a%2F..%2Fb".to_owned()),
+                ("Token", "/p/test/explore/tokens/%24a%2F..%2Fb".to_owned()),
+                ("Search", "/p/test/explore?q=a%2F..%2Fb".to_owned()),
+            ]
+        );
+        assert!(found("").is_empty());
+    }
+
+    #[test]
+    fn pages_are_found_by_all_words() {
+        let names = |frame: &Frame, home, words: &str| {
+            let words: Vec<_> = words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+            let mut links = pages(frame, home, false);
+            links.retain(|link| link.has(&words));
+            links.into_iter().map(|link| link.name).collect::<Vec<_>>()
+        };
+        let frame = Frame { environment: "test", ..Frame::default() };
+        assert_eq!(names(&frame, Some("/p"), "create key"), ["Create a key"]);
+        assert_eq!(names(&frame, Some("/p"), "action alert"), ["Create an alert"]);
+        assert!(names(&frame, None, "create key").is_empty());
+        assert!(names(&frame, None, "").contains(&"Account".to_owned()));
+    }
+}

@@ -1,0 +1,41 @@
+// The frame of the console's pages in Chromium, in a browser whose zone is Asia/Tokyo: nine hours ahead of UTC all year.
+const assert = require("node:assert/strict");
+const { readFileSync } = require("node:fs");
+
+// Times in the zone of the visitor, tables that sort and are saved, and the palette.
+async function frame({ page, faults }, project) {
+  await page.goto(project);
+  const time = page.locator("#keys ~ .table time").first();
+  const [shown, title, at] = await time.evaluate(({ textContent, title, dateTime }) => [textContent, title, dateTime]);
+  assert.match(title, /^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
+  // The zone of the browser is nine hours ahead.
+  const hour = String((new Date(at).getUTCHours() + 9) % 24).padStart(2, "0");
+  assert.ok(shown.includes(` ${hour}:`), `${at} is shown as ${shown}`);
+  await page.goto(`${project}/usage`);
+  const head = page.getByRole("columnheader", { name: "Day" });
+  const days = () => page.locator("[data-table=usage-by-day] tbody th").allTextContents();
+  const oldest = await days();
+  await head.getByRole("button").click();
+  await head.getByRole("button").click();
+  assert.equal(await head.getAttribute("aria-sort"), "descending");
+  assert.deepEqual(await days(), oldest.toReversed());
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as CSV" }).first().click();
+  const file = readFileSync(await (await saved).path(), "utf8").split("\r\n");
+  assert.equal(file[0], "Day,Requests,Errors");
+  assert.equal(file.length, oldest.length + 2);
+  await page.keyboard.press("Control+k");
+  const palette = page.getByRole("dialog", { name: "Go to" });
+  await palette.getByRole("link", { name: /Usage/ }).waitFor();
+  await palette.getByRole("textbox").fill("create webhook");
+  await palette.locator("a.chosen", { hasText: "Create a webhook" }).waitFor();
+  await Promise.all([page.waitForURL("**/test/webhooks/new"), page.keyboard.press("Enter")]);
+  await page.keyboard.press("Control+k");
+  await palette.getByRole("textbox").fill("evt_1");
+  await palette.getByRole("link", { name: /evt_1/ }).waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await palette.isVisible(), false);
+  assert.deepEqual(faults, []);
+}
+
+module.exports = { frame };
