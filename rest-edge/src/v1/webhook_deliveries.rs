@@ -139,7 +139,7 @@ async fn test(edge: &Context, call: &mut Call) -> Answer {
 async fn replay(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     call.add_unread(call.fields()?.unread());
-    let request = v1::ReplayDeliveryRequest { id };
+    let request = v1::ReplayDeliveryRequest { id, now: false };
     let (metadata, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
     json(StatusCode::ACCEPTED, &metadata, &json::WebhookDelivery::from(&delivery))

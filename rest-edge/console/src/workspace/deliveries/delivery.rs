@@ -111,7 +111,7 @@ pub(super) async fn replay(
     Posted(form): Posted<Once>,
 ) -> Page {
     find(&workspace, &webhook, id.clone()).await?;
-    let message = v1::ReplayDeliveryRequest { id: id.clone() };
+    let message = v1::ReplayDeliveryRequest { id: id.clone(), now: form.now };
     match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
         Ok(answer) => {
             let replay = answer.into_inner().delivery.unwrap_or_default();
