@@ -1,10 +1,11 @@
-//! A project's data in one environment: webhooks, events, and the resources that its keys can read.
+//! A project's data in one environment: webhooks, events, the requests of its keys, and the resources that they can read.
 
 mod alerts;
 mod deliveries;
 mod events;
 mod explore;
 mod filters;
+mod requests;
 mod webhooks;
 
 use std::{any::type_name, collections::HashMap};
@@ -36,12 +37,18 @@ pub(super) fn routes() -> Router {
         .merge(deliveries::routes())
         .merge(alerts::routes())
         .merge(events::routes())
+        .merge(requests::routes())
         .merge(explore::routes())
 }
 
 /// The tabs of a workspace, with the path prefix of their pages.
-const TABS: [(&str, &str); 4] =
-    [("Webhooks", "/webhooks"), ("Alerts", "/alerts"), ("Events", "/events"), ("Explore", "/explore")];
+const TABS: [(&str, &str); 5] = [
+    ("Webhooks", "/webhooks"),
+    ("Alerts", "/alerts"),
+    ("Events", "/events"),
+    ("Requests", "/requests"),
+    ("Explore", "/explore"),
+];
 
 /// A project in one environment, and the member who visits it. The extractor reads paths that begin with
 /// `/console/projects/{id}/{environment}`.
@@ -95,7 +102,7 @@ impl Workspace {
     }
 
     /// Name and path of each tab.
-    fn tabs(&self) -> [(&'static str, &'static str); 4] {
+    fn tabs(&self) -> [(&'static str, &'static str); 5] {
         TABS
     }
 

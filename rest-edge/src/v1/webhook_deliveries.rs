@@ -177,6 +177,7 @@ async fn list(edge: &Context, call: &mut Call) -> Answer {
         status: query.one_of("status", names::parse_delivery_status).unwrap_or_default().into(),
         event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
         event_id: query.text("event_id"),
+        ..v1::ListDeliveriesRequest::default()
     };
     call.add_unread(query.unread());
     let (metadata, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();

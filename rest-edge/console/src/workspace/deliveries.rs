@@ -107,7 +107,7 @@ async fn list(
         cursor: read.text("cursor"),
         status: read.choice("status", parse_delivery_status).unwrap_or_default().into(),
         event_type: read.choice("event_type", parse_event_type).unwrap_or_default().into(),
-        event_id: None,
+        ..v1::ListDeliveriesRequest::default()
     };
     let message = read.finish(message)?;
     Ok(workspace.core().webhooks.list_deliveries(workspace.request(message)).await?.into_inner())
