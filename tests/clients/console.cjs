@@ -164,7 +164,7 @@ async function webhooks(someone, project, key) {
   await look(someone, "delivery");
   assert.ok((await page.getByText(headers["service-event-id"]).count()) > 0);
   assert.equal(await page.locator("#payload ~ pre").textContent(), body);
-  await press(someone, "Replay");
+  await press(someone, "Send again");
   await until("the replay is delivered", () => got.length === 2);
   assert.equal(got[1].headers["service-replay-of"], headers["service-delivery-id"]);
   assert.equal(got[1].body, body);
@@ -177,6 +177,7 @@ async function webhooks(someone, project, key) {
   await until("the test is delivered", () => got.length === 4);
   assert.equal(got[3].headers["service-test"], "true");
   await page.goto(webhook);
+  await page.getByText("Rotate the secret…").click();
   await press(someone, "Rotate secret");
   await look(someone, "webhook's new secret");
   await page.goto(webhook);

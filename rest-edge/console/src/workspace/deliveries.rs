@@ -2,6 +2,7 @@
 
 mod delivery;
 mod matches;
+pub(super) mod of_event;
 
 use axum::{Router, routing::get};
 use prost_types::Timestamp;
@@ -32,6 +33,10 @@ pub(super) fn routes() -> Router {
         .route(
             "/console/projects/{id}/{environment}/webhooks/{webhook}/deliveries/{delivery}/replay",
             get(delivery::back).post(delivery::replay),
+        )
+        .route(
+            "/console/projects/{id}/{environment}/webhooks/{webhook}/deliveries/{delivery}/now",
+            get(delivery::back).post(delivery::send_now),
         )
 }
 
@@ -70,6 +75,30 @@ pub(super) fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
 /// The choices of an enum's names, after the choice of all.
 fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
+}
+
+/// What a reason for a missing response means.
+pub(super) fn failure_meaning(reason: &str) -> &'static str {
+    match reason {
+        "timeout" => "The endpoint did not respond in time.",
+        "dns failed" => "The host's name leads to no address: DNS has none, or did not answer.",
+        "connection refused" => "The host refused the connection: nothing listens at this port.",
+        "connection failed" => "No connection came about: the host cannot be reached, or ended it at once.",
+        "tls failed" => "TLS failed: the endpoint did not show a valid certificate for its name.",
+        "no valid response" => "The endpoint did not answer with HTTP.",
+        reason if reason.starts_with("address refused") => "The service does not send to this address.",
+        _ => "",
+    }
+}
+
+/// True if the endpoint accepted the event.
+pub(super) fn has_succeeded(attempt: &v1::DeliveryAttempt) -> bool {
+    attempt.response_status.is_some_and(|status| (200..300).contains(&status))
+}
+
+/// The beginning of a response's body as text.
+pub(super) fn body_text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
 }
 
 /// True if no attempt will follow.

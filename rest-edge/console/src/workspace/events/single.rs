@@ -1,4 +1,5 @@
-//! The page of one event: its line, the resources that it concerns, and its JSON as streams and webhooks send it.
+//! The page of one event: its line, the resources that it concerns, its deliveries to webhooks, and its JSON as streams
+//! and webhooks send it.
 
 use askama::Template;
 use axum::extract::Path;
@@ -8,7 +9,13 @@ use thesis_proto::{
     v1::{self, event::Data},
 };
 
-use super::{super::Workspace, TAB, kind, line, source};
+use super::{
+    super::{
+        Workspace,
+        deliveries::of_event::{EventDelivery, deliveries_of},
+    },
+    TAB, kind, line, source,
+};
 use crate::{
     Page,
     failure::Failed,
@@ -34,6 +41,8 @@ struct EventPage {
     at: String,
     source: String,
     subjects: Vec<EventSubject>,
+    /// Its deliveries; none if they cannot be read.
+    deliveries: Option<Vec<EventDelivery>>,
     /// The event as streams and webhooks send it, indented, and cut if it is too long.
     json: String,
     /// True if the JSON is not cut.
@@ -45,6 +54,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
     let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);
+    let deliveries = deliveries_of(&workspace, &event).await;
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,
@@ -53,6 +63,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
         at: time(event.created_at.as_ref()),
         source: source(&event),
         subjects: subjects(&event, &workspace),
+        deliveries,
         json: shown.to_owned(),
         is_whole,
         id: event.id,
