@@ -1,4 +1,5 @@
-//! A project's data in one environment: webhooks, events, the requests of its keys, and the resources that they can read.
+//! A project's data in one environment: webhooks, events, the requests of its keys, and the resources that these can
+//! read.
 
 mod alerts;
 mod deliveries;
