@@ -52,6 +52,10 @@ fn at(time: Option<&prost_types::Timestamp>) -> i64 {
     time.map_or(0, thesis_proto::time::to_millis)
 }
 
+async fn list(workspace: &Workspace, message: v1::ListDeliveriesRequest) -> Result<Vec<v1::WebhookDelivery>, Status> {
+    Ok(workspace.core().webhooks.list_deliveries(workspace.request(message)).await?.into_inner().data)
+}
+
 /// Reads the first delivery of an event to a webhook, which has the event's time, and replays among the newest ones.
 async fn of_webhook(
     workspace: &Workspace,
@@ -66,11 +70,7 @@ async fn of_webhook(
     };
     let first =
         v1::ListDeliveriesRequest { created_from: event.created_at, created_to: event.created_at, ..newest.clone() };
-    let list = async |message| {
-        let answer = workspace.core().webhooks.list_deliveries(workspace.request(message)).await?;
-        Ok::<_, Status>(answer.into_inner().data)
-    };
-    let (mut found, first) = tokio::try_join!(list(newest), list(first))?;
+    let (mut found, first) = tokio::try_join!(list(workspace, newest), list(workspace, first))?;
     // A core of an earlier version has no spans: it gives the same twice.
     found.extend(first);
     found.dedup_by(|one, other| one.id == other.id);

@@ -14,7 +14,7 @@ pub(super) async fn unknown_names(workspace: &Workspace, filters: Option<&v1::Ev
     let Some(filters) = filters else { return Vec::new() };
     let tokens = filters.token.iter().map(|name| (name, true));
     let handles = filters.handle.iter().map(|name| (name, false));
-    let lookups = tokens.chain(handles).take(MAX_NAMES).map(async |(name, is_token)| {
+    let lookups = tokens.chain(handles).take(MAX_NAMES).map(|(name, is_token)| async move {
         let is_missing =
             if is_token { is_missing_token(workspace, name).await } else { is_missing_profile(workspace, name).await };
         is_missing.then(|| name.clone())
