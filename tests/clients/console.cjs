@@ -186,6 +186,20 @@ async function webhooks(someone, project, key) {
   await press(someone, "Disable");
   await look(someone, "disabled webhook");
   await open(someone, `${project}/test/webhooks`, "webhooks");
+  // The key has made theses: they are in the log of requests, and a new one comes to the live view.
+  const requests = `${project}/test/requests`;
+  await until("the requests are in the log", async () => {
+    await page.goto(requests);
+    return (await page.locator("#requests tbody tr").count()) > 0;
+  });
+  await look(someone, "requests");
+  const count = await page.locator("#requests tbody tr").count();
+  await press(someone, "Live");
+  await thesis(key, "One that the live view of requests shows.");
+  await until("a new request is shown", async () => (await page.locator("#requests tbody tr").count()) > count);
+  await page.locator("#requests tbody a").first().click();
+  await page.waitForURL("**/requests/*/req_*");
+  await look(someone, "request");
   close();
 }
 
