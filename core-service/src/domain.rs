@@ -23,6 +23,7 @@ pub(crate) mod observation;
 pub mod operation;
 pub mod plan;
 pub(crate) mod reference;
+pub(crate) mod request_log;
 pub(crate) mod retry;
 pub mod row;
 pub(crate) mod scope;

@@ -8,7 +8,9 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::{gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams},
+    access::{
+        gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams, request_log::RequestLog,
+    },
     accounts::Accounts,
     archive::Archive,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
@@ -51,6 +53,8 @@ pub struct Core {
     pub(crate) open_streams: Arc<OpenStreams>,
     pub(crate) accounts: Accounts,
     pub(crate) key_usage: Arc<KeyUsage>,
+    /// The log of requests.
+    pub(crate) request_log: RequestLog,
     /// The link that creates the first administrator, if there is none at the start.
     pub set_up_link: OnceLock<SecretString>,
     pub(crate) urls: UrlVetter,

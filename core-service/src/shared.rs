@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     control::Control,
-    domain::{event_id::EventIdCipher, id},
+    domain::{delivery::Delivery, event_id::EventIdCipher, id},
     error::Result,
     keys::key_ring::KeyRing,
     notifications::Notifications,
@@ -109,6 +109,17 @@ impl Shared {
         } else {
             self.hints.add_deliveries(pending);
         }
+        Ok(())
+    }
+
+    /// Lets the next attempt of a delivery be made now, and notifies the core that hands it out.
+    pub async fn hasten(&self, delivery: &Delivery, now_ms: i64) -> StoreResult<()> {
+        self.deliveries.queue.hasten(delivery, now_ms).await?;
+        let queues = HashMap::from([(delivery.webhook_id.clone(), now_ms)]);
+        if !self.backend.is_exclusive() && !self.hints.serves(shard_of(&delivery.webhook_id)) {
+            self.notifications.queues_changed(&queues);
+        }
+        self.hints.add_queues(queues);
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use crate::{
         key_usage::KeyUsage,
         limits::Limits,
         open_streams::OpenStreams,
+        request_log::RequestLog,
     },
     accounts::{AccountSettings, Accounts},
     alerts,
@@ -168,6 +169,7 @@ impl Core {
         let core = Arc::new(Self {
             accounts: Accounts::new(settings.accounts)?,
             key_usage: Arc::new(KeyUsage::new(Arc::clone(backend), replica.clone())),
+            request_log: RequestLog::new(Arc::clone(backend)),
             set_up_link: OnceLock::new(),
             open_streams: OpenStreams::new(Arc::clone(&gate), Arc::clone(control), Arc::clone(&members), clock),
             gate,
@@ -285,6 +287,10 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.key_usage.run(core.shared.clock.as_ref(), &core.stop).await });
         let core = Arc::clone(self);
+        self.tasks.spawn(async move {
+            core.request_log.run(&core.members, core.shared.clock.as_ref(), &core.stop).await;
+        });
+        let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.members.run()).await });
@@ -375,6 +381,7 @@ impl Core {
         tokio::join!(
             mail,
             self.key_usage.flush(self.shared.clock.now_ms()),
+            self.request_log.flush(),
             self.gate.limits.flush(self.shared.clock.now_ms()),
             async {
                 // The leases say when the next core may send what is under way. A core that has left without them would

@@ -87,6 +87,8 @@ fn why(error: &reqwest::Error) -> Failure {
         Failure::Response
     } else if is_tls(error) {
         Failure::Tls
+    } else if is_refused(error) {
+        Failure::ConnectionRefused
     } else {
         Failure::Connect
     }
@@ -97,6 +99,12 @@ fn is_tls(error: &(dyn Error + 'static)) -> bool {
     error.is::<rustls::Error>()
         || error.downcast_ref::<io::Error>().and_then(io::Error::get_ref).is_some_and(|inner| is_tls(inner))
         || error.source().is_some_and(is_tls)
+}
+
+/// True if the host answered that nothing listens at the port.
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    error.downcast_ref::<io::Error>().is_some_and(refused) || error.source().is_some_and(is_refused)
 }
 
 /// A TLS configuration that trusts the public roots, and the certificates of a PEM file.

@@ -14,6 +14,9 @@ pub enum Failure {
     /// A rule forbids the address.
     #[error("address refused: {0}")]
     Refused(Refusal),
+    /// The host refused the connection: nothing listens at the port.
+    #[error("connection refused")]
+    ConnectionRefused,
     /// There was no connection.
     #[error("connection failed")]
     Connect,
@@ -35,7 +38,7 @@ impl Failure {
             Self::Timeout => "timeout",
             Self::Dns => "dns",
             Self::Refused(_) => "address_refused",
-            Self::Connect => "connect",
+            Self::ConnectionRefused | Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Response => "response",
             Self::Request => "request",

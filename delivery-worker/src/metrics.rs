@@ -31,7 +31,7 @@ pub(crate) const DELIVERED: &str = "delivered";
 /// An outcome's name in metrics and in the log.
 pub(crate) const fn name(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Response(AttemptResponse { status: 200..300 }) => DELIVERED,
+        Outcome::Response(AttemptResponse { status: 200..300, .. }) => DELIVERED,
         Outcome::Response(_) => "refused",
         Outcome::Failure(_) | Outcome::Released(_) => "failed",
     }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use prost_types::Timestamp;
 use reqwest::Response;
 use thesis_net::clock::SharedClock;
@@ -16,6 +17,8 @@ use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES
 /// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes of the response to a failed attempt that the report has.
+const MAX_REPORTED_BYTES: usize = 1_024;
 
 /// The result of an attempt.
 pub(crate) struct AttemptResult {
@@ -45,9 +48,10 @@ impl Sender {
         let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
         let kind = response.as_ref().err().map(Failure::kind);
         let (outcome, response) = match response {
-            Ok(response) => {
-                let status = response.status().as_u16().into();
-                (Outcome::Response(AttemptResponse { status }), Some(response))
+            Ok(mut response) => {
+                let status = response.status();
+                let body = if status.is_success() { Bytes::new() } else { beginning(&mut response, deadline).await };
+                (Outcome::Response(AttemptResponse { status: status.as_u16().into(), body }), Some(response))
             }
             Err(failure) => {
                 FAILURES.at(failure.kind()).increment(1);
@@ -62,6 +66,21 @@ impl Sender {
         let target = self.guard.vet(&claim.url, claim.livemode).await?;
         self.transport.post(target, headers, claim.body).await
     }
+}
+
+/// Reads the beginning of a response's body, or what comes of it in time.
+async fn beginning(response: &mut Response, deadline: Instant) -> Bytes {
+    let mut body = Vec::new();
+    let reading = async {
+        while body.len() < MAX_REPORTED_BYTES
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIMEOUT), reading).await;
+    body.truncate(MAX_REPORTED_BYTES);
+    body.into()
 }
 
 /// Reads the rest of a short response, so that its connection can be reused.

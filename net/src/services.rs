@@ -2,6 +2,7 @@
 //! own implementation, and nothing is encoded. Between processes they are an adapter over the generated clients.
 
 mod remote;
+mod request_line;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -24,6 +25,7 @@ use tower::{
 };
 
 use self::remote::Remote;
+pub use self::request_line::RequestLine;
 use crate::{channel::CoreChannel, trace::Trace};
 
 /// Maximum unreported attempts for each slot of a worker: core gives the slots of late attempts to others.
@@ -95,6 +97,8 @@ pub struct Trusted {
     /// True if the caller takes the rows of a list as JSON, in the extension [`thesis_proto::json::RenderedRows`]. It
     /// never travels between processes.
     pub renders: bool,
+    /// The HTTP request that the edge translates; none for calls over gRPC.
+    pub line: Option<RequestLine>,
 }
 
 impl Trusted {

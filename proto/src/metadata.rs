@@ -22,6 +22,8 @@ pub const TEST: &str = "test";
 pub const CLIENT_ADDRESS: &str = "x-client-address";
 /// The request id, in requests from the edge and in every response.
 pub const REQUEST_ID: &str = "x-service-request-id";
+/// Method, status of success, route and address of the HTTP request that the edge translates.
+pub const REQUEST_LINE: &str = "x-request-line";
 /// The idempotency key of a request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Marks a request that the edge could read only in part: core runs the checks up to its shape, then refuses it.

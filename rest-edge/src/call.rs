@@ -1,11 +1,14 @@
 //! One request of a known route, on its way to core.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
 use parking_lot::Mutex;
-use thesis_net::{services::Trusted, trace::Trace};
+use thesis_net::{
+    services::{RequestLine, Trusted},
+    trace::Trace,
+};
 use thesis_proto::{
     error::{ErrorCode, FieldError},
     metadata,
@@ -26,6 +29,10 @@ pub(crate) struct RequestForm {
     pub(crate) body: Option<&'static [Param]>,
     /// True if the request may carry an idempotency key.
     pub(crate) repeatable: bool,
+    /// The path, with the names of its parameters.
+    pub(crate) path: &'static str,
+    /// The status of success.
+    pub(crate) status: u16,
 }
 
 pub(crate) struct Call {
@@ -65,6 +72,12 @@ impl Call {
             malformed: !self.unread.lock().is_empty(),
             member: None,
             renders: true,
+            line: Some(RequestLine {
+                method: self.head.method.clone(),
+                route: Cow::Borrowed(self.form.path),
+                uri: self.head.uri.clone(),
+                status: self.form.status,
+            }),
         });
         Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }

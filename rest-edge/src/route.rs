@@ -236,7 +236,13 @@ impl Route {
     }
 
     pub(crate) fn form(&self) -> RequestForm {
-        RequestForm { query: self.query, body: self.body, repeatable: self.repeatable }
+        RequestForm {
+            query: self.query,
+            body: self.body,
+            repeatable: self.repeatable,
+            path: self.path,
+            status: self.status,
+        }
     }
 
     /// True if the route also supports `HEAD`.

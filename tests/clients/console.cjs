@@ -170,7 +170,7 @@ async function webhooks(someone, project, key) {
   await look(someone, "delivery");
   assert.ok((await page.getByText(headers["service-event-id"]).count()) > 0);
   assert.equal(await page.locator("#payload ~ pre").textContent(), body);
-  await press(someone, "Replay");
+  await press(someone, "Send again");
   await until("the replay is delivered", () => got.length === 2);
   assert.equal(got[1].headers["service-replay-of"], headers["service-delivery-id"]);
   assert.equal(got[1].body, body);
@@ -183,6 +183,7 @@ async function webhooks(someone, project, key) {
   await until("the test is delivered", () => got.length === 4);
   assert.equal(got[3].headers["service-test"], "true");
   await page.goto(webhook);
+  await page.getByText("Rotate the secret…").click();
   await press(someone, "Rotate secret");
   await look(someone, "webhook's new secret");
   await page.goto(webhook);
@@ -191,6 +192,20 @@ async function webhooks(someone, project, key) {
   await press(someone, "Disable");
   await look(someone, "disabled webhook");
   await open(someone, `${project}/test/webhooks`, "webhooks");
+  // The key has made theses: they are in the log of requests, and a new one comes to the live view.
+  const requests = `${project}/test/requests`;
+  await until("the requests are in the log", async () => {
+    await page.goto(requests);
+    return (await page.locator("#requests tbody tr").count()) > 0;
+  });
+  await look(someone, "requests");
+  const count = await page.locator("#requests tbody tr").count();
+  await press(someone, "Live");
+  await thesis(key, "One that the live view of requests shows.");
+  await until("a new request is shown", async () => (await page.locator("#requests tbody tr").count()) > count);
+  await page.locator("#requests tbody a").first().click();
+  await page.waitForURL("**/requests/*/req_*");
+  await look(someone, "request");
   close();
 }
 

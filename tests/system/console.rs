@@ -20,6 +20,7 @@ mod markup;
 mod once;
 mod pages;
 mod passwords;
+mod requests;
 mod roles;
 mod secrets;
 mod sessions;

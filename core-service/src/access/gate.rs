@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq as _;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     failure_log::FailureLog,
-    services::MemberSession,
+    services::{MemberSession, RequestLine},
     trace::Trace,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
@@ -66,6 +66,8 @@ pub struct RequestMeta {
     pub malformed: bool,
     /// True if the edge takes the rows of a list as JSON.
     pub renders: bool,
+    /// The HTTP request; none for a call over gRPC.
+    pub line: Option<RequestLine>,
 }
 
 impl RequestMeta {

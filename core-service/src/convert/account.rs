@@ -6,6 +6,7 @@ use super::optional_time;
 use crate::domain::{
     account::{AuditRow, Invitation, KeyUsageRow, Member, User},
     control::Organization,
+    request_log::RequestRow,
 };
 
 pub fn user(row: &User) -> v1::User {
@@ -50,6 +51,24 @@ pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
         subject: row.act.subject.clone(),
         organization_id: row.act.organization_id.clone(),
         reason: row.act.reason.clone(),
+    }
+}
+
+pub fn logged_request(row: RequestRow) -> v1::LoggedRequest {
+    let RequestRow { at, id, request } = row;
+    v1::LoggedRequest {
+        id,
+        began_at: Some(from_millis(at)),
+        method: request.method,
+        route: request.route,
+        path: request.path,
+        query: request.query,
+        status: request.status,
+        code: request.code,
+        duration_ms: request.duration_ms,
+        key_id: request.key,
+        address: request.address,
+        stands_for: request.stands_for,
     }
 }
 

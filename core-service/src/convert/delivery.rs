@@ -41,6 +41,8 @@ pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
                 response_status: attempt.response_status,
                 latency_ms: Some(attempt.latency_ms),
                 failure: attempt.failure.clone(),
+                // It has a row of its own.
+                response_body: Bytes::new(),
             })
             .collect(),
     }
@@ -69,6 +71,7 @@ pub fn webhook_replay(webhook_id: &str, replay: &WebhookReplay) -> v1::WebhookRe
         done: replay.finished_at.is_some(),
         created_at: Some(from_millis(replay.created_at)),
         finished_at: optional_time(replay.finished_at),
+        examined_to: Some(from_millis(replay.after_at)),
     }
 }
 

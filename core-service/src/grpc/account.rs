@@ -24,9 +24,10 @@ use crate::{
         account::{
             accept_invitation::accept_invitation, change_password::change_password, confirm_email::confirm_email,
             create_invitation::create_invitation, delete_invitation::delete_invitation, get_account::get_account,
-            get_link::get_link, get_organization::get_organization, get_project_usage::get_project_usage,
-            list_invitations::list_invitations, list_key_usage::list_key_usage, list_members::list_members,
-            list_sessions::list_sessions, remove_member::remove_member, request_live_access::request_live_access,
+            get_link::get_link, get_logged_request::get_logged_request, get_organization::get_organization,
+            get_project_usage::get_project_usage, list_invitations::list_invitations, list_key_usage::list_key_usage,
+            list_logged_requests::list_logged_requests, list_members::list_members, list_sessions::list_sessions,
+            remove_member::remove_member, request_live_access::request_live_access,
             request_password_reset::request_password_reset, reset_password::reset_password,
             revoke_session::revoke_session, send_confirmation::send_confirmation, sign_in::sign_in, sign_out::sign_out,
             sign_up::sign_up, update_member::update_member, update_organization::update_organization,
@@ -164,5 +165,7 @@ account_service!(open {
     revoke_key "RevokeKey" within CHANGES_OF_USER by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
     get_project_usage "GetProjectUsage" by get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
     list_key_usage "ListKeyUsage" by list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
+    list_logged_requests "ListLoggedRequests" by list_logged_requests: ListLoggedRequestsRequest -> ListLoggedRequestsResponse;
+    get_logged_request "GetLoggedRequest" by get_logged_request: GetLoggedRequestRequest -> GetLoggedRequestResponse;
     list_audit_entries "ListAuditEntries" by list_audit_log: ListAuditEntriesRequest -> ListAuditEntriesResponse;
 });

@@ -7,14 +7,15 @@ use std::{future::Future, sync::Arc};
 
 use secrecy::ExposeSecret as _;
 use thesis_net::{
-    services::{MemberSession, Trusted},
+    services::{MemberSession, RequestLine, Trusted},
     trace::{self, Trace},
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
         AUTHORIZATION, CLIENT_ADDRESS, ENVIRONMENT, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY,
-        LIVE, MALFORMED, PROJECT, RATE_LIMIT, RATE_REMAINING, RATE_RESET, RENDERED, REQUEST_ID, SERVICE_TOKEN, SESSION,
+        LIVE, MALFORMED, PROJECT, RATE_LIMIT, RATE_REMAINING, RATE_RESET, RENDERED, REQUEST_ID, REQUEST_LINE,
+        SERVICE_TOKEN, SESSION,
     },
 };
 use tonic::{
@@ -27,6 +28,7 @@ use crate::{
     access::{
         gate::{Call, RefusedCall, RequestMeta},
         limits::Rate,
+        request_log::NotedRequest,
     },
     accounts::sessions,
     domain::{abuse::network_of, control::ApiKey, member_key::MemberKey, operation::Operation},
@@ -68,6 +70,7 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
         malformed: metadata.contains_key(MALFORMED),
         member: member(),
         renders: false,
+        line: text(metadata, REQUEST_LINE).and_then(|line| RequestLine::parse(&line)),
     }
 }
 
@@ -106,6 +109,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         malformed: trusted.malformed,
         member: trusted.member,
         renders: trusted.renders,
+        line: trusted.line,
     }
 }
 
@@ -159,12 +163,71 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
     }
 }
 
-/// Counts a refused request, if its key is known.
-fn count_refused(core: &Core, operation: Operation, key: Option<Arc<ApiKey>>) {
-    if let Some(key) = key {
-        let now_ms = core.shared.clock.now_ms();
-        core.key_usage.count(&key, operation.class(), now_ms);
-        core.key_usage.count_error(&key, operation.class(), now_ms);
+/// A request as the log of requests has it, apart from its key and its end.
+struct LoggedMeta {
+    line: Option<RequestLine>,
+    client: Option<String>,
+    request_id: String,
+    /// True if it belongs to a stream, whose opening is in the log.
+    is_of_stream: bool,
+}
+
+impl LoggedMeta {
+    fn of(meta: &RequestMeta) -> Self {
+        Self {
+            line: meta.line.clone(),
+            client: meta.client.clone(),
+            request_id: meta.request_id.clone(),
+            is_of_stream: is_of_stream(meta),
+        }
+    }
+}
+
+/// True for a request within an open stream: it names the stream's key, and no HTTP request of its own.
+const fn is_of_stream(meta: &RequestMeta) -> bool {
+    meta.line.is_none() && meta.key_id.is_some()
+}
+
+/// Counts a refused request and notes it in the log of requests, if its key is known.
+fn count_refused(
+    core: &Core,
+    operation: Operation,
+    key: Option<Arc<ApiKey>>,
+    meta: &LoggedMeta,
+    (began_ms, code): (i64, ErrorCode),
+) {
+    let Some(key) = key else { return };
+    let now_ms = core.shared.clock.now_ms();
+    core.key_usage.count(&key, operation.class(), now_ms);
+    core.key_usage.count_error(&key, operation.class(), now_ms);
+    if !meta.is_of_stream {
+        core.request_log.note(&NotedRequest {
+            key: &key,
+            operation,
+            line: meta.line.as_ref(),
+            client: meta.client.as_deref(),
+            request_id: &meta.request_id,
+            code: Some(code),
+            began_ms,
+            now_ms,
+        });
+    }
+}
+
+/// Notes an admitted call in the log of requests: its success, or the code of its failure.
+pub(super) fn note_request(core: &Core, call: &Call, code: Option<ErrorCode>) {
+    let meta = &call.meta;
+    if !is_of_stream(meta) {
+        core.request_log.note(&NotedRequest {
+            key: &call.caller.key,
+            operation: call.operation,
+            line: meta.line.as_ref(),
+            client: meta.client.as_deref(),
+            request_id: &meta.request_id,
+            code,
+            began_ms: call.now_ms,
+            now_ms: core.shared.clock.now_ms(),
+        });
     }
 }
 
@@ -184,19 +247,20 @@ async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
 /// edge, whose pages lead to the sign-in.
 pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMeta) -> Result<Call, Status> {
     let (request_id, trace) = (meta.request_id.clone(), meta.trace);
+    let (logged, began_ms) = (LoggedMeta::of(&meta), core.shared.clock.now_ms());
     let meeting = async {
         admit_person(core, &mut meta).await?;
         core.gate.refresh_for_unknown_key(&meta).await;
         Ok(())
     };
     if let Err(error) = reached(core, meeting).await {
-        count_refused(core, operation, core.gate.key_of(&meta));
+        count_refused(core, operation, core.gate.key_of(&meta), &logged, (began_ms, error.api.code));
         return Err(status_in(&error, &request_id, operation.name(), Some(&trace), None));
     }
     let call = core.gate.admit(meta, operation).map_err(|RefusedCall { error, rate, key }| {
         let mut status =
             status_in(&error, &request_id, operation.name(), Some(&trace), key.as_deref().map(|key| &*key.id));
-        count_refused(core, operation, key);
+        count_refused(core, operation, key, &logged, (began_ms, error.api.code));
         if let Some(rate) = rate {
             put_rate(status.metadata_mut(), &rate, core.shared.clock.now_ms());
         }
@@ -217,6 +281,7 @@ pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMe
 /// Builds the gRPC form of a call's failure, with its rate headers, and counts it for the call's key.
 pub(super) fn failed(core: &Core, call: &Call, error: &Error, operation: Operation) -> Status {
     core.key_usage.count_error(&call.caller.key, operation.class(), call.now_ms);
+    note_request(core, call, Some(error.api.code));
     let (trace, key_id) = (Some(&call.meta.trace), Some(&*call.caller.key.id));
     let mut status = status_in(error, &call.meta.request_id, operation.name(), trace, key_id);
     finish(call, status.metadata_mut());
@@ -252,6 +317,7 @@ where
         }
         match reached(core, work(Arc::clone(core), Arc::clone(&call), request.into_inner())).await {
             Ok(message) => {
+                note_request(core, &call, None);
                 let mut response = Response::new(message);
                 finish(&call, response.metadata_mut());
                 if let Some(rows) = call.rendered.lock().take() {

@@ -20,12 +20,42 @@ use crate::{
     convert::delivery::payload,
     delivery::dispatch::{ClaimedAttempt, EndedAttempt},
     domain::delivery::Attempt,
+    keys::key_ring::SealPurpose,
+    service::Core,
+    tables::failed_responses,
 };
 
 /// Unreported attempts that one worker may request.
 const MAX_CAPACITY: i32 = 4_096;
 /// Reports of one call.
 const MAX_REPORTS: usize = 1_000;
+/// Bytes of a response that are kept of a failed attempt.
+const MAX_RESPONSE_BYTES: usize = 1_024;
+/// Responses in one write.
+const MAX_RESPONSES: usize = 100;
+
+/// The beginning of the response to a failed attempt.
+struct FailedResponse {
+    delivery: String,
+    attempt: i32,
+    started_at: i64,
+    body: Bytes,
+}
+
+/// Keeps the beginnings of responses, encrypted. A failure is only logged: the reports count without them.
+async fn keep_responses(core: &Core, responses: &[FailedResponse]) {
+    for some in responses.chunks(MAX_RESPONSES) {
+        let changes = some.iter().map(|response| {
+            let FailedResponse { delivery, attempt, started_at, body } = response;
+            let purpose = SealPurpose::FailedResponse(delivery, *attempt);
+            let sealed = core.shared.keys.seal(purpose, &body[..body.len().min(MAX_RESPONSE_BYTES)]);
+            failed_responses::change(delivery, *attempt, *started_at, sealed)
+        });
+        if let Err(error) = core.shared.backend.apply(changes.collect()).await {
+            tracing::warn!(%error, "responses to failed attempts could not be kept");
+        }
+    }
+}
 
 fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
     let delivery = &claimed.delivery;
@@ -74,10 +104,18 @@ impl DeliveryService for Api {
         if reports.len() > MAX_REPORTS {
             return Err(Status::invalid_argument(format!("reports: must be at most {MAX_REPORTS}")));
         }
-        let mut ended = Vec::with_capacity(reports.len());
+        let (mut ended, mut responses) = (Vec::with_capacity(reports.len()), Vec::new());
         for report in reports {
+            let now_ms = || self.core.shared.clock.now_ms();
+            let started_at = report.started_at.as_ref().map_or_else(now_ms, to_millis);
             let (response_status, failure) = match report.outcome {
-                Some(Outcome::Response(response)) => (Some(response.status), None),
+                Some(Outcome::Response(v1::AttemptResponse { status, body })) => {
+                    if !body.is_empty() {
+                        let (delivery, attempt) = (report.delivery_id.clone(), report.attempt);
+                        responses.push(FailedResponse { delivery, attempt, started_at, body });
+                    }
+                    (Some(status), None)
+                }
                 Some(Outcome::Failure(failure)) => (None, Some(failure.reason)),
                 Some(Outcome::Released(_)) => {
                     self.core.dispatcher.release_claim(&report.delivery_id, report.attempt);
@@ -85,18 +123,15 @@ impl DeliveryService for Api {
                 }
                 None => return Err(Status::invalid_argument("reports.outcome: is required")),
             };
-            let now_ms = || self.core.shared.clock.now_ms();
-            let attempt = Attempt {
-                number: report.attempt,
-                started_at: report.started_at.as_ref().map_or_else(now_ms, to_millis),
-                response_status,
-                latency_ms: report.latency_ms,
-                failure,
-            };
+            let attempt =
+                Attempt { number: report.attempt, started_at, response_status, latency_ms: report.latency_ms, failure };
             ended.push(EndedAttempt { delivery: report.delivery_id, attempt });
         }
         let core = Arc::clone(&self.core);
-        let reporting = async move { core.dispatcher.report(ended).await.map(|()| v1::ReportResponse {}) };
+        let reporting = async move {
+            keep_responses(&core, &responses).await;
+            core.dispatcher.report(ended).await.map(|()| v1::ReportResponse {})
+        };
         let reported = reached(&self.core, self.core.run_to_end(reporting));
         internal(&self.core, "DeliveryService/Report", reported).await
     }

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, error_status, failed, finish, internal, meta, reached, service_only, status},
+    answer::{admit, error_status, failed, finish, internal, meta, note_request, reached, service_only, status},
 };
 use crate::{
     domain::{dataset::Dataset, operation::Operation},
@@ -147,6 +147,7 @@ impl StreamService for Api {
         let call = call.map_err(|status| if is_indirect { as_key(status) } else { status })?;
         let opened = reached(core, open_stream(core, &call, message, ticket)).await;
         let mut response = Response::new(opened.map_err(|error| failed(core, &call, &error, Operation::Open))?);
+        note_request(core, &call, None);
         finish(&call, response.metadata_mut());
         Ok(response)
     }

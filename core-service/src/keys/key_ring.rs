@@ -47,6 +47,8 @@ pub enum SealPurpose<'a> {
         /// The header's name, as it is stored.
         name: &'a str,
     },
+    /// The beginning of the response to a failed attempt: the delivery's id, and the attempt's number.
+    FailedResponse(&'a str, i32),
     /// The answer that is kept for an idempotency key.
     IdempotentAnswer {
         /// The project and environment of the key.
@@ -62,6 +64,7 @@ impl SealPurpose<'_> {
         match self {
             Self::WebhookSecret(id) => ["webhook secret", id].join("\0"),
             Self::WebhookHeader { webhook, name } => ["webhook header", webhook, name].join("\0"),
+            Self::FailedResponse(id, number) => ["failed response", id, &number.to_string()].join("\0"),
             Self::IdempotentAnswer { scope, key } => ["idempotent answer", scope, key].join("\0"),
         }
         .into_bytes()

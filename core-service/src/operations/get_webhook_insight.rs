@@ -46,6 +46,13 @@ pub async fn get_webhook_insight(
         replay: replay.map(|(_, replay)| convert::delivery::webhook_replay(&webhook.id, &replay)),
         livemode: webhook.live,
         computed_at: Some(from_millis(computed_at)),
+        hours: totals.by_hour(computed_at).map(|(begin, counts)| convert::delivery::attempts(counts, begin)).collect(),
+        old_secret_until: webhook
+            .old_secret
+            .as_ref()
+            .map(|_| webhook.old_secret_until)
+            .filter(|until| now_ms < *until)
+            .map(from_millis),
         webhook_id: webhook.id.clone(),
     };
     Ok(v1::GetWebhookInsightResponse { insight: Some(insight) })

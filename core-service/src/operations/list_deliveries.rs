@@ -1,7 +1,7 @@
 //! Lists the deliveries of a webhook, newest first. A page scans a bounded number of them, so it may be short. Fails
 //! with `WEBHOOK_NOT_FOUND` or `INVALID_CURSOR`.
 
-use thesis_proto::v1;
+use thesis_proto::{time::to_millis, v1};
 
 use super::{fields::Fields, get_webhook::read_webhook};
 use crate::{
@@ -25,6 +25,8 @@ pub async fn list_deliveries(
     let mut fields = Fields::default();
     let limit = fields.page(message.limit, message.cursor.as_deref());
     fields.optional_length("event_id", message.event_id.as_deref(), 1..=64);
+    let from = message.created_from.as_ref().map(to_millis);
+    let to = message.created_to.as_ref().map(to_millis);
     let status = fields.choice::<v1::DeliveryStatus>("status", message.status);
     let event_type = fields.choice::<v1::EventType>("event_type", message.event_type);
     fields.finish()?;
@@ -33,12 +35,20 @@ pub async fn list_deliveries(
     let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
     // The name contains every field of a request, except those of the page.
-    let v1::ListDeliveriesRequest { id, limit: _, cursor, status: of_status, event_type: of_type, event_id } = message;
+    let v1::ListDeliveriesRequest { id, cursor, status: of_status, event_type: of_type, event_id, .. } = message;
     let event = event_id.as_deref().unwrap_or_default();
-    let name = list_name(&["deliveries", &id, &of_status.to_string(), &of_type.to_string(), event]);
+    let mut name =
+        vec!["deliveries".to_owned(), id.clone(), of_status.to_string(), of_type.to_string(), event.to_owned()];
+    // Cursors of an earlier version have no span.
+    if from.is_some() || to.is_some() {
+        name.push(format!("{from:?} {to:?}"));
+    }
+    let name = list_name(&name.iter().map(String::as_str).collect::<Vec<_>>());
     let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
     let position = cursor.map(read).transpose()?;
-    let mut after: Option<LogPosition> = position.map(|position| (position.created_at, position.id));
+    let mut after: Option<LogPosition> = position
+        .map(|position| (position.created_at, position.id))
+        .or_else(|| Some((to?.saturating_add(1), String::new())));
     let mut data = Vec::new();
     let mut looked_at = 0;
     let mut has_more = true;
@@ -49,6 +59,10 @@ pub async fn list_deliveries(
         for (position, delivery) in found {
             if data.len() == limit {
                 has_more = true;
+                break;
+            }
+            if from.is_some_and(|from| position.0 < from) {
+                has_more = false;
                 break;
             }
             after = Some(position);

@@ -1,5 +1,5 @@
-//! Sends a delivery of the caller's project and environment again, as a new one. Fails with `DELIVERY_NOT_FOUND`,
-//! `DELIVERY_IN_PROGRESS` or `RATE_LIMITED`.
+//! Sends a delivery of the caller's project and environment again, as a new one, or makes the next attempt of one that
+//! is retrying now. Fails with `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS` or `RATE_LIMITED`.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -25,6 +25,12 @@ pub async fn replay_delivery(
     call.charge().await?;
     let perform = async |seed: &str| {
         let counted = own_delivery(core, call, &message.id).await?;
+        if message.now && counted.status() == Status::Retrying {
+            call.take_send()?;
+            core.shared.hasten(&counted, call.now_ms).await?;
+            let delivery = Delivery { next_attempt_at: Some(call.now_ms), ..counted };
+            return Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) });
+        }
         if !counted.is_over() {
             let message = "the delivery is still under way: replay it once it is delivered or failed";
             return Err(Error::new(ErrorCode::DeliveryInProgress, message));

@@ -18,9 +18,7 @@
 //!
 //! A lease ends with the replica's heartbeat. Others count the places of a silent replica for
 //! [`GONE_MS`](super::members::GONE_MS), and the streams of a dead edge end with its session. An edge gives up a silent
-//! core sooner than that.
-//!
-//! On the embedded store there is one replica, and its memory suffices.
+//! core sooner than that. On the embedded store there is one replica, and its memory suffices.
 //!
 //! Replays of a project also take slots of a second kind, which a separate row counts.
 
@@ -61,8 +59,7 @@ const MAX_PARALLEL: usize = 32;
 const STREAMS_PER_REPLAY: u32 = 4;
 /// Suffix of a project's name in the row that counts the slots of its replays.
 const REPLAYS: &str = "/replays";
-/// Suffix of a project's name in the row that counts the live views of its members. There may be as many of them as
-/// streams of its keys, which they leave alone.
+/// Suffix of a project's name in the row that counts the live views of its members, at most as many as streams of keys.
 pub const LIVE_VIEWS: &str = "/console";
 
 /// The outcome of an intended change of a project's row.
@@ -339,12 +336,10 @@ impl StreamSlots {
         let projects: Vec<Arc<str>> = self.state.lock().projects.keys().cloned().collect();
         let replicas = self.replicas(0);
         for project in projects {
-            let (name, are_replays) = match project.strip_suffix(REPLAYS) {
-                Some(name) => (name, true),
-                None => (&*project, false),
-            };
+            let replays_of = project.strip_suffix(REPLAYS);
+            let name = replays_of.unwrap_or(&project);
             let limit = limit_of(name.strip_suffix(LIVE_VIEWS).unwrap_or(name));
-            let limit = if are_replays { limit.map(replay_limit) } else { limit };
+            let limit = if replays_of.is_some() { limit.map(replay_limit) } else { limit };
             if let Some(limit) = limit {
                 self.state.lock().reduce_share(&project, share_of(limit, replicas));
             }

@@ -16,6 +16,8 @@
 //! other cores' rows (`tables/queue_parts.rs`). A read passes more removed rows in two cases: the marks have expired,
 //! or other cores have written rows more than a minute after they were due, with marks in later minutes.
 
+mod rows;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::Bound,
@@ -25,9 +27,10 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use self::rows::{mark_change, put, queued_attempt, removal};
 use super::{
     delivery_buckets::{self, DeliveryBuckets},
-    delivery_rows::{BUCKET_MS, QUEUED, RETENTION_SECONDS, bucket_of, queue_key, queue_version},
+    delivery_rows::{BUCKET_MS, QUEUED, bucket_of},
     queue_parts::QueueParts,
     shard_of_name,
 };
@@ -74,6 +77,9 @@ pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     pub delivery: String,
+    /// The number of an attempt that is due although its delivery expects it later, because somebody asked for it; 0
+    /// for others.
+    pub hastened: i32,
 }
 
 /// A position in a queue: the due time and the delivery after which reading continues.
@@ -176,13 +182,22 @@ impl DeliveryQueue {
         let queued = deliveries.iter().filter_map(|delivery| Some((delivery.next_attempt_at?, *delivery)));
         let mut queued: Vec<(i64, &Delivery)> = queued.collect();
         queued.sort_unstable_by_key(|(due_at, _)| *due_at);
-        changes.extend(queued.iter().map(|(due_at, delivery)| {
-            let (table, key) = (&schema::DELIVERY, queue_key(&delivery.webhook_id, *due_at, &delivery.id));
-            let (version, body) = (queue_version(*due_at), Some(Bytes::new()));
-            // The row is removed when its attempt is reported. It expires so that the file that has it can.
-            Change { table, key, version, body, ttl: Some(RETENTION_SECONDS) }
-        }));
-        let (marks, firsts) = self.new_marks(&queued, now_ms);
+        changes.extend(queued.iter().map(|(due_at, delivery)| put(delivery, *due_at, Bytes::new())));
+        self.write(&queued, changes, now_ms).await
+    }
+
+    /// Queues the next attempt of a delivery once more, as due now. Its delivery goes on expecting it later; whichever
+    /// row is read first decides, and the other one is stale then. A version that does not know such rows finds it
+    /// stale.
+    pub async fn hasten(&self, delivery: &Delivery, now_ms: i64) -> StoreResult<()> {
+        let number = delivery.attempt_count() + 1;
+        let row = put(delivery, now_ms, number.to_string().into());
+        self.write(&[(now_ms, delivery)], vec![row], now_ms).await
+    }
+
+    /// Makes the changes that queue attempts, with the marks and notes that they need.
+    async fn write(&self, queued: &[(i64, &Delivery)], mut changes: Vec<Change>, now_ms: i64) -> StoreResult<()> {
+        let (marks, firsts) = self.new_marks(queued, now_ms);
         let buckets = self.buckets.unnoted(&changes);
         changes.extend(marks);
         changes.extend(buckets.iter().map(delivery_buckets::note));
@@ -361,26 +376,6 @@ impl DeliveryQueue {
         };
         self.backend.apply(done.iter().map(change).collect()).await
     }
-}
-
-/// The change that removes a row, with a version above the version of its write.
-fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
-    let key = queue_key(webhook, due_at, delivery);
-    Change { table: &schema::DELIVERY, key, version: queue_version(due_at) + 1, body: None, ttl: None }
-}
-
-fn queued_attempt(row: &Row) -> Option<QueuedAttempt> {
-    match row.clustering.as_slice() {
-        [_, due_at, delivery] => Some(QueuedAttempt { due_at: due_at.int(), delivery: delivery.text().to_owned() }),
-        _ => None,
-    }
-}
-
-fn mark_change(webhook: &str, since: i64, minute: i64, body: &'static [u8]) -> Change {
-    let key = key![shard_of(webhook), hour_of(start_of(minute)), minute, webhook, since];
-    // The unit is a microsecond, so that the store can drop a file of expired marks as a whole.
-    let (version, body) = (1_000 * start_of(minute) + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
-    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(MARK_RETENTION_SECONDS) }
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ mod conditions;
 mod keys;
 mod model;
 mod reads;
+mod requests;
 mod versions;
 
 use bytes::Bytes;
 use thesis_net::clock::{IdSource, SystemIdSource};
 
-pub(crate) use self::{conditions::*, keys::*, model::*, reads::*, versions::*};
+pub(crate) use self::{conditions::*, keys::*, model::*, reads::*, requests::*, versions::*};
 use crate::store::{Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Table, Transaction, Value};
 
 /// Creates the conformance tests of a backend.
@@ -28,6 +29,7 @@ macro_rules! conformance_tests {
             old_deletion_does_nothing, order_of_arrival_does_not_matter, one_apply_many_tables, one_apply_many_versions,
             absent_is_a_condition, version_is_a_condition, any_is_none, all_or_nothing, deletion_by_condition,
             conditions_are_per_partition, one_winner_a_round, serial_read_sees_winner, expiring_rows_are_there,
+            requests_are_paged_newest_first, responses_to_failed_attempts_come_back,
             random_operations_match_a_map,
         );
     };

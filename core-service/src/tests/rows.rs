@@ -8,7 +8,10 @@ use crate::{
     accounts::attempts,
     domain::{abuse, window::DAY_MS},
     store::{Column, Table, schema},
-    tables::{account, audit, delivery_buckets, delivery_rows, key_usage, members, queue, stream_tickets, upstream},
+    tables::{
+        account, audit, delivery_buckets, delivery_rows, failed_responses, key_usage, members, queue, request_log,
+        stream_tickets, upstream,
+    },
 };
 
 const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/capacity.md"));
@@ -47,6 +50,8 @@ fn lives() -> Vec<(&'static Table, String)> {
         (&schema::AUDIT, life_of_ms(audit::RETENTION_DAYS * DAY_MS)),
         (&schema::KEY_USAGE, life_of_ms(key_usage::RETENTION_MS)),
         (&schema::WEBHOOK_REPLAY, life(delivery_rows::RETENTION_SECONDS)),
+        (&schema::REQUEST_LOG, life(request_log::RETENTION_SECONDS)),
+        (&schema::FAILED_RESPONSE, life(failed_responses::RETENTION_SECONDS)),
         (&schema::UPSTREAM, life(upstream::LOOKUP_RETENTION_SECONDS) + "; the checkpoint for good"),
     ]
 }

@@ -97,6 +97,23 @@ async fn reports_whatever_status_and_follows_no_redirect() {
 }
 
 #[tokio::test]
+async fn reports_how_the_response_to_a_failed_attempt_begins() {
+    let long = "x".repeat(3_000);
+    let whole = format!("HTTP/1.1 500 Oops\r\nContent-Length: {}\r\n\r\n{long}", long.len());
+    // The rest of this one does not come in time.
+    let begun = "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nbusy".to_owned();
+    let fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned();
+    for (response, expected) in [(whole, "x".repeat(1_024)), (begun, "busy".to_owned()), (fine, String::new())] {
+        let address = Receiver::start(Script::new(response.as_str(), Then::Wait)).address;
+        let mut harness = Harness::start(config());
+        let stream = harness.stream().await;
+        stream.hand_out(claim(format!("http://{address}/"))).await;
+        let Some(Outcome::Response(reported)) = harness.report().await.outcome else { panic!("no response") };
+        assert_eq!(reported.body, expected.as_bytes(), "{response:.20}");
+    }
+}
+
+#[tokio::test]
 async fn refuses_what_the_rules_refuse() {
     let mut endpoint = Endpoint::start().await;
     let url = endpoint.url("/status/200");
@@ -132,7 +149,7 @@ async fn says_when_nobody_listens() {
     let endpoint = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = endpoint.local_addr().unwrap();
     drop(endpoint);
-    assert_eq!(outcome(config(), claim(format!("http://{address}/"))).await, Err("connection failed".into()));
+    assert_eq!(outcome(config(), claim(format!("http://{address}/"))).await, Err("connection refused".into()));
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use futures::StreamExt as _;
 use http::HeaderValue;
 use secrecy::ExposeSecret as _;
 use thesis_proto::{
-    metadata::{CLIENT_ADDRESS, ENVIRONMENT, LIVE, MALFORMED, PROJECT, REQUEST_ID, SERVICE_TOKEN, SESSION, TEST},
+    metadata::{
+        CLIENT_ADDRESS, ENVIRONMENT, LIVE, MALFORMED, PROJECT, REQUEST_ID, REQUEST_LINE, SERVICE_TOKEN, SESSION, TEST,
+    },
     v1,
 };
 use tonic::{Request, Response, Status, async_trait, body::Body, metadata::MetadataMap};
@@ -45,6 +47,13 @@ impl Remote {
         }
         if trusted.malformed {
             headers.insert(MALFORMED, HeaderValue::from_static("true"));
+        }
+        if let Some(line) = trusted.line
+            && let Ok(mut line) = HeaderValue::try_from(line.to_text())
+        {
+            // The query may hold a ticket.
+            line.set_sensitive(true);
+            headers.insert(REQUEST_LINE, line);
         }
         if let Some(MemberSession { token, project_id, live }) = trusted.member {
             // A text that cannot travel in a header is no valid token or project.

@@ -72,10 +72,21 @@
     }
   };
 
+  // The call that goes on behind a cursor, for a shell.
+  const resumption = (site, path, cursor) => {
+    const lines = [`curl -N ${quoted(site + path)}`, '-H "Authorization: Bearer $API_KEY"', `-H ${quoted(`Last-Event-ID: ${cursor}`)}`];
+    return lines.join(" \\\n  ");
+  };
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
   const begin = (box) => {
     const [button, pause] = box.querySelectorAll("button");
     const status = box.querySelector("[role=status]");
+    const rate = box.querySelector("[data-rate]");
+    const code = box.querySelector("#resume");
     const ids = new Set();
+    // When the newest events came.
+    let times = [];
     // The parameters of the replay by their names; null without one. The page's history is then not shown.
     let replay = null;
     let stream = null;
@@ -106,6 +117,18 @@
       if (isPaused) return say(count > MOST ? `Paused. Only the newest ${MOST} are kept: the history has all` : "Paused");
       if (isJoined && stream?.readyState === EventSource.OPEN) return say(replay ? "Replaying" : "Live");
       say((isJoined ? "Reconnecting" : "Connecting") + (reason && `: ${reason}`));
+    };
+
+    // Events a second, over the last ten.
+    const measure = () => {
+      const now = Date.now();
+      times = times.filter((time) => now - time < 10_000);
+      rate.textContent = stream ? `${(times.length / 10).toLocaleString("en")} a second` : "";
+    };
+
+    const offer = () => {
+      code.hidden = !cursor;
+      if (cursor) code.querySelector("pre").textContent = resumption(code.dataset.url, box.dataset.stream, cursor);
     };
 
     const show = (event, isOld) => {
@@ -142,6 +165,7 @@
     const take = (event) => {
       if (!isJoined) return keep(held, event);
       if (!isNew(event)) return;
+      times.push(Date.now());
       if (!isPaused) return show(event, false);
       keep(waiting, event);
       count += 1;
@@ -264,6 +288,7 @@
         if (own !== run) return;
         cursor = message.lastEventId || cursor;
         act(message.data);
+        offer();
       });
       for (const type of box.dataset.types.split(" ")) on(type, (data) => take(JSON.parse(data)));
       // Each stream begins with one, so that there is a cursor before the history is fetched.
@@ -319,6 +344,7 @@
       }
       tell();
     });
+    setInterval(measure, 1000);
     box.hidden = false;
   };
 

@@ -21,13 +21,14 @@ const MAX_LINKS: usize = 40;
 /// Names of customers are cut at this many characters.
 const MAX_NAME: usize = 80;
 /// The prefixes of ids whose things have a page, with the path of that page in an environment.
-const THINGS: [(&str, &str, &str); 6] = [
+const THINGS: [(&str, &str, &str); 7] = [
     ("th_", "Thesis", "/explore/theses/"),
     ("fp_", "Profile", "/explore/profiles/"),
     ("tk_", "Token", "/explore/tokens/"),
     ("evt_", "Event", "/events/"),
     ("wh_", "Webhook", "/webhooks/"),
     ("al_", "Alert", "/alerts/"),
+    ("req_", "Request", "/requests?request="),
 ];
 
 pub(super) fn routes() -> Router {
@@ -148,6 +149,7 @@ mod tests {
     fn things_are_found_by_what_names_them() {
         assert_eq!(found("th_1"), [("Thesis", "/p/test/explore/theses/th_1".to_owned())]);
         assert_eq!(found("evt_1"), [("Event", "/p/test/events/evt_1".to_owned())]);
+        assert_eq!(found("req_1"), [("Request", "/p/test/requests?request=req_1".to_owned())]);
         assert_eq!(found("@ada")[0], ("Profile", "/p/test/explore/profiles/%40ada".to_owned()));
         assert_eq!(found("$RUN")[0], ("Token", "/p/test/explore/tokens/%24RUN".to_owned()));
         let kinds = |text: &str| found(text).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();

@@ -12,10 +12,11 @@ use crate::{
 };
 
 /// The pages of a project's data: name, path in the environment, and icon. Their paths are prefixes of others.
-pub(crate) const DATA_PAGES: [(&str, &str, &str); 4] = [
+pub(crate) const DATA_PAGES: [(&str, &str, &str); 5] = [
     ("Events", "/events", "activity"),
     ("Webhooks", "/webhooks", "webhook"),
     ("Alerts", "/alerts", "bell"),
+    ("Requests", "/requests", "scroll-text"),
     ("Explore", EXPLORE, "compass"),
 ];
 const EXPLORE: &str = "/explore";
@@ -286,6 +287,7 @@ mod tests {
             ("/console/projects/prj_1/settings", "Settings", vec!["Acme", "Hive"]),
             ("/console/projects/prj_1/test/webhooks", "Webhooks", vec!["Acme", "Hive"]),
             ("/console/projects/prj_1/test/webhooks/wh_1", "Webhooks", vec!["Acme", "Hive", "Webhooks"]),
+            ("/console/projects/prj_1/test/requests/1/req_1", "Requests", vec!["Acme", "Hive", "Requests"]),
             ("/console/projects/prj_1/live/explore/tokens/tk_1", "Explore", vec!["Acme", "Hive", "Explore"]),
             ("/console/projects/prj_1/live/explore/verify?handle=a", "Verify", vec!["Acme", "Hive", "Explore"]),
         ] {
@@ -310,7 +312,7 @@ mod tests {
             assert_eq!(events, Some(&*format!("/console/projects/prj_1/{environment}/events")), "{path}");
         }
         // A choice other than the usual one goes along.
-        let hrefs = |frame: &Frame| [frame.links[0].href.clone(), frame.links[6].href.clone()];
+        let hrefs = |frame: &Frame| [frame.links[0].href.clone(), frame.links[7].href.clone()];
         let chosen = inside("/console/projects/prj_1/test/events", true);
         assert_eq!(hrefs(&chosen), ["/console/projects/prj_1?in=test", "/console/projects/prj_1?in=test#keys"]);
         assert_eq!(hrefs(&inside("/console/projects/prj_1", false))[0], "/console/projects/prj_1");

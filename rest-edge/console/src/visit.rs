@@ -192,6 +192,7 @@ impl Visit {
             malformed: false,
             member,
             renders: false,
+            line: None,
         });
         Request::from_parts(MetadataMap::new(), extensions, message)
     }

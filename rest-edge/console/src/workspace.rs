@@ -1,10 +1,12 @@
-//! A project's data in one environment: webhooks, events, and the resources that its keys can read.
+//! A project's data in one environment: webhooks, events, the requests of its keys, and the resources that these can
+//! read.
 
 mod alerts;
 mod deliveries;
 mod events;
 mod explore;
 mod filters;
+mod requests;
 mod webhooks;
 
 use std::{any::type_name, collections::HashMap};
@@ -36,6 +38,7 @@ pub(super) fn routes() -> Router {
         .merge(deliveries::routes())
         .merge(alerts::routes())
         .merge(events::routes())
+        .merge(requests::routes())
         .merge(explore::routes())
 }
 

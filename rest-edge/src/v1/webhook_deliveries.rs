@@ -139,7 +139,7 @@ async fn test(edge: &Context, call: &mut Call) -> Answer {
 async fn replay(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     call.add_unread(call.fields()?.unread());
-    let request = v1::ReplayDeliveryRequest { id };
+    let request = v1::ReplayDeliveryRequest { id, now: false };
     let (metadata, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
     json(StatusCode::ACCEPTED, &metadata, &json::WebhookDelivery::from(&delivery))
@@ -177,6 +177,7 @@ async fn list(edge: &Context, call: &mut Call) -> Answer {
         status: query.one_of("status", names::parse_delivery_status).unwrap_or_default().into(),
         event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
         event_id: query.text("event_id"),
+        ..v1::ListDeliveriesRequest::default()
     };
     call.add_unread(query.unread());
     let (metadata, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();

@@ -67,6 +67,17 @@ const CALLS: &[Call] = &[
         from: Some(from_millis(now_ms() - 3_600_000)),
         to: None,
     }),
+    call!(Viewer, ProjectNotFound, list_logged_requests, |ids| v1::ListLoggedRequestsRequest {
+        project_id: ids.project,
+        environment: Environment::Test.into(),
+        ..Default::default()
+    }),
+    call!(Viewer, ProjectNotFound, get_logged_request, |ids| v1::GetLoggedRequestRequest {
+        project_id: ids.project,
+        environment: Environment::Test.into(),
+        began_at: Some(from_millis(now_ms())),
+        id: "req_unknown".to_owned(),
+    }),
     call!(Developer, OrganizationNotFound, create_project, |ids| v1::AccountServiceCreateProjectRequest {
         organization_id: ids.organization,
         name: "more".to_owned(),

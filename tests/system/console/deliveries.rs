@@ -16,6 +16,9 @@ on_both_stores![
     a_delivery_is_inspected_and_replayed,
     many_are_sent_again,
     failures_are_shown,
+    a_retry_is_made_now,
+    the_answer_to_a_failed_attempt_is_shown,
+    an_event_shows_its_deliveries,
     the_log_is_filtered_and_paged,
     a_viewer_only_looks,
     other_peoples_deliveries_do_not_exist,
@@ -172,6 +175,74 @@ async fn failures_are_shown(service: &Service) {
     hook.until("the replay is delivered", |row| row["id"] == *replayed && row["status"] == "delivered").await;
 }
 
+async fn a_retry_is_made_now(service: &Service) {
+    let hook = Hook::new(service).await;
+    let browser = service.browser_of(&hook.customer.owner);
+    hook.receiver.answer(500);
+    let id = hook.send("again now", "retrying").await;
+    let path = hook.path_of(&id);
+    let form = browser.open(&path).await.is(200).form(&format!("{path}/now"));
+    browser.submit(&form).await.is(200).says("The next attempt is made now.");
+    let is_done = |row: &Value| row["id"] == *id && row["status"] == "delivered" && row["attempt"] == 2;
+    hook.until("the retry is delivered", is_done).await;
+    // The same form changes nothing any more, and neither does a new one.
+    browser.submit(&form).await.is(200);
+    assert!(browser.open(&path).await.is(200).find_form(&format!("{path}/now")).is_none());
+    let csrf = browser.csrf().await;
+    browser.post(&format!("{path}/now"), &[("csrf", &*csrf), ("once", "forged")], Origin::Here).await.is(303);
+    assert_eq!((hook.receiver.received().len(), hook.deliveries().await.len()), (2, 1));
+    let viewer = service.member(&hook.customer.owner, &hook.customer.organization, Role::Viewer).await;
+    let viewer = service.browser_of(&viewer);
+    hook.receiver.answer(500);
+    let path = hook.path_of(&hook.send("not theirs", "retrying").await);
+    assert!(viewer.open(&path).await.is(200).find_form(&format!("{path}/now")).is_none());
+    let csrf = viewer.csrf().await;
+    viewer.post(&format!("{path}/now"), &[("csrf", &*csrf), ("once", "forged")], Origin::Here).await.is(403);
+}
+
+/// An endpoint that answers each request with 418 and a body.
+async fn teapot() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = || async { (axum::http::StatusCode::IM_A_TEAPOT, "<b>short</b> and stout") };
+    let routes = axum::Router::new().route("/", axum::routing::post(answer));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    url
+}
+
+async fn the_answer_to_a_failed_attempt_is_shown(service: &Service) {
+    let hook = Hook::new(service).await;
+    let browser = service.browser_of(&hook.customer.owner);
+    // Nobody listens there.
+    for (url, told) in
+        [(teapot().await, "<b>short</b> and stout"), ("http://127.0.0.1:19996/".to_owned(), "nothing listens")]
+    {
+        let webhook = hook.client.webhook(&url, &["thesis.created"]).await;
+        let webhook = text(&webhook, "id");
+        hook.client.thesis("writer", "SHOWN", "x").await;
+        let failed = eventually("an attempt fails", SOON, async || {
+            let log = hook.client.all(&format!("/v1/webhooks/{webhook}/deliveries")).await;
+            log.into_iter().find(|row| row["status"] == "retrying").map(|row| text(&row, "id").to_owned())
+        })
+        .await;
+        let page =
+            browser.open(&hook.within(&format!("/webhooks/{webhook}/deliveries/{failed}"))).await.is(200).says(told);
+        assert!(!page.html.contains("<b>short"), "{page}");
+    }
+}
+
+async fn an_event_shows_its_deliveries(service: &Service) {
+    let hook = Hook::new(service).await;
+    let browser = service.browser_of(&hook.customer.owner);
+    let id = hook.send("followed", "delivered").await;
+    let event = text(&hook.deliveries().await[0], "event_id").to_owned();
+    let page = browser.open(&hook.within(&format!("/events/{event}"))).await.is(200).says("Send again");
+    assert!(leads_to(&page, &hook.path_of(&id)), "{page}");
+    // A webhook that came later did not get it.
+    hook.client.webhook(&hook.receiver.url, &["thesis.created"]).await;
+    assert_eq!(logged(&browser.open(&hook.within(&format!("/events/{event}"))).await.is(200)), 1);
+}
+
 /// The deliveries to which a log leads.
 fn logged(page: &Page) -> usize {
     page.all("a").filter(|link| link.get("href").is_some_and(|href| href.contains("/deliveries/del_"))).count()
@@ -290,6 +361,21 @@ async fn matches_are_counted(service: &Service) {
         .says("@Writer");
     let is_shown = |event: &Value| leads_to(&page, &hook.within(&format!("/events/{}", text(event, "id"))));
     assert!(matching.iter().all(is_shown) && !others.iter().any(is_shown), "{page}");
+    // Others are tried without a change.
+    browser
+        .open(&format!("{path}?types=thesis.created&token=OTHER"))
+        .await
+        .is(200)
+        .says("The filters match 1 of the last ");
+    assert_eq!(hook.client.get(&format!("/v1/webhooks/{}", text(&webhook, "id"))).await.ok(200)["filters"], filters);
+    // A name that nothing has is allowed, and the page says so.
+    let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": {"token": ["$NOPE"]}});
+    let unknown = hook.client.post("/v1/webhooks", &body).await.ok(201);
+    browser
+        .open(&hook.within(&format!("/webhooks/{}", text(&unknown, "id"))))
+        .await
+        .is(200)
+        .says("There is no $NOPE yet");
     // All theses of all tokens are more than the page shows.
     let page = browser.open(&format!("{}/matches", hook.path())).await.is(200);
     let shown = page.all("a").filter(|link| link.get("href").is_some_and(|href| href.contains("/events/evt_"))).count();

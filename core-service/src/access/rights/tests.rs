@@ -60,6 +60,8 @@ pub(crate) const TABLE: &[(&str, Requirement)] = &[
     ("RevokeKey", Requirement::Role(Role::Developer)),
     ("GetProjectUsage", Requirement::Role(Role::Viewer)),
     ("ListKeyUsage", Requirement::Role(Role::Viewer)),
+    ("ListLoggedRequests", Requirement::Role(Role::Viewer)),
+    ("GetLoggedRequest", Requirement::Role(Role::Viewer)),
     ("ListAuditEntries", Requirement::Role(Role::Owner)),
 ];
 

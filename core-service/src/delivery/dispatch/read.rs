@@ -127,6 +127,9 @@ impl Dispatcher {
                     continue;
                 }
             };
+            let is_hastened = !delivery.is_over() && row.hastened == delivery.attempt_count() + 1;
+            let delivery =
+                if is_hastened { Delivery { next_attempt_at: Some(row.due_at), ..delivery } } else { delivery };
             // A paused core may have queued a later attempt than the delivery expects yet. That row stays and counts.
             if delivery.next_attempt_at.is_none_or(|due_at| due_at > row.due_at) {
                 if self.is_stale(webhook, &row, &delivery, now_ms) {

@@ -120,7 +120,9 @@ fn targets(core: &Core, method: &str) -> Vec<String> {
     let state = core.shared.control.state();
     match method {
         "UpdateProject" | "ArchiveProject" | "RequestLiveAccess" | "CreateKey" | "ListKeys" | "GetProjectUsage"
-        | "ListKeyUsage" => state.projects().map(|row| row.id.clone()).collect(),
+        | "ListKeyUsage" | "ListLoggedRequests" | "GetLoggedRequest" => {
+            state.projects().map(|row| row.id.clone()).collect()
+        }
         "RevokeKey" => state.keys().map(|row| row.id.clone()).collect(),
         "DeleteInvitation" => state.people().invitations().map(|row| row.id.clone()).collect(),
         _ => state.organizations().map(|row| row.id.clone()).collect(),
@@ -221,6 +223,17 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         "ListKeyUsage" => {
             let message = v1::ListKeyUsageRequest { project_id, from: Some(from_millis(NOON)), to: None };
             ids(&list_key_usage(core, by, &message).await?.data, |row| &row.key_id)
+        }
+        "ListLoggedRequests" => {
+            let environment = v1::Environment::Test.into();
+            let message = v1::ListLoggedRequestsRequest { project_id, environment, ..Default::default() };
+            ids(&list_logged_requests(core, by, &message).await?.data, |row| &row.key_id)
+        }
+        "GetLoggedRequest" => {
+            let (environment, began_at) = (v1::Environment::Test.into(), Some(from_millis(NOON)));
+            let message = v1::GetLoggedRequestRequest { project_id, environment, began_at, id: "req_1".to_owned() };
+            assert_eq!(get_logged_request(core, by, &message).await?.request, None);
+            Vec::new()
         }
         "ListAuditEntries" => {
             let message = v1::ListAuditEntriesRequest { organization_id, ..Default::default() };

@@ -76,6 +76,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0013_alerts",
     "0014_archive",
     "0015_webhook_replays",
+    "0016_request_log",
 ];
 
 /// The line in a migration that lets older versions run beside it.

@@ -28,6 +28,8 @@ const MAX_TOTALS_AGE_MS: i64 = 10_000;
 /// Number of slots of the last hour and day. The present one is the last of them.
 const HOUR_SLOTS: i64 = HOUR_MS / BUCKET_MS;
 const DAY_SLOTS: i64 = DAY_MS / BUCKET_MS;
+/// Number of hours whose counts are apart.
+const HOURS: usize = 24;
 /// Maximum number of partitions whose counts are read at the same time.
 const PARALLEL_READS: usize = 32;
 /// Maximum number of counts of one partition: one for each slot, process and write at the same time.
@@ -46,6 +48,8 @@ pub struct AttemptTotals {
     /// Counts of the last twelve slots, and of the last 288.
     pub hour: AttemptCounts,
     pub day: AttemptCounts,
+    /// Counts of the last day by twelve slots, the oldest first.
+    pub hours: [AttemptCounts; HOURS],
     /// The partitions with deliveries that are tried again, the oldest first.
     retrying: Vec<i64>,
 }
@@ -55,6 +59,12 @@ impl AttemptTotals {
     pub const fn begins(now_ms: i64) -> [i64; 2] {
         let slot = bucket_of(now_ms);
         [(slot + 1 - HOUR_SLOTS) * BUCKET_MS, (slot + 1 - DAY_SLOTS) * BUCKET_MS]
+    }
+
+    /// The counts by hour, each with the beginning of its first slot in unix milliseconds, the oldest first.
+    pub fn by_hour(&self, now_ms: i64) -> impl Iterator<Item = (i64, &AttemptCounts)> {
+        let [_, begin] = Self::begins(now_ms);
+        (0..).zip(&self.hours).map(move |(hour, counts)| (begin + hour * HOUR_MS, counts))
     }
 }
 
@@ -95,6 +105,9 @@ impl DeliveryStore {
                     }
                     if slot >= day {
                         totals.day.add(&counts);
+                        let hour = usize::try_from((slot - day) / HOUR_SLOTS).unwrap_or(HOURS);
+                        // The clock of another core may be ahead.
+                        totals.hours[hour.min(HOURS - 1)].add(&counts);
                     }
                     of_bucket.add(&counts);
                 }

@@ -151,6 +151,12 @@ async fn the_counts_are_those_of_the_delivery_log() {
         assert!(expected.attempts > 5 && expected.attempts < recount(0).attempts);
         assert_eq!(AttemptCounts { began_retrying: 0, ended_retrying: 0, ..shown.clone() }, expected);
     }
+    let mut sum = AttemptCounts::default();
+    totals.hours.iter().for_each(|counts| sum.add(counts));
+    assert_eq!(sum, totals.day);
+    let last_hour = totals.hours.last().unwrap();
+    assert_eq!(last_hour, &totals.hour);
+    assert_eq!(totals.by_hour(NOON).last().map(|(begin, _)| begin), Some(AttemptTotals::begins(NOON)[0]));
     let oldest = async |counted: fn(Delivery) -> Delivery| {
         reader.oldest_pending(WEBHOOK, &totals, Some(NOON - DAY_MS), NOON, counted).await.unwrap()
     };

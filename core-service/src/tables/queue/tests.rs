@@ -66,7 +66,7 @@ fn pending(due_at: i64) -> Delivery {
 
 /// The row of a delivery's first attempt.
 fn queued(delivery: &Delivery) -> QueuedAttempt {
-    QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone() }
+    QueuedAttempt { due_at: delivery.created_at, delivery: delivery.id.clone(), hastened: 0 }
 }
 
 /// Makes the next attempt of a delivery, which ends 100 ms after it was due.

@@ -238,8 +238,11 @@ pub(super) fn webhook_insight() -> v1::WebhookInsight {
             done: true,
             created_at: at(1),
             finished_at: at(2),
+            examined_to: at(0),
         }),
         livemode: true,
         computed_at: at(9),
+        hours: vec![v1::WebhookAttempts::default()],
+        old_secret_until: at(9),
     }
 }

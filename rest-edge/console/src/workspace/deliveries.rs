@@ -2,7 +2,9 @@
 
 mod delivery;
 mod matches;
+pub(super) mod of_event;
 
+use askama::filters::HtmlSafeOutput;
 use axum::{Router, routing::get};
 use prost_types::Timestamp;
 use thesis_proto::{
@@ -16,7 +18,7 @@ use crate::{
     failure::Failed,
     form::Faults,
     page_query::{PageQuery, encoded},
-    view::{ALL, Badge, Choice, choices, exact_time},
+    view::{ALL, Badge, Choice, Moment, choices, exact_moment},
 };
 
 const LIMIT: i32 = 25;
@@ -33,6 +35,10 @@ pub(super) fn routes() -> Router {
             "/console/projects/{id}/{environment}/webhooks/{webhook}/deliveries/{delivery}/replay",
             get(delivery::back).post(delivery::replay),
         )
+        .route(
+            "/console/projects/{id}/{environment}/webhooks/{webhook}/deliveries/{delivery}/now",
+            get(delivery::back).post(delivery::send_now),
+        )
 }
 
 pub(super) fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
@@ -40,8 +46,8 @@ pub(super) fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -
 }
 
 /// Formats a time, or the placeholder.
-pub(super) fn format_time(at: Option<&Timestamp>) -> String {
-    at.map_or_else(|| NONE.to_owned(), |at| exact_time(Some(at)))
+pub(super) fn format_time(at: Option<&Timestamp>) -> Moment {
+    at.map_or_else(|| HtmlSafeOutput(NONE.to_owned()), |at| exact_moment(Some(at)))
 }
 
 /// Formats a number, or the placeholder.
@@ -70,6 +76,30 @@ pub(super) fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
 /// The choices of an enum's names, after the choice of all.
 fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
+}
+
+/// What a reason for a missing response means.
+pub(super) fn failure_meaning(reason: &str) -> &'static str {
+    match reason {
+        "timeout" => "The endpoint did not respond in time.",
+        "dns failed" => "The host's name leads to no address: DNS has none, or did not answer.",
+        "connection refused" => "The host refused the connection: nothing listens at this port.",
+        "connection failed" => "No connection came about: the host cannot be reached, or ended it at once.",
+        "tls failed" => "TLS failed: the endpoint did not show a valid certificate for its name.",
+        "no valid response" => "The endpoint did not answer with HTTP.",
+        reason if reason.starts_with("address refused") => "The service does not send to this address.",
+        _ => "",
+    }
+}
+
+/// True if the endpoint accepted the event.
+pub(super) fn has_succeeded(attempt: &v1::DeliveryAttempt) -> bool {
+    attempt.response_status.is_some_and(|status| (200..300).contains(&status))
+}
+
+/// The beginning of a response's body as text.
+pub(super) fn body_text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
 }
 
 /// True if no attempt will follow.
@@ -107,7 +137,7 @@ async fn list(
         cursor: read.text("cursor"),
         status: read.choice("status", parse_delivery_status).unwrap_or_default().into(),
         event_type: read.choice("event_type", parse_event_type).unwrap_or_default().into(),
-        event_id: None,
+        ..v1::ListDeliveriesRequest::default()
     };
     let message = read.finish(message)?;
     Ok(workspace.core().webhooks.list_deliveries(workspace.request(message)).await?.into_inner())

@@ -56,6 +56,7 @@ struct HistoryPage {
     stream: Option<String>,
     /// The names of all event types, separated by spaces.
     type_names: String,
+    public_url: String,
 }
 
 async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEventsResponse, Status> {
@@ -78,6 +79,7 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
         stream: (faults.whole().is_none() && is_newest).then(|| stream_path(&fields)),
         is_narrowed: query.has_value(KEPT),
         type_names: names.join(" "),
+        public_url: workspace.signed_in.visit.console.public_url.clone(),
         query,
         fields,
         faults,

@@ -1,13 +1,16 @@
 //! Pages of webhooks: the list, one webhook, its changes and its secrets.
 
 mod changes;
+mod chart;
 mod create;
 mod facts;
 mod form;
 mod insight;
+mod known;
 mod list;
 mod secret;
 mod show;
+mod verify;
 
 use axum::{
     Router,

@@ -269,7 +269,7 @@ async fn a_report_counts_although_its_worker_gives_up() {
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     let event = bench.post().await;
     let delivery_id = claims.recv().await.unwrap().delivery.id.clone();
-    let outcome = Some(Outcome::Response(AttemptResponse { status: 500 }));
+    let outcome = Some(Outcome::Response(AttemptResponse { status: 500, ..AttemptResponse::default() }));
     let report = AttemptReport { delivery_id, attempt: 1, outcome, ..AttemptReport::default() };
     let mut request = Request::new(ReportRequest { reports: vec![report] });
     request.extensions_mut().insert(Trusted::default());

@@ -22,6 +22,7 @@ use crate::{
 const DONE: &[(&str, &str)] = &[
     ("replayed", "The event is sent again. This is the new delivery."),
     ("tested", "The test event is sent. This is its delivery."),
+    ("now", "The next attempt is made now."),
 ];
 
 /// The request headers of an attempt. The service does not store the value of the signature.
@@ -109,12 +110,31 @@ pub(super) async fn replay(
     Posted(form): Posted<Once>,
 ) -> Page {
     find(&workspace, &webhook, id.clone()).await?;
-    let message = v1::ReplayDeliveryRequest { id: id.clone() };
+    let message = v1::ReplayDeliveryRequest { id: id.clone(), now: false };
     match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
         Ok(answer) => {
             let replay = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
         }
+        Err(status) => page(workspace, (webhook, id), "", Faults::of(&status)?).await,
+    }
+}
+
+/// Makes the next attempt of a delivery that is retrying.
+pub(super) async fn send_now(
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+    Posted(form): Posted<Once>,
+) -> Page {
+    let found = find(&workspace, &webhook, id.clone()).await?;
+    let path = delivery_path(&workspace, &webhook, &id);
+    if found.delivery.is_some_and(|delivery| delivery.status() != v1::DeliveryStatus::Retrying) {
+        // The attempt was made meanwhile.
+        return Ok(see_other(&path));
+    }
+    let message = v1::ReplayDeliveryRequest { id: id.clone(), now: true };
+    match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
+        Ok(_) => Ok(see_other(&format!("{path}?done=now"))),
         Err(status) => page(workspace, (webhook, id), "", Faults::of(&status)?).await,
     }
 }

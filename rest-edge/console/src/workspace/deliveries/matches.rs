@@ -1,15 +1,19 @@
-//! The recent events that a webhook's types and filters match.
+//! The recent events that a webhook's types and filters match, or others that are tried in their place.
 
 use askama::Template;
 use axum::extract::Path;
-use http::StatusCode;
 use prost_types::Timestamp;
 use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
 
-use super::{Workspace, format_time};
+use super::{
+    super::filters::{FilterFields, TypeBox},
+    Workspace,
+};
 use crate::{
     Page,
     failure::Failed,
+    form::Faults,
+    page_query::PageQuery,
     view::{Layout, cut, group_digits, render},
 };
 
@@ -76,10 +80,18 @@ struct MatchesPage {
     scanned: String,
     matched: String,
     /// The time of the oldest scanned event.
-    oldest: Option<String>,
+    oldest: Option<Timestamp>,
     rows: Vec<v1::Event>,
     is_whole: bool,
+    fields: FilterFields,
+    boxes: Vec<TypeBox>,
+    /// True if the page shows other filters than those of the webhook.
+    is_tried: bool,
+    faults: Faults,
 }
+
+/// The parameters of filters that are tried.
+const TRIED: &[&str] = &["types", "token", "handle", "chain", "text"];
 
 /// The page cuts the values of a filter after this many characters.
 const MAX_CHARACTERS: usize = 1_000;
@@ -99,14 +111,33 @@ fn filter_facts(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'s
     events.into_iter().chain(given).collect()
 }
 
-pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, String, String)>) -> Page {
+/// Compiles the filters of a form, which may be wrong.
+fn compile(fields: &FilterFields) -> Result<(CompiledFilter, Faults), Failed> {
+    let types = fields.event_types().into_iter().filter_map(|number| v1::EventType::try_from(number).ok());
+    let compiled = CompiledFilter::new(&types.collect::<Vec<_>>(), fields.filters().as_ref());
+    Faults::of_query(compiled.map_err(|faults| ApiError::validation(&faults).to_status("")))
+}
+
+pub(super) async fn show(
+    workspace: Workspace,
+    Path((_, _, id)): Path<(String, String, String)>,
+    query: PageQuery,
+) -> Page {
     let message = v1::GetWebhookRequest { id };
     let answer = workspace.core().webhooks.get_webhook(workspace.request(message)).await?.into_inner();
     let webhook = answer.webhook.unwrap_or_default();
     let types: Vec<v1::EventType> = webhook.events().collect();
-    // Core has validated the filters.
-    let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
-    let scan = scan_events(&workspace, &filter).await?;
+    let is_tried = query.has_any(TRIED);
+    let (filter, faults, fields) = if is_tried {
+        let fields = FilterFields::of_query(&query);
+        let (filter, faults) = compile(&fields)?;
+        (filter, faults, fields)
+    } else {
+        // Core has validated the filters.
+        let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
+        (filter, Faults::none(), FilterFields::of(&types, webhook.filters.as_ref()))
+    };
+    let scan = if faults.whole().is_some() { ScanResult::default() } else { scan_events(&workspace, &filter).await? };
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
         webhook_path: workspace.webhook_path(&webhook.id),
@@ -114,12 +145,16 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
         url: webhook.url,
         scanned: group_digits(scan.scanned),
         matched: group_digits(scan.matched),
-        oldest: scan.oldest.as_ref().map(|at| format_time(Some(at))),
+        oldest: scan.oldest,
         is_whole: scan.rows.len() == scan.matched,
         rows: scan.rows,
+        boxes: fields.boxes(),
+        fields,
+        is_tried,
+        faults,
         workspace,
     };
-    render(StatusCode::OK, &page)
+    render(page.faults.status(), &page)
 }
 
 #[cfg(test)]

@@ -1,18 +1,26 @@
-//! The page of one event: its line, the resources that it concerns, and its JSON as streams and webhooks send it.
+//! The page of one event: its line, the resources that it concerns, its deliveries to webhooks, and its JSON as streams
+//! and webhooks send it.
 
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
+use prost_types::Timestamp;
 use thesis_proto::{
     json,
     v1::{self, event::Data},
 };
 
-use super::{super::Workspace, kind, line, source};
+use super::{
+    super::{
+        Workspace,
+        deliveries::of_event::{EventDelivery, deliveries_of},
+    },
+    kind, line, source,
+};
 use crate::{
     Page,
     failure::Failed,
-    view::{Layout, MAX_SHOWN, cut_markup, render, time},
+    view::{Layout, MAX_SHOWN, cut_markup, render},
 };
 
 /// A resource that an event concerns.
@@ -30,9 +38,11 @@ struct EventPage {
     id: String,
     kind: &'static str,
     line: String,
-    at: String,
+    at: Option<Timestamp>,
     source: String,
     subjects: Vec<EventSubject>,
+    /// Its deliveries; none if they cannot be read.
+    deliveries: Option<Vec<EventDelivery>>,
     /// The event as streams and webhooks send it, indented, and cut if it is too long.
     json: String,
     /// True if the JSON is not cut.
@@ -44,13 +54,15 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
     let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);
+    let deliveries = deliveries_of(&workspace, &event).await;
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         kind: kind(&event),
         line: line(&event),
-        at: time(event.created_at.as_ref()),
+        at: event.created_at,
         source: source(&event),
         subjects: subjects(&event, &workspace),
+        deliveries,
         json: shown.to_owned(),
         is_whole,
         id: event.id,

@@ -1,8 +1,12 @@
 //! How the deliveries of a webhook go, as its page shows it.
 
-use thesis_proto::v1;
+use thesis_proto::{
+    time::{format_millis, to_millis},
+    v1,
+};
 use tonic::{Code, Status};
 
+use super::chart::{self, Charts};
 use crate::{
     page_query::time_field,
     view::{Choice, choices, group_digits},
@@ -18,6 +22,11 @@ pub(super) struct Insight {
     /// The time in the form that sends deliveries again.
     pub(super) since: String,
     pub(super) outcomes: Vec<Choice>,
+    pub(super) charts: Charts,
+    /// The end of the time in which the old secret signs, in ISO 8601; none outside it.
+    pub(super) old_secret_until: Option<String>,
+    /// The part of the last replay that is done, in percent; none if there was none lately.
+    pub(super) replayed_percent: Option<i64>,
 }
 
 /// Reads the insight of a webhook. A core of an earlier version has none.
@@ -28,8 +37,12 @@ pub(super) async fn read(workspace: &Workspace, id: &str) -> Result<Insight, Sta
         answer => answer?.into_inner().insight,
     };
     let now_ms = workspace.signed_in.visit.console.clock.now_ms();
+    let insight = insight.unwrap_or_default();
     Ok(Insight {
-        insight: insight.unwrap_or_default(),
+        charts: chart::draw(&insight.hours),
+        old_secret_until: insight.old_secret_until.as_ref().map(|until| format_millis(to_millis(until))),
+        replayed_percent: insight.replay.as_ref().map(replayed_percent),
+        insight,
         since: time_field(now_ms - DEFAULT_SPAN_MS),
         outcomes: choices([("failed", "failed"), ("delivered", "were delivered")], "failed"),
     })
@@ -62,6 +75,14 @@ fn percent(rate: f64, attempts: &v1::WebhookAttempts) -> String {
     format!("{:.1} %", (rate * 100.0).clamp(0.1, 99.9))
 }
 
+/// The part of a replay that is done, by the time of the deliveries: it goes from the newest to the oldest.
+fn replayed_percent(replay: &v1::WebhookReplay) -> i64 {
+    let [created, since, examined] =
+        [&replay.created_at, &replay.since, &replay.examined_to].map(|at| at.as_ref().map_or(0, to_millis));
+    let whole = (created - since).max(1);
+    if replay.done { 100 } else { ((created - examined) * 100 / whole).clamp(0, 99) }
+}
+
 /// The progress of a replay as one line.
 pub(super) fn replay_text(replay: &v1::WebhookReplay) -> String {
     let (replayed, examined) = (group_digits(replay.replayed), group_digits(replay.examined));
@@ -71,6 +92,8 @@ pub(super) fn replay_text(replay: &v1::WebhookReplay) -> String {
 
 #[cfg(test)]
 mod tests {
+    use thesis_proto::time::from_millis;
+
     use super::*;
 
     #[test]
@@ -100,5 +123,20 @@ mod tests {
         let replay = v1::WebhookReplay { replayed: 2, examined: 7, ..v1::WebhookReplay::default() };
         assert_eq!(replay_text(&replay), "under way: 2 sent again of 7 examined");
         assert!(replay_text(&v1::WebhookReplay { done: true, ..replay }).starts_with("done: "));
+    }
+
+    #[test]
+    fn a_replay_has_come_as_far_as_its_deliveries() {
+        let at = |millis| Some(from_millis(millis));
+        let replay = |examined: i64, done| v1::WebhookReplay {
+            since: at(1_000),
+            created_at: at(3_000),
+            examined_to: at(examined),
+            done,
+            ..v1::WebhookReplay::default()
+        };
+        let percent = [(3_000, false), (2_500, false), (1_000, false), (0, false), (2_500, true)]
+            .map(|(examined, done)| replayed_percent(&replay(examined, done)));
+        assert_eq!(percent, [0, 25, 99, 99, 100]);
     }
 }

@@ -8,12 +8,14 @@ use super::{
     WebhookPath,
     form::{TypedWebhook, WebhookForm, revision},
     insight::{self, Insight},
+    known::unknown_names,
+    verify::{CodeSample, SAMPLES},
 };
 use crate::{
     Page,
     form::Faults,
     page_query::PageQuery,
-    view::{Layout, render},
+    view::{Layout, cut, render},
     workspace::{
         Workspace,
         deliveries::{self, DeliveryLog},
@@ -25,8 +27,11 @@ const DONE: &[(&str, &str)] = &[
     ("saved", "The webhook is saved."),
     ("enabled", "The webhook is enabled. New events that match are delivered."),
     ("disabled", "The webhook is disabled. It gets no new events."),
-    ("replaying", "The deliveries are sent again. Reload this page to see how far that is."),
+    ("replaying", "The deliveries are sent again. Below is how far that is."),
 ];
+
+/// Maximum number of characters of a title.
+const MAX_TITLE: usize = 80;
 
 #[derive(Template)]
 #[template(path = "webhook.html")]
@@ -38,7 +43,17 @@ struct WebhookPage {
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
     insight: Insight,
+    /// Names in its filters that nothing has yet.
+    unknown: Vec<String>,
+    /// Code that verifies its deliveries.
+    samples: &'static [CodeSample],
     log: DeliveryLog,
+}
+
+/// The description, or the URL.
+fn title(webhook: &v1::Webhook) -> String {
+    let description = webhook.description.as_deref().filter(|text| !text.is_empty());
+    cut(description.unwrap_or(&webhook.url), MAX_TITLE)
 }
 
 /// The state of the forms on a webhook's page.
@@ -54,18 +69,21 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
     let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
     let insight = insight::read(&workspace, &webhook.id).await?;
     let log = deliveries::log(&workspace, &webhook.id, query).await?;
+    let unknown = unknown_names(&workspace, webhook.filters.as_ref()).await;
     let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
         Some(typed) => WebhookForm::again(typed, shown.faults),
         None => WebhookForm::of(&webhook, shown.faults),
     };
     let page = WebhookPage {
-        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(query.text("done"), DONE),
+        layout: workspace.layout(&title(&webhook)).with_notice(query.text("done"), DONE),
         workspace,
         form,
         revision: revision(&webhook),
         webhook,
         insight,
+        unknown,
+        samples: &SAMPLES,
         log,
     };
     render(status, &page)
