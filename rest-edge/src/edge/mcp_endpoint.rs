@@ -3,8 +3,8 @@
 //!
 //! `rmcp` reads the message. A tool's request to the API then takes the same way through the edge as one from outside,
 //! with the key, the address and the id of the message. Every message needs a key, and a key that does not work is 401.
-//! So a page that reaches the edge by another name (DNS rebinding) has nothing to gain. Pages of other origins are refused
-//! nevertheless, as the protocol demands.
+//! So a page that reaches the edge by another name (DNS rebinding) has nothing to gain. Pages of other origins are
+//! refused nevertheless, as the protocol demands.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Limit for a text in a list, in characters.
 const MAX_TEXT: usize = 400;
 
-const MORE_SEARCH: &str = "Texts may be cut: get_thesis reads one in full. A search has no further pages: raise `limit` \
-    up to 50, narrow the search, or use list_theses.";
+const MORE_SEARCH: &str = "Texts may be cut: get_thesis reads one in full. A search has no further pages: raise \
+    `limit` up to 50, narrow the search, or use list_theses.";
 const MORE_THESES: &str =
     "This is one page: call list_theses again with the same arguments, and next_cursor as cursor.";
 const MORE_EVENTS: &str =

@@ -39,8 +39,8 @@ const SPECS: [ToolSpec; 9] = [
     ToolSpec {
         name: "search",
         title: "Search theses, profiles and tokens",
-        about: "Finds theses by their words, and profiles and tokens by their names. Use it to find the handle or token \
-                that a person means. For all theses of a token or an author, use list_theses.",
+        about: "Finds theses by their words, and profiles and tokens by their names. Use it to find the handle or \
+                token that a person means. For all theses of a token or an author, use list_theses.",
         operation: "search",
         path_argument: None,
         size: Some(("limit", 5)),
