@@ -3,9 +3,9 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
 //! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
-//! open connections. `mcp` offers the API to language models. `home` has the home page, `docs` the documentation, `receipt_page` the page that checks receipts,
-//! `status_page` the status, `design` the page of all components. The crate `rest-edge-console` has the pages in which
-//! users manage their access.
+//! open connections. `mcp` offers the API to language models. `home` has the home page, `docs` the documentation,
+//! `receipt_page` the page that checks receipts, `status_page` the status, `design` the page of all components. The
+//! crate `rest-edge-console` has the pages in which users manage their access.
 
 mod access;
 mod answer;

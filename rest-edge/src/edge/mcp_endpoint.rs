@@ -80,7 +80,7 @@ impl ToolApi for EdgeApi {
         let given_up = "the request was given up";
         let (answer, answered) = oneshot::channel();
         self.0.send(ToolCall { request, answer }).await.map_err(|_| given_up)?;
-        Ok(answered.await.map_err(|_| given_up)?)
+        answered.await.map_err(|_| given_up.to_owned())
     }
 }
 
