@@ -14,6 +14,7 @@ use crate::{
     config::Settings,
     doctor::Doctor,
     listen::Listen,
+    mcp::Mcp,
     receipt,
     restore::Restore,
     upstream_sim::UpstreamSim,
@@ -91,6 +92,8 @@ pub(crate) enum Command {
     Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
+    /// Serve the API's tools to a program that works with a language model (MCP), over stdin and stdout
+    Mcp(Mcp),
     /// Check receipts and signed statements
     #[command(subcommand)]
     Receipt(receipt::Command),
@@ -220,6 +223,7 @@ pub(crate) fn command() -> clap::Command {
     let global = |arg: Arg| arg.global(true).hide_env_values(true);
     let command = without_empty_variables(Invocation::command().mut_args(global));
     let command = command.mut_subcommand("listen", without_empty_variables);
+    let command = command.mut_subcommand("mcp", without_empty_variables);
     let mut command = command.mut_subcommand("upstream-sim", without_empty_variables);
     command.build();
     command
@@ -227,6 +231,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("doctor", |doctor| hide_unused(doctor, DOCTORS))
         .mut_subcommand("health", |health| hide_unused(health, &["ops_addr"]))
         .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
+        .mut_subcommand("mcp", |mcp| hide_unused(mcp, &["webhook_ca_file"]))
         .mut_subcommand("receipt", |receipt| hide_unused(receipt, &[]))
         .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))

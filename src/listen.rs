@@ -136,7 +136,8 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     }
 }
 
-fn client(root_certificate: Option<&[u8]>) -> Result<ClientBuilder, Failure> {
+/// A client of HTTP that trusts this root certificate beside the public ones.
+pub(crate) fn client(root_certificate: Option<&[u8]>) -> Result<ClientBuilder, Failure> {
     Ok(Client::builder()
         .user_agent(concat!("trade-thesis/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls_config(root_certificate)?)

@@ -9,6 +9,7 @@ mod encryption;
 mod files;
 mod health;
 mod listen;
+mod mcp;
 mod metrics;
 mod ops;
 mod port;
@@ -63,6 +64,7 @@ async fn run() -> ExitCode {
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
         Some(Command::Health) => return ended(health::run(&settings).await),
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
+        Some(Command::Mcp(mcp)) => return ended(mcp::run(mcp, &settings).await),
         Some(Command::Receipt(command)) => return receipt::run(&command),
         Some(Command::Restore(command)) => return ended(restore::run(&command, &settings)),
         Some(Command::Witness(witness)) => return ended(witness::run(witness, &settings).await),

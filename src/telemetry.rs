@@ -6,14 +6,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{Failure, config::Refused};
 
-/// Which events are logged. tungstenite's never are: the most detailed ones hold whole messages, and so API keys.
+/// Which events are logged. tungstenite's never are: the most detailed ones hold whole messages, and so API keys. rmcp
+/// writes lines for each message, with texts that clients choose, so only its errors are logged.
 pub(crate) fn filter(setting: Option<&str>) -> Result<EnvFilter, Refused> {
     // A person at a terminal wants only the lines that say how to continue, and the errors.
     let filter = setting.unwrap_or(if io::stderr().is_terminal() { "warn" } else { "info" });
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         Refused::new("SVC_LOG", format!("`{filter}`: {error}")).remedy("set it as `info` or `warn,core_service=debug`")
     })?;
-    Ok(filter.add_directive("tungstenite=off".parse().expect("a target and a level")))
+    let directives = ["tungstenite=off", "rmcp=error"].map(|text| text.parse().expect("a target and a level"));
+    Ok(directives.into_iter().fold(filter, EnvFilter::add_directive))
 }
 
 pub(crate) fn log(filter: EnvFilter) -> Result<(), Failure> {

@@ -1,6 +1,9 @@
 //! The pipeline of a request: a key in the query string, route and method, form, core. Only this module turns failures
 //! into responses.
 
+mod mcp_endpoint;
+mod status;
+
 use std::{any::Any, fmt::Debug, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
@@ -16,7 +19,7 @@ use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     panics,
     server::{Bodies, BodyError},
-    services::{Services, Trusted},
+    services::Services,
     trace::Trace,
 };
 use thesis_proto::{
@@ -31,6 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::mcp_endpoint::McpEndpoint;
 use crate::{
     EdgeConfig,
     access::AccessRecord,
@@ -46,6 +50,7 @@ use crate::{
     encoding::{self, Encoding},
     home::{self, Home},
     input::{all_errors, has_key, path_text},
+    mcp,
     openapi::openapi,
     receipt_page::{self, ReceiptPage},
     request_metrics::{RequestMetrics, crowded},
@@ -78,6 +83,7 @@ pub(crate) struct Edge {
     docs: Docs,
     design: Document,
     receipt_page: ReceiptPage,
+    mcp: McpEndpoint,
     /// Permits for calls of core.
     calls: Semaphore,
     /// Permits for streams that open.
@@ -114,6 +120,7 @@ impl Edge {
             docs: Docs::new(&config.public_url, clock.clone()),
             design: design::document(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
+            mcp: McpEndpoint::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
             calls: Semaphore::new(MAX_CALLS),
@@ -136,6 +143,9 @@ impl Edge {
         let id = access.id.clone();
         let mut response = if console::covers(&path) {
             self.respond_page(peer, &id, access.trace, request).await
+        } else if path == mcp::PATH {
+            // In a box, since its future is large, and every other request would have room for it.
+            Box::pin(self.respond_mcp(peer, &access, request)).await
         } else {
             self.respond_api(peer, &access, request).await
         };
@@ -188,9 +198,14 @@ impl Edge {
         access: &AccessRecord<'_>,
         request: Request<B>,
     ) -> Response<Body> {
-        let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let routing = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
-        let answer = routing.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
+        let answer = routing.await.unwrap_or_else(|panic| Err(panicked(&access.id, panic.as_ref()).into()));
+        self.finish_api(access, &method, uri.path(), answer)
+    }
+
+    /// Turns a failure into its envelope, and logs it.
+    fn finish_api(&self, access: &AccessRecord<'_>, method: &Method, path: &str, answer: Answer) -> Response<Body> {
         match answer {
             Ok(response) => response,
             Err(failure) => {
@@ -198,9 +213,9 @@ impl Edge {
                     Failure::Error(error, headers) => (error, headers),
                     Failure::Shape(_) => (Box::new(ApiError::internal()), Box::default()),
                 };
-                let id = id.to_str().unwrap_or_default();
+                let id = access.id.to_str().unwrap_or_default();
                 let took_ms = self.clock.now_ms() - access.started_ms;
-                let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
+                let (status, code) = (error.code.http_status(), error.code.as_str());
                 let trace = access.trace;
                 // The log leaves out the query string, which may contain a secret.
                 if status < 500 {
@@ -223,10 +238,7 @@ impl Edge {
     ) -> Answer {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
-        if head.uri.query().is_some_and(has_key) {
-            let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
-            return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
-        }
+        refuse_key_in_query(&head)?;
         if let Some(answer) = self.public_page(peer, access, &head).await {
             return answer;
         }
@@ -291,26 +303,6 @@ impl Edge {
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
     }
 
-    /// Shows the status, or why it cannot be read.
-    async fn show_status(&self, client: IpAddr, access: &AccessRecord<'_>, method: &Method) -> Answer {
-        if method != Method::GET && method != Method::HEAD {
-            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
-        }
-        let (client_address, request_id) = (Some(client), Some(access.id.clone()));
-        let trusted = Trusted { client_address, request_id, trace: Some(access.trace), ..Trusted::default() };
-        let mut request = tonic::Request::new(v1::GetStatusRequest {});
-        request.extensions_mut().insert(trusted);
-        let reading = async {
-            let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
-            let answered = timeout(CORE_CALL_TIMEOUT, self.context.core.status.get_status(request)).await;
-            let answered = answered.map_err(|_| ApiError::unavailable())?;
-            let answer = answered.map_err(|status| ApiError::from_status(&status))?.into_inner();
-            answer.status.ok_or_else(ApiError::internal)
-        };
-        let read = reading.await;
-        status_page::page(&self.public_url, read.as_ref())
-    }
-
     /// Acquires the permit for a call; none if the limit is reached.
     async fn acquire_permit(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
         if route.opens_stream() {
@@ -358,6 +350,14 @@ impl Edge {
     fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         client_address(peer.to_canonical(), headers, &self.trusted_proxies)
     }
+}
+
+fn refuse_key_in_query(head: &Parts) -> Result<(), Failure> {
+    if head.uri.query().is_some_and(has_key) {
+        let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
+    }
+    Ok(())
 }
 
 /// The failure of a request with unreadable fields.

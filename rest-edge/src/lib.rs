@@ -3,9 +3,9 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through a fixed order of checks
 //! to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's response into HTTP. `stream` feeds
-//! open connections. `home` has the home page, `docs` the documentation, `receipt_page` the page that checks receipts,
-//! `status_page` the status, `design` the page of all components. The crate `rest-edge-console` has the pages in which
-//! users manage their access.
+//! open connections. `mcp` offers the API to language models. `home` has the home page, `docs` the documentation,
+//! `receipt_page` the page that checks receipts, `status_page` the status, `design` the page of all components. The
+//! crate `rest-edge-console` has the pages in which users manage their access.
 
 mod access;
 mod answer;
@@ -23,6 +23,7 @@ mod encoding;
 mod fuzz;
 mod home;
 mod input;
+mod mcp;
 mod openapi;
 mod receipt_page;
 mod refusal;
@@ -40,7 +41,11 @@ use ipnet::IpNet;
 use rest_edge_console::assets;
 use thesis_net::tls::Acceptor;
 
-pub use crate::{openapi::openapi, server::serve};
+pub use crate::{
+    mcp::{McpServer, ToolApi},
+    openapi::openapi,
+    server::serve,
+};
 
 /// The settings of an edge.
 #[derive(Clone, Debug)]

@@ -22,6 +22,7 @@ use self::operation::TICKET;
 pub(crate) use self::{
     errors::{by_status as errors_by_status, is_common as is_common_error, reason as error_reason},
     examples::{ExampleText, STREAM as STREAM_EXAMPLE, text as example_text},
+    schema::schema as parameter_schema,
 };
 use crate::{
     route::{Route, SuccessResponse},

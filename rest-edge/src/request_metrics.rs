@@ -13,7 +13,7 @@ use thesis_net::{
 use thesis_proto::error::ApiError;
 use tokio::time::Instant;
 
-use crate::{access::GIVEN_UP, design, docs, home, receipt_page, route::Route, status_page};
+use crate::{access::GIVEN_UP, design, docs, home, mcp, receipt_page, route::Route, status_page};
 
 /// The edge's name in the metrics of servers.
 pub(crate) const SERVER: &str = "http";
@@ -121,7 +121,7 @@ impl RequestMetrics {
             // The first route of a path registers the others too.
             let _known = router.insert(route.path, RouteCounts::new(route.path, routes));
         }
-        for path in [home::PATH, home::EVENTS_PATH, receipt_page::PATH, status_page::PATH, design::PATH] {
+        for path in [home::PATH, home::EVENTS_PATH, receipt_page::PATH, status_page::PATH, design::PATH, mcp::PATH] {
             let _other = router.insert(path, RouteCounts::new(path, routes));
         }
         let of = |path| RouteCounts::new(path, routes);

@@ -3,5 +3,6 @@
 mod console;
 pub(crate) mod description;
 pub(crate) mod fake;
+mod mcp;
 mod presentation;
 mod requests;

@@ -14,6 +14,7 @@ import httpx_sse
 import stripe
 import websockets
 
+import agents
 import archive
 import mail as mails
 import receipts
@@ -304,6 +305,16 @@ async def receipts_page(service):
     """The page that checks receipts judges the vectors and a receipt in Chromium, also from a disk without network."""
     file, *_ = await receipts.live(service)
     await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS, file)
+
+
+async def mcp_python(service):
+    """The Python client of MCP uses every tool, over HTTP and over stdin and stdout."""
+    await agents.mcp_python(service)
+
+
+async def mcp_inspector(service):
+    """The inspector of MCP lists the tools and calls one."""
+    await agents.mcp_inspector(service)
 
 
 async def archive_folder(service):

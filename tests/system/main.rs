@@ -72,6 +72,7 @@ mod ingest;
 mod keys;
 mod limits;
 mod listen;
+mod mcp;
 mod me;
 mod metrics;
 mod near;

@@ -61,6 +61,7 @@ const GROUPS: &[PageGroup] = &[
             guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
             guide!("Pagination", "pagination", "guides/pagination.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
+            guide!("Language models (MCP)", "mcp", "guides/mcp.md"),
             guide!("Going live", "going-live", "guides/going-live.md"),
         ],
     },

@@ -83,7 +83,8 @@ fn separated(value: &str, more: &str) -> Value {
     json!({"type": "string", "minLength": 1, "pattern": format!("^{value}(,{value}){more}$")})
 }
 
-pub(super) fn schema(kind: &Kind) -> Value {
+/// The schema of a parameter. Enums that are schemas themselves are referred to by name.
+pub(crate) fn schema(kind: &Kind) -> Value {
     match kind {
         Kind::Text(0, usize::MAX) => json!({"type": "string"}),
         Kind::Text(0, max) => json!({"type": "string", "maxLength": max}),

@@ -169,6 +169,17 @@ fn listen_has_its_grammar() {
 }
 
 #[test]
+fn mcp_has_its_grammar() {
+    let invocation = parse(&["mcp", "--key", "svc_test_x", "--api", "https://api.example.com/"]).unwrap();
+    assert!(!format!("{invocation:?}").contains("svc_test_x"));
+    let said = parse(&["mcp"]).unwrap_err();
+    assert!(said.contains("--key") && !said.contains('\n'), "{said}");
+    let help = command().try_get_matches_from_mut(["trade-thesis", "mcp", "--help"]).unwrap_err().to_string();
+    assert!(help.contains("[env: SVC_KEY]") && help.contains("[env: SVC_API_URL]"), "{help}");
+    assert!(!help.contains("SVC_HTTP_ADDR"), "{help}");
+}
+
+#[test]
 fn receipts_and_witnesses_have_their_grammar() {
     let log_key = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let witness_key = "witness.example/one+ffad3eff+BNsZBfWC7iDlFPADgVzlX4F4rpa/x5Mzb41ejz+ZuXHJ";

@@ -1,0 +1,160 @@
+//! `mcp`: the tools of the Model Context Protocol over standard input and output, for programs that start their servers
+//! themselves. Each call of a tool is a request to the API over HTTP.
+
+use std::time::Duration;
+
+use axum::{
+    body::Bytes,
+    http::{Request, Response, header::CONTENT_TYPE},
+};
+use clap::Args;
+use reqwest::Client;
+use rest_edge::{McpServer, ToolApi};
+use rmcp::service::ServerInitializeError;
+use secrecy::{ExposeSecret as _, SecretString};
+use thesis_net::causes::with_causes;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::{
+    Failure,
+    config::{Settings, api_url},
+    listen,
+    roles::Signals,
+};
+
+/// Timeout for a whole response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum bytes of a response. The largest page of a tool has a tenth of it.
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Serve the API's tools to a program that works with a language model (MCP), over stdin and stdout.
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// API key whose data the tools read
+    #[arg(long, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]
+    key: SecretString,
+    /// Address of the API
+    #[arg(
+        long,
+        env = "SVC_API_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080",
+        value_parser = api_url
+    )]
+    api: String,
+}
+
+/// Serves until the client ends, or until a signal.
+pub(crate) async fn run(mcp: Mcp, settings: &Settings) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let root_certificate = settings.webhooks.root_certificate()?;
+    let http = listen::client(root_certificate.as_deref())?.timeout(RESPONSE_TIMEOUT).build()?;
+    let api = HttpApi { http, base: mcp.api, key: mcp.key };
+    tokio::select! {
+        served = serve(api, tokio::io::stdin(), tokio::io::stdout()) => served,
+        () = signals.next() => Ok(()),
+    }
+}
+
+async fn serve<R, W>(api: HttpApi, input: R, output: W) -> Result<(), Failure>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    match rmcp::serve_server(McpServer::new(api), (input, output)).await {
+        Ok(serving) => {
+            serving.waiting().await?;
+            Ok(())
+        }
+        // The client ended before it began.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The API over HTTP.
+struct HttpApi {
+    http: Client,
+    base: String,
+    key: SecretString,
+}
+
+impl ToolApi for HttpApi {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
+        let unreachable = |error: reqwest::Error| format!("{}: {}", self.base, with_causes(&error.without_url()));
+        let (head, body) = request.into_parts();
+        let request = self.http.request(head.method, format!("{}{}", self.base, head.uri)).headers(head.headers);
+        let request = request.bearer_auth(self.key.expose_secret().trim()).body(body);
+        let mut response = request.send().await.map_err(unreachable)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
+            return Err(format!("{} answers {status}, and not as the API does; check the address", self.base));
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(unreachable)? {
+            if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+                return Err(format!("{}: the response is larger than {MAX_RESPONSE_BYTES} bytes", self.base));
+            }
+            body.extend_from_slice(&piece);
+        }
+        let mut whole = Response::new(Bytes::from(body));
+        (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+        Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Json, Router, http::HeaderMap, routing::get};
+    use serde_json::{Value, json};
+    use tokio::{
+        io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Sends a request and returns its result.
+    async fn call(client: &mut BufReader<DuplexStream>, method: &str, params: Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        client.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        client.read_line(&mut line).await.unwrap();
+        let mut response: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(response["id"], 7, "{line}");
+        response["result"].take()
+    }
+
+    /// An answer that names the key.
+    async fn me(headers: HeaderMap) -> Json<Value> {
+        Json(json!({"environment": "test", "scopes": [headers["authorization"].to_str().unwrap()]}))
+    }
+
+    #[tokio::test]
+    async fn tools_send_the_key_and_say_when_another_service_answers() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().route("/v1/me", get(me)).route("/v1/me/usage", get("no JSON"));
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let (client, server) = duplex(64 * 1024);
+        let (input, output) = split(server);
+        let http = listen::client(None).unwrap().no_proxy().build().unwrap();
+        let served =
+            tokio::spawn(serve(HttpApi { http, base: base.clone(), key: " svc_test_x\n".into() }, input, output));
+        let mut client = BufReader::new(client);
+        let about = json!({"name": "test", "version": "1"});
+        let asked = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let told = call(&mut client, "initialize", asked).await;
+        let instructions = told["instructions"].as_str().unwrap();
+        assert!(instructions.contains("test key") && instructions.contains("Bearer svc_test_x."), "{instructions}");
+        client.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").await.unwrap();
+
+        let told = call(&mut client, "tools/call", json!({"name": "get_usage"})).await;
+        let text = told["content"][0]["text"].as_str().unwrap();
+        assert!(told["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{told}");
+        assert!(text.contains(&base) && text.contains("check the address") && !text.contains("svc_test_x"), "{text}");
+        drop(client);
+        served.await.unwrap().unwrap();
+    }
+}
