@@ -1,5 +1,5 @@
-//! The description of streams and webhooks in AsyncAPI 3. It is built from the description in OpenAPI, so that both have
-//! the same schemas, and a new event type or message is in both.
+//! The description of streams and webhooks in AsyncAPI 3. It is built from the description in OpenAPI, so both have the
+//! same schemas, and a new event type or message is in both.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,8 @@ use crate::openapi::{THIN, TICKET, openapi, pascal};
 
 const ABOUT: &str = "The events of trade theses, as streams and webhooks send them. The same events are listed by \
     `GET /v1/events`; the OpenAPI description has that and all other operations, and the same schemas.\n\n\
-    **Once and complete.** The same event has the same `id` everywhere. A stream resumes after a cursor without loss, and says \
-    so when something is missing. A webhook gets an event at least once.\n\n\
+    **Once and complete.** The same event has the same `id` everywhere. A stream resumes after a cursor without loss, \
+    and says so when something is missing. A webhook gets an event at least once.\n\n\
     **Changes.** New event types, messages and fields may come: ignore those that you do not know.";
 
 /// The schemas of the description that others refer to.

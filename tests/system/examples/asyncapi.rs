@@ -1,5 +1,5 @@
-//! Recorded frames, messages and deliveries are as the description in AsyncAPI says. `tests/sdk/asyncapi.cjs` judges 10,000
-//! more by a validator of JSON Schema.
+//! Recorded frames, messages and deliveries are as the description in AsyncAPI says. `tests/sdk/asyncapi.cjs` judges
+//! 10,000 more by a validator of JSON Schema.
 
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
