@@ -63,10 +63,10 @@ type Profiles = BTreeMap<String, Profile>;
 impl Account {
     /// The key and the address that count.
     pub(crate) fn credentials(self) -> Result<Credentials, Failure> {
-        self.credentials_in(&file()?)
+        self.credentials_in(file)
     }
 
-    fn credentials_in(self, file: &Path) -> Result<Credentials, Failure> {
+    fn credentials_in(self, file: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<Credentials, Failure> {
         let (key, base) = match (self.key, self.profile) {
             // Which one is meant may decide between test and live data.
             (Some(_), Some(name)) => {
@@ -75,7 +75,7 @@ impl Account {
             }
             (Some(key), None) => (key, DEFAULT_ADDRESS.to_owned()),
             (None, name) => {
-                let profile = profile(file, name.as_deref())?;
+                let profile = profile(&file()?, name.as_deref())?;
                 (profile.key.into(), profile.api)
             }
         };
@@ -172,7 +172,7 @@ mod tests {
 
     /// The key and the address of an account, or why there is none.
     fn told(account: Account, file: &Path) -> Result<(String, String), String> {
-        let credentials = account.credentials_in(file).map_err(|error| error.to_string())?;
+        let credentials = account.credentials_in(|| Ok(file.to_owned())).map_err(|error| error.to_string())?;
         Ok((credentials.key.expose_secret().to_owned(), credentials.base))
     }
 

@@ -81,11 +81,7 @@ pub(crate) enum SuccessResponse {
     /// JSON with a schema of `messages.json` that has this name.
     Object(&'static str),
     /// Another media type than JSON, with a description and an example.
-    Bytes {
-        kind: &'static str,
-        about: &'static str,
-        example: &'static str,
-    },
+    Bytes { kind: &'static str, about: &'static str, example: &'static str },
     /// A stream of Server-Sent Events.
     Events,
     /// A WebSocket on the same connection.

@@ -12,7 +12,7 @@ use super::client::ApiClient;
 use crate::{
     Failure,
     account::{Account, Credentials},
-    terminal::say,
+    terminal::{plain, say},
 };
 
 /// Reads a key, shows that the API takes it, and keeps it.
@@ -22,7 +22,7 @@ pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) ->
     let client = ApiClient::new(http, Credentials { key, base }, ids);
     let info: Value = serde_json::from_str(&client.get(&["me"], &[]).await?)?;
     let (name, file) = account.keep(&kept)?;
-    let text = |place: &str| info.pointer(place).and_then(Value::as_str).unwrap_or_default();
+    let text = |place: &str| plain(info.pointer(place).unwrap_or(&Value::Null));
     say(&format!(
         "profile {name}: the {} key {} of the project {}, kept in {}",
         text("/environment"),
