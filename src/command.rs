@@ -11,12 +11,14 @@ use thesis_proto::near;
 
 use crate::{
     admin::{self, Admin},
+    api::Api,
     config::Settings,
     doctor::Doctor,
     listen::Listen,
     mcp::Mcp,
     receipt,
     restore::Restore,
+    shells::{Completion, Manual},
     upstream_sim::UpstreamSim,
     version,
     witness::Witness,
@@ -56,6 +58,9 @@ const DOCTORS: &[&str] = &[
     "dns_servers",
 ];
 
+/// What commands have in their help that call the API: the flags of an account, and a setting.
+const CALLERS: &[&str] = &["key", "profile", "api", "webhook_ca_file"];
+
 /// The subcommand.
 #[derive(Debug, Parser)]
 #[command(
@@ -88,6 +93,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Operate a running core
     Admin(Admin),
+    /// Use the API: theses, events, webhooks
+    Api(Api),
     /// Tell by the exit code whether the process at SVC_OPS_ADDR is ready
     Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
@@ -103,6 +110,10 @@ pub(crate) enum Command {
     Witness(Witness),
     /// Simulate an upstream, with faults on demand
     UpstreamSim(UpstreamSim),
+    /// Print the completion of bash, zsh or fish
+    Completion(Completion),
+    /// Write the manual pages of all commands
+    Man(Manual),
 }
 
 /// Reads the command line and the environment. On an error, its message is already printed.
@@ -220,18 +231,36 @@ fn wants_json(arguments: &[OsString]) -> bool {
 
 /// The command line. All settings may come before or after the command.
 pub(crate) fn command() -> clap::Command {
+    with_settings(Invocation::command())
+}
+
+/// The command line for the completion of shells, which would offer all settings behind each command.
+pub(crate) fn for_completion() -> clap::Command {
+    Invocation::command()
+}
+
+/// The command line for manual pages, which need none for `help`.
+pub(crate) fn for_manual() -> clap::Command {
+    with_settings(Invocation::command().disable_help_subcommand(true))
+}
+
+fn with_settings(command: clap::Command) -> clap::Command {
     let global = |arg: Arg| arg.global(true).hide_env_values(true);
-    let command = without_empty_variables(Invocation::command().mut_args(global));
+    let command = without_empty_variables(command.mut_args(global));
+    let command = command.mut_subcommand("api", without_empty_variables);
     let command = command.mut_subcommand("listen", without_empty_variables);
     let command = command.mut_subcommand("mcp", without_empty_variables);
     let mut command = command.mut_subcommand("upstream-sim", without_empty_variables);
     command.build();
     command
         .mut_subcommand("admin", |admin| hide_unused(admin, &["core_url", "core_ca_file", "service_token", "data_dir"]))
+        .mut_subcommand("api", |api| hide_unused(api, CALLERS))
+        .mut_subcommand("completion", |completion| hide_unused(completion, &[]))
         .mut_subcommand("doctor", |doctor| hide_unused(doctor, DOCTORS))
         .mut_subcommand("health", |health| hide_unused(health, &["ops_addr"]))
-        .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
-        .mut_subcommand("mcp", |mcp| hide_unused(mcp, &["webhook_ca_file"]))
+        .mut_subcommand("listen", |listen| hide_unused(listen, CALLERS))
+        .mut_subcommand("man", |man| hide_unused(man, &[]))
+        .mut_subcommand("mcp", |mcp| hide_unused(mcp, CALLERS))
         .mut_subcommand("receipt", |receipt| hide_unused(receipt, &[]))
         .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))

@@ -1,6 +1,8 @@
 //! The one binary that people start: the command line, and how the parts are put together.
 
+mod account;
 mod admin;
+mod api;
 mod command;
 mod config;
 mod demo;
@@ -8,6 +10,7 @@ mod doctor;
 mod encryption;
 mod files;
 mod health;
+mod http;
 mod listen;
 mod mcp;
 mod metrics;
@@ -19,7 +22,10 @@ mod restore;
 mod role;
 mod roles;
 mod secrets;
+mod shells;
+mod stream;
 mod telemetry;
+mod terminal;
 mod traces;
 mod upstream_sim;
 mod version;
@@ -62,6 +68,9 @@ async fn run() -> ExitCode {
         Some(Command::Worker) => Role::Worker,
         Some(Command::Doctor(doctor)) => return doctor::run(doctor, &settings).await,
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
+        Some(Command::Api(api)) => return api::run(api, &settings).await,
+        Some(Command::Completion(shell)) => return ended(shells::complete(&shell, command::for_completion())),
+        Some(Command::Man(manual)) => return ended(shells::write_manual(&manual, command::for_manual())),
         Some(Command::Health) => return ended(health::run(&settings).await),
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
         Some(Command::Mcp(mcp)) => return ended(mcp::run(mcp, &settings).await),

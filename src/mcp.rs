@@ -1,8 +1,6 @@
 //! `mcp`: the tools of the Model Context Protocol over standard input and output, for programs that start their servers
 //! themselves. Each call of a tool is a request to the API over HTTP.
 
-use std::time::Duration;
-
 use axum::{
     body::Bytes,
     http::{Request, Response, header::CONTENT_TYPE},
@@ -12,18 +10,15 @@ use reqwest::Client;
 use rest_edge::{McpServer, ToolApi};
 use rmcp::service::ServerInitializeError;
 use secrecy::{ExposeSecret as _, SecretString};
-use thesis_net::causes::with_causes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
     Failure,
     config::{Settings, api_url},
-    listen,
+    http,
     roles::Signals,
 };
 
-/// Timeout for a whole response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum bytes of a response. The largest page of a tool has a tenth of it.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
@@ -49,7 +44,7 @@ pub(crate) struct Mcp {
 pub(crate) async fn run(mcp: Mcp, settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let root_certificate = settings.webhooks.root_certificate()?;
-    let http = listen::client(root_certificate.as_deref())?.timeout(RESPONSE_TIMEOUT).build()?;
+    let http = http::client(root_certificate.as_deref())?.timeout(http::RESPONSE_TIMEOUT).build()?;
     let api = HttpApi { http, base: mcp.api, key: mcp.key };
     tokio::select! {
         served = serve(api, tokio::io::stdin(), tokio::io::stdout()) => served,
@@ -82,7 +77,7 @@ struct HttpApi {
 
 impl ToolApi for HttpApi {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let unreachable = |error: reqwest::Error| format!("{}: {}", self.base, with_causes(&error.without_url()));
+        let unreachable = |error: reqwest::Error| format!("{}: {}", self.base, http::whole(error));
         let (head, body) = request.into_parts();
         let request = self.http.request(head.method, format!("{}{}", self.base, head.uri)).headers(head.headers);
         let request = request.bearer_auth(self.key.expose_secret().trim()).body(body);
@@ -139,7 +134,7 @@ mod tests {
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         let (client, server) = duplex(64 * 1024);
         let (input, output) = split(server);
-        let http = listen::client(None).unwrap().no_proxy().build().unwrap();
+        let http = http::client(None).unwrap().no_proxy().build().unwrap();
         let served =
             tokio::spawn(serve(HttpApi { http, base: base.clone(), key: " svc_test_x\n".into() }, input, output));
         let mut client = BufReader::new(client);

@@ -18,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) errors: Envelopes,
     pub(crate) discovery: Bytes,
     pub(crate) openapi: Description,
+    pub(crate) asyncapi: Description,
     pub(crate) ids: SharedIdSource,
 }
 

@@ -1,4 +1,4 @@
-//! The served description of the API. Its examples have current times, so the edge builds it once a day.
+//! A served description of the API. Its examples have current times, so the edge builds it once a day.
 
 use std::sync::Arc;
 
@@ -15,22 +15,23 @@ use crate::{
 /// The times of examples change once in this interval.
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Builds the description for a time in Unix milliseconds.
-type Build = Box<dyn Fn(i64) -> Value + Send + Sync>;
+/// Builds the description for a public URL and the day of a time in Unix milliseconds.
+type Build = fn(&str, i64) -> Value;
 
 /// The description of the current day. All edges with the same public URL build the same text and thus the same tag.
 pub(crate) struct Description {
     build: Build,
+    public_url: String,
     clock: SharedClock,
     /// The day, and the document of that day.
     kept: Mutex<(i64, Arc<Document>)>,
 }
 
 impl Description {
-    pub(crate) fn new(build: Build, clock: SharedClock) -> Self {
+    pub(crate) fn new(build: Build, public_url: &str, clock: SharedClock) -> Self {
         let now_ms = clock.now_ms();
-        let kept = Mutex::new((day_of(now_ms), document(&build(now_ms))));
-        Self { build, clock, kept }
+        let kept = Mutex::new((day_of(now_ms), document(&build(public_url, now_ms))));
+        Self { build, public_url: public_url.to_owned(), clock, kept }
     }
 
     /// Responds with the client's preferred encoding and a tag.
@@ -43,7 +44,7 @@ impl Description {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
         if kept.0 != day_of(now_ms) {
-            *kept = (day_of(now_ms), document(&(self.build)(now_ms)));
+            *kept = (day_of(now_ms), document(&(self.build)(&self.public_url, now_ms)));
         }
         Arc::clone(&kept.1)
     }
@@ -78,7 +79,7 @@ mod tests {
     #[tokio::test]
     async fn it_changes_with_the_day_alone() {
         let clock = Arc::new(Set(AtomicI64::new(20_000 * DAY_MS)));
-        let description = Description::new(Box::new(|now_ms| openapi("http://edge.test", now_ms)), clock.clone());
+        let description = Description::new(openapi, "http://edge.test", clock.clone());
         let tag = async || description.answer(&HeaderMap::new()).await.headers()[ETAG].clone();
         let first = tag().await;
         clock.0.fetch_add(DAY_MS - 1, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use thesis_net::{blocking, clock::SharedClock};
 use tokio::sync::Mutex;
 
 pub(crate) use self::highlight::highlight;
-use self::{menu::Menu, site::Site};
+use self::{menu::Menu, page::Page, site::Site};
 use crate::{
     answer::{Answer, Failure, JSON, method_not_allowed, redirect},
     conditional,
@@ -115,6 +115,12 @@ fn menu(site: &Site) -> Menu {
     Menu::new(groups)
 }
 
+/// The first page in the form of llmstxt.org: the name of the service, and what it is in a sentence.
+fn list_for_programs(home: &Page) -> String {
+    let rest = home.markdown.split_once('\n').map_or("", |(_, rest)| rest);
+    format!("# Trade Thesis Data Service\n\n> {}\n{rest}", home.summary)
+}
+
 /// Builds all pages and files.
 fn documents(public_url: &str, now_ms: i64) -> Documents {
     let site = Site::new(public_url, now_ms);
@@ -129,7 +135,7 @@ fn documents(public_url: &str, now_ms: i64) -> Documents {
     for page in pages {
         documents.insert(page.path.clone(), Document::new(HTML, page.html(&menu, public_url).into()));
         if page.path == HOME {
-            documents.insert(LLMS.to_owned(), Document::new(TEXT, page.markdown.clone().into()));
+            documents.insert(LLMS.to_owned(), Document::new(TEXT, list_for_programs(&page).into()));
         }
         documents.insert(format!("{}.md", page.path), Document::new(MARKDOWN, page.markdown.into()));
     }

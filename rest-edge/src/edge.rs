@@ -39,6 +39,7 @@ use crate::{
     EdgeConfig,
     access::AccessRecord,
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer},
+    asyncapi::asyncapi,
     call::{Call, RequestOrigin},
     conditional,
     context::Context,
@@ -106,13 +107,13 @@ impl Edge {
         shutdown: CancellationToken,
     ) -> Self {
         let routes = resources::routes();
-        let public_url = config.public_url.clone();
         let context = Context {
             hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
             errors: Envelopes::new(&config.public_url),
             discovery: resources::discovery_document(&config.public_url),
-            openapi: Description::new(Box::new(move |now_ms| openapi(&public_url, now_ms)), clock.clone()),
+            openapi: Description::new(openapi, &config.public_url, clock.clone()),
+            asyncapi: Description::new(asyncapi, &config.public_url, clock.clone()),
             ids,
         };
         Self {

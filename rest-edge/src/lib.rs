@@ -9,6 +9,7 @@
 
 mod access;
 mod answer;
+mod asyncapi;
 mod call;
 mod conditional;
 mod context;

@@ -18,10 +18,11 @@ use serde_json::{Map, Value, json};
 use thesis_proto::json::ErrorEnvelope;
 use utoipa::{PartialSchema as _, ToSchema as _};
 
-use self::operation::TICKET;
 pub(crate) use self::{
     errors::{by_status as errors_by_status, is_common as is_common_error, reason as error_reason},
+    events::{THIN, pascal},
     examples::{ExampleText, STREAM as STREAM_EXAMPLE, text as example_text},
+    operation::TICKET,
     schema::schema as parameter_schema,
 };
 use crate::{

@@ -78,13 +78,10 @@ pub(crate) struct Route {
 pub(crate) enum SuccessResponse {
     /// JSON with a named schema, and the schemas that it refers to.
     Resource(String, Vec<(String, RefOr<Schema>)>),
-    Object,
+    /// JSON with a schema of `messages.json` that has this name.
+    Object(&'static str),
     /// Another media type than JSON, with a description and an example.
-    Bytes {
-        kind: &'static str,
-        about: &'static str,
-        example: &'static str,
-    },
+    Bytes { kind: &'static str, about: &'static str, example: &'static str },
     /// A stream of Server-Sent Events.
     Events,
     /// A WebSocket on the same connection.
@@ -117,7 +114,7 @@ impl Route {
             tagged: false,
             has_parts: false,
             status: 200,
-            answers: SuccessResponse::Object,
+            answers: SuccessResponse::Object("Description"),
             fails: &[],
         }
     }
@@ -212,6 +209,12 @@ impl Route {
         T::schemas(&mut schemas);
         self.status = status;
         self.answers = SuccessResponse::Resource(T::name().into_owned(), schemas);
+        self
+    }
+
+    /// Declares that the response has a schema of `messages.json`.
+    pub(crate) fn answers_object(mut self, schema: &'static str) -> Self {
+        self.answers = SuccessResponse::Object(schema);
         self
     }
 

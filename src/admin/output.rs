@@ -13,6 +13,8 @@ use thesis_proto::{
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use crate::terminal::{plain, table};
+
 /// A resource's fields, in order. A field that does not apply yet is null.
 pub(super) struct Resource(pub(super) Vec<(&'static str, Value)>);
 
@@ -101,29 +103,6 @@ impl CommandOutput {
             },
         }
     }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        // Texts of customers must not control the terminal.
-        Value::String(text) if text.contains(char::is_control) => text.escape_debug().to_string(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
-    }
-}
-
-fn table(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter().filter_map(|row: &Vec<String>| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate();
-        let cells = cells.map(|(column, cell)| format!("{cell:<width$}", width = width(column).unwrap_or_default()));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A point in time, or null.

@@ -13,6 +13,8 @@ use thesis_proto::{time::format_millis, v1::ClaimResponse, webhook::EVENT_TYPE};
 use tokio::time::timeout;
 use url::Url;
 
+use crate::{Failure, stream::Sink, terminal::say};
+
 /// Timeout for the endpoint's response, as for a webhook's.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,9 +29,19 @@ pub(super) struct Forwarder {
     pub(super) ids: SharedIdSource,
 }
 
+impl Sink for Forwarder {
+    fn purpose(&self) -> String {
+        format!(", forwarding to {}", self.to)
+    }
+
+    async fn take(&mut self, id: &str, event: &Event) -> Result<(), Failure> {
+        Ok(say(&self.forward(id, event).await)?)
+    }
+}
+
 impl Forwarder {
     /// POSTs an event once; returns the outcome in one line.
-    pub(super) async fn forward(&self, id: &str, event: &Event) -> String {
+    async fn forward(&self, id: &str, event: &Event) -> String {
         let began = self.clock.now_ms();
         let posted = timeout(ENDPOINT_TIMEOUT, self.post(id, event, began)).await;
         let took = (self.clock.now_ms() - began).max(0);

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
 use thesis_receipts::{Document, Evidence, EvidenceKind, FileEntry, Subject, VerifiedDocument};
 
+use crate::terminal::is_control;
+
 const OBJECT: &str = "receipt_verification";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -146,13 +148,6 @@ fn printable_json(value: &Value) -> String {
         }
     }
     shown
-}
-
-/// True for characters that control a terminal, end a line or set the direction of the text.
-fn is_control(letter: char) -> bool {
-    let is_direction =
-        matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    letter.is_control() || is_direction
 }
 
 /// A time in seconds since 1970.

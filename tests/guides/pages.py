@@ -12,7 +12,7 @@ RUN, SHOWN = ("sh", "python", "js", "go"), ("json", "text", "ini", "proto")
 WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
 # Guides that need not show each language: operators use the command line, analysts Python, curl opens no WebSocket, and
 # settings connect a language model.
-NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket", "mcp")
+NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket", "command-line", "mcp")
 
 # Guides that lead to a first program: their maximum number of words without code.
 MAX_WORDS = {"quick-start": 800, "streams": 800, "webhooks": 800}

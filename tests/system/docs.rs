@@ -166,6 +166,8 @@ async fn every_page_is_markdown_too(service: &Service) {
         assert!(page.contains(&format!("href=\"{path}.md\"")), "{path} does not lead to its Markdown");
     }
     let list = get(service, "/llms.txt").await.text().await.unwrap();
+    assert!(list.starts_with("# Trade Thesis Data Service\n\n> This service records"), "{list}");
+    assert!(list.contains("/v1/openapi.json") && list.contains("/v1/asyncapi.json"), "{list}");
     let lines = list.lines().filter_map(|line| line.strip_prefix("- [")?.split_once("](")?.1.split_once(')'));
     let targets: Vec<_> = lines.map(|(target, _)| target.to_owned()).collect();
     assert!(targets.len() > 20, "{targets:?}");

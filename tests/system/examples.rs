@@ -1,5 +1,6 @@
 //! The description's examples have the form of real answers, and what else it says by hand is so.
 
+mod asyncapi;
 pub(crate) mod errors;
 pub(crate) mod frames;
 mod rights;

@@ -159,6 +159,7 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
     let others = [
         "/v1",
         "/v1/openapi.json",
+        "/v1/asyncapi.json",
         "/v1/me/usage",
         "/v1/theses?limit=2",
         "/v1/tokens/RUN/activity",

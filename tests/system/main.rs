@@ -50,6 +50,7 @@ macro_rules! on_stores_of_their_own {
 mod accounts;
 mod admin;
 mod alerts;
+mod api_command;
 mod archive;
 mod away;
 mod backup;

@@ -163,7 +163,9 @@ async fn unknown_parameters(service: &Service) {
             // A caller without access is not told the error.
             let anonymous = ask(&stranger, "zzz=1").await;
             match path.as_str() {
-                "/v1" | "/v1/openapi.json" | "/v1/status" => check(&anonymous, "zzz", &unknown, &path),
+                "/v1" | "/v1/openapi.json" | "/v1/asyncapi.json" | "/v1/status" => {
+                    check(&anonymous, "zzz", &unknown, &path);
+                }
                 open if open.starts_with("/v1/log/") => check(&anonymous, "zzz", &unknown, &path),
                 _ => drop(anonymous.error(401, "MISSING_API_KEY")),
             }

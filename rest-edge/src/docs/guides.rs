@@ -59,6 +59,7 @@ const GROUPS: &[PageGroup] = &[
             guide!("Receipts", "receipts", "guides/receipts.md"),
             guide!("Archive", "archive", "guides/archive.md"),
             guide!("Filters and references", "filters-and-references", "guides/filters-and-references.md"),
+            guide!("Command line", "command-line", "guides/command-line.md"),
             guide!("Pagination", "pagination", "guides/pagination.md"),
             guide!("Errors and limits", "errors-and-limits", "guides/errors-and-limits.md"),
             guide!("Language models (MCP)", "mcp", "guides/mcp.md"),

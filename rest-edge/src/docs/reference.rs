@@ -95,8 +95,8 @@ pub(super) fn pages(site: &Site) -> Vec<Page> {
 fn overview(site: &Site) -> Page {
     let about = with_short_links(text_of(&site.description["info"], "description"), site);
     let mut page = markdown::page(REFERENCE, &format!("# API reference\n\n{about}\n"), site);
-    let description =
-        "<p>The same as OpenAPI 3.1: <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</p>\n";
+    let description = "<p>The same as OpenAPI 3.1: <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>. \
+        Streams and webhooks as AsyncAPI 3: <a href=\"/v1/asyncapi.json\"><code>/v1/asyncapi.json</code></a>.</p>\n";
     page.body.push_str(description);
     for (name, tag, routes) in groups(site) {
         let rows = routes.map(|route| (route.id, route.method.as_str(), route.path, route.summary));

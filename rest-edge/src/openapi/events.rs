@@ -7,7 +7,7 @@ use utoipa::ToSchema as _;
 use super::schema::reference;
 
 /// The schema name of an event type: `thesis.created` becomes `ThesisCreated`.
-pub(super) fn pascal(event_type: &str) -> String {
+pub(crate) fn pascal(event_type: &str) -> String {
     let words = event_type.split(['.', '_']).filter_map(|word| {
         let (first, rest) = word.split_at_checked(1)?;
         Some(first.to_uppercase() + rest)
@@ -20,7 +20,7 @@ pub(super) fn name(event_type: &str) -> String {
 }
 
 /// The name of the schema of thin payloads.
-pub(super) const THIN: &str = "ThinEvent";
+pub(crate) const THIN: &str = "ThinEvent";
 
 /// The schema of what a webhook with the payload `thin` receives.
 fn thin() -> Value {

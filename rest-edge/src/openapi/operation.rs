@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The query parameter of a stream's ticket.
-pub(super) const TICKET: &str = "ticket";
+pub(crate) const TICKET: &str = "ticket";
 
 pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     let example = example(route.id, public_url, now_ms);
@@ -67,7 +67,7 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
             operation["x-event-stream"] = streams::frames();
         }
         SuccessResponse::Upgrade => operation["x-websocket-messages"] = streams::messages(),
-        SuccessResponse::Resource(..) | SuccessResponse::Object | SuccessResponse::Bytes { .. } => {}
+        SuccessResponse::Resource(..) | SuccessResponse::Object(_) | SuccessResponse::Bytes { .. } => {}
     }
     operation
 }
@@ -127,7 +127,7 @@ fn content(route: &Route, example: Option<Example>) -> Option<Value> {
     };
     match &route.answers {
         SuccessResponse::Resource(name, _) => json(reference(name)),
-        SuccessResponse::Object => json(reference("Description")),
+        SuccessResponse::Object(name) => json(reference(name)),
         SuccessResponse::Bytes { kind, about, example } => {
             let schema = json!({"type": "string", "description": about});
             Some(json!({(*kind): {"schema": schema, "example": example}}))

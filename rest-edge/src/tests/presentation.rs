@@ -70,6 +70,7 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
     let paths: Vec<_> = tagged.iter().map(|route| route.path).collect();
     let expected = [
         "/v1/openapi.json",
+        "/v1/asyncapi.json",
         "/v1/me",
         "/v1/profiles",
         "/v1/profiles/{ref}",

@@ -26,6 +26,16 @@ pub(super) fn routes() -> Vec<Route> {
                  whether it has changed. Some times in its examples change each day.",
         )
         .tagged(),
+        Route::public("/v1/asyncapi.json", |edge, call| {
+            Box::pin(async { Ok(edge.asyncapi.answer(&call.head.headers).await) })
+        })
+        .named("getAsyncDescription", "Service", "Describes streams and webhooks in AsyncAPI 3.")
+        .about(
+            "The messages of both streams and of webhooks, with the schemas of `GET /v1/openapi.json`. It needs no key \
+                 and counts against no limit. Keep its `ETag` to ask cheaply whether it has changed.",
+        )
+        .answers_object("AsyncDescription")
+        .tagged(),
     ]
 }
 

@@ -54,10 +54,21 @@ fn parts<'a>(document: &'a Value, schema: &'a Value, value: &Value) -> Vec<&'a V
         let meant = &schema["discriminator"]["mapping"][name];
         assert!(alternatives.iter().any(|one| one["$ref"] == *meant), "{property} {name:?} is not described");
         all.extend(parts(document, target(document, meant), value));
-    } else if let Some(one) = alternatives.iter().find(|one| (one["type"] == "null") == value.is_null()) {
-        all.extend(parts(document, one, value));
+    } else if !alternatives.is_empty() {
+        let of_kind = alternatives.iter().filter(|one| (one["type"] == "null") == value.is_null());
+        let meant = of_kind.map(|one| parts(document, one, value)).find(|parts| !contradicts(parts, value));
+        all.extend(meant.unwrap_or_else(|| panic!("{value} is as no alternative of {schema} says")));
     }
     all
+}
+
+/// True if a constant of the schemas is not that of the value.
+fn contradicts(parts: &[&Value], value: &Value) -> bool {
+    let mut fields = parts.iter().filter_map(|part| part["properties"].as_object()).flatten();
+    fields.any(|(name, field)| {
+        let constant = field.get("const");
+        constant.is_some() && value.get(name).is_some_and(|value| Some(value) != constant)
+    })
 }
 
 fn target<'a>(document: &'a Value, reference: &Value) -> &'a Value {

@@ -138,6 +138,7 @@ const ALERT: Row = path("id", Form::Id("ALERT_NOT_FOUND"));
 pub(super) const TABLE: &[(&str, &[Row])] = &[
     ("GET /v1/me", &[TAGS]),
     ("GET /v1/openapi.json", &[TAGS]),
+    ("GET /v1/asyncapi.json", &[TAGS]),
     (
         "GET /v1/profiles",
         &[

@@ -76,7 +76,7 @@ fn source(site: &Site, route: &Route, operation: &Value, example: Option<&Exampl
     match route.answers {
         SuccessResponse::Events => source.push_str(&frames(site, operation)),
         SuccessResponse::Upgrade => source.push_str(&messages(site, operation)),
-        SuccessResponse::Resource(..) | SuccessResponse::Object | SuccessResponse::Bytes { .. } => {}
+        SuccessResponse::Resource(..) | SuccessResponse::Object(_) | SuccessResponse::Bytes { .. } => {}
     }
     source.push_str(&errors(route));
     source

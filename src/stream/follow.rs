@@ -1,4 +1,4 @@
-//! Follows the stream, whatever happens to its connections.
+//! Follows the stream of events, whatever happens to its connections.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -12,13 +12,17 @@ use thesis_net::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{
-    api::{Api, NotOpen, whole},
-    forward::Forwarder,
-    note, say,
+use super::open::{NotOpen, StreamClient};
+use crate::{
+    Failure,
+    http::{Unanswered, whole},
+    terminal::note,
 };
-use crate::Failure;
 
+/// First wait before the stream is opened again, unless the service sends one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Maximum wait before the stream is opened again.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Maximum silence of a stream, which sends its cursor every 15 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
@@ -27,16 +31,25 @@ const REMEMBERED: usize = 1_000;
 /// Maximum bytes of an id that is kept, so that the kept ids take little memory. Those of the service are shorter.
 const MAX_ID_BYTES: usize = 64;
 
-/// Forwards the events of a stream, one after the other.
-pub(super) struct Follower {
-    pub(super) api: Api,
-    pub(super) forwarder: Forwarder,
-    pub(super) backoff: Backoff,
-    pub(super) ids: SharedIdSource,
+/// The work that is done with each event.
+pub(crate) trait Sink {
+    /// What happens to events, for the note that a stream is open; empty if that is plain.
+    fn purpose(&self) -> String;
+
+    /// Handles an event with this id. A failure ends all.
+    async fn take(&mut self, id: &str, event: &Event) -> Result<(), Failure>;
+}
+
+/// Hands the events of a stream to a sink, one after the other.
+pub(crate) struct Follower<S> {
+    api: StreamClient,
+    sink: S,
+    backoff: Backoff,
+    ids: SharedIdSource,
     /// Cursor after the last handled event, for the next stream. `None` until the service has sent one.
-    pub(super) cursor: Option<Arc<str>>,
+    cursor: Option<Arc<str>>,
     /// Ids of the newest handled events.
-    pub(super) handled: VecDeque<String>,
+    handled: VecDeque<String>,
 }
 
 /// The part of an event that is needed here.
@@ -45,21 +58,32 @@ struct Named {
     id: String,
 }
 
-impl Follower {
-    /// Forwards events until the service refuses or a replay is complete.
-    pub(super) async fn follow(&mut self) -> Result<(), Failure> {
+impl<S: Sink> Follower<S> {
+    /// Begins after a cursor, or with new events.
+    pub(crate) fn new(api: StreamClient, sink: S, ids: SharedIdSource, cursor: Option<&str>) -> Self {
+        let backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
+        Self { api, sink, backoff, ids, cursor: cursor.map(Arc::from), handled: VecDeque::new() }
+    }
+
+    /// The cursor after the last handled event.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    /// Handles events until the service refuses or a replay is complete.
+    pub(crate) async fn follow(&mut self) -> Result<(), Failure> {
         loop {
             let (why, wait) = match self.api.open(self.cursor.as_deref()).await {
                 Ok(stream) => {
-                    note(&format!("listening at {}, forwarding to {}", self.api.base, self.forwarder.to));
+                    note(&format!("listening at {}{}", self.api.base(), self.sink.purpose()));
                     match self.take(stream).await? {
                         Some(why) => (why, Duration::ZERO),
                         None => return Ok(()),
                     }
                 }
                 Err(NotOpen::Complete) => return Ok(()),
-                Err(NotOpen::Refused(why)) => return Err(why.into()),
-                Err(NotOpen::Later { why, wait }) => (why, wait),
+                Err(NotOpen::Unanswered(Unanswered::Refused(why))) => return Err(why.into()),
+                Err(NotOpen::Unanswered(Unanswered::Later { why, wait })) => (why, wait),
             };
             let pause = self.backoff.next(self.ids.as_ref()).max(wait);
             note(&format!("{why}; opening the stream again in {:.1} s", pause.as_secs_f64()));
@@ -93,10 +117,10 @@ impl Follower {
     async fn handle(&mut self, event: Event) -> Result<(), Failure> {
         self.backoff.reset();
         match event.kind.as_str() {
-            "stream.gap" => note(&gap(&event.data, &self.api.base)),
+            "stream.gap" => note(&gap(&event.data, self.api.base())),
             // The stream's cursor.
             kind if kind.starts_with("stream.") => {}
-            _ => self.forward_once(&event).await?,
+            _ => self.take_once(&event).await?,
         }
         if event.id.is_some() {
             self.cursor = event.id;
@@ -104,13 +128,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Forwards an event unless it was there before.
-    async fn forward_once(&mut self, event: &Event) -> Result<(), Failure> {
+    /// Handles an event unless it was there before.
+    async fn take_once(&mut self, event: &Event) -> Result<(), Failure> {
         let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
         if self.handled.contains(&id) {
             return Ok(());
         }
-        say(&self.forwarder.forward(&id, event).await)?;
+        self.sink.take(&id, event).await?;
         remember(&mut self.handled, id);
         Ok(())
     }
@@ -132,7 +156,7 @@ fn gap(data: &[u8], base: &str) -> String {
     let gap: Value = serde_json::from_slice(data).unwrap_or_default();
     let skipped = gap["skipped"].as_i64().map_or_else(|| "more than 10000".to_owned(), |count| count.to_string());
     let path = gap["path"].as_str().unwrap_or_default();
-    format!("{skipped} missed events are not forwarded; {base}{path} lists them")
+    format!("{skipped} missed events were left out; {base}{path} lists them")
 }
 
 #[cfg(test)]
@@ -157,8 +181,8 @@ mod tests {
     #[test]
     fn a_gap_tells_how_many_and_where() {
         let text = gap(br#"{"first_cursor":"a","last_cursor":"b","skipped":7,"path":"/v1/events?x=1"}"#, "http://a");
-        assert_eq!(text, "7 missed events are not forwarded; http://a/v1/events?x=1 lists them");
+        assert_eq!(text, "7 missed events were left out; http://a/v1/events?x=1 lists them");
         let text = gap(br#"{"skipped":null,"path":"/v1/events"}"#, "http://a");
-        assert_eq!(text, "more than 10000 missed events are not forwarded; http://a/v1/events lists them");
+        assert_eq!(text, "more than 10000 missed events were left out; http://a/v1/events lists them");
     }
 }

@@ -1,0 +1,114 @@
+//! `api`: the public API for people and scripts. Tables on a terminal, JSON elsewhere.
+
+mod client;
+mod login;
+mod output;
+mod read;
+mod tail;
+mod verify;
+mod webhooks;
+
+use std::{
+    io::{self, ErrorKind},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use clap::{Args, Subcommand};
+use core_service::domain::window::parse_span;
+use thesis_net::clock::{Clock as _, SharedIdSource, SystemClock, SystemIdSource};
+use thesis_proto::time::{format_millis, parse_iso8601};
+
+use self::{client::ApiClient, output::Output};
+use crate::{Failure, account::Account, config::Settings, http, terminal::note};
+
+/// Use the API with an API key.
+#[derive(Debug, Args)]
+#[command(after_help = "The key is that of SVC_KEY or of a profile: `trade-thesis api login` keeps one.\n\
+    Lists print a line for each row, `verify` ends with 0 when the claim holds, with 1 when it does not, and with 2 \
+    when there is no answer.")]
+pub(crate) struct Api {
+    #[command(flatten)]
+    account: Account,
+    #[command(flatten)]
+    output: output::Arguments,
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// List theses, newest first
+    List(read::List),
+    /// Read a thesis, profile, token, event, webhook or alert
+    Get(read::Get),
+    /// Search theses, profiles and tokens
+    Search(read::Search),
+    /// Check whether somebody posted a thesis on a token in a window
+    Verify(verify::Verify),
+    /// List events, newest first
+    Events(read::Events),
+    /// Print events as they happen, until it is interrupted
+    Tail(tail::Tail),
+    /// Manage webhooks, their deliveries and secrets
+    #[command(subcommand)]
+    Webhooks(webhooks::Command),
+    /// Show what the plan has left
+    Usage,
+    /// Keep a key, which it reads from stdin, in a profile
+    Login,
+}
+
+/// Calls the API. Returns how the program ends.
+pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
+    let is_verdict = matches!(api.subject, Subject::Verify(_));
+    match call(api, settings).await {
+        Ok(code) => code,
+        // The reader of the output, such as `head`, has enough.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&error.to_string());
+            ExitCode::from(if is_verdict { 2 } else { 1 })
+        }
+    }
+}
+
+fn is_closed_pipe(error: &Failure) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {
+    let Api { account, output, subject } = api;
+    let root_certificate = settings.webhooks.root_certificate()?;
+    let http = http::client(root_certificate.as_deref())?.build()?;
+    let ids: SharedIdSource = Arc::new(SystemIdSource);
+    let output = Output::new(&output);
+    if let Subject::Login = subject {
+        login::run(&account, http, ids).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let credentials = account.credentials()?;
+    if let Subject::Tail(tail) = subject {
+        tail::run(tail, http, credentials, ids, output).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let client = ApiClient::new(http, credentials, ids);
+    match subject {
+        Subject::List(list) => read::list(list, &client, &output).await?,
+        Subject::Get(get) => read::get(&get, &client, &output).await?,
+        Subject::Search(search) => read::search(search, &client, &output).await?,
+        Subject::Verify(verify) => return verify::run(verify, &client, &output).await,
+        Subject::Events(events) => read::events(events, &client, &output).await?,
+        Subject::Webhooks(command) => webhooks::run(command, &client, &output).await?,
+        Subject::Usage => output.one(&client.get(&["me", "usage"], &[]).await?)?,
+        Subject::Login | Subject::Tail(_) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a time, or a span before now, for the API.
+fn time(text: &str) -> Result<String, String> {
+    let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
+    let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));
+    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
+}

@@ -1,0 +1,190 @@
+//! The forms of the output: tables for people, the service's own JSON for programs.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal as _},
+};
+
+use clap::{Args, ValueEnum};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::client::ApiClient;
+use crate::{
+    Failure,
+    terminal::{cut, plain, say, table, width},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Aligned columns, cut at the width of the terminal
+    Table,
+    /// What the service answers, with a line for each row of a list
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Form of the output [default: table on a terminal, json elsewhere]
+    #[arg(long, global = true, value_enum, value_name = "FORM")]
+    output: Option<Form>,
+}
+
+/// How many rows of a list are wanted.
+#[derive(Debug, Args)]
+pub(super) struct Amount {
+    /// Rows at most
+    #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// All rows
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+impl Amount {
+    const fn rows(&self) -> u64 {
+        if self.all { u64::MAX } else { self.limit }
+    }
+}
+
+/// The title of each column, and the place of its value in a row.
+pub(super) type Columns = &'static [(&'static str, &'static str)];
+
+pub(super) struct Output {
+    pub(super) form: Form,
+}
+
+impl Output {
+    pub(super) fn new(arguments: &Arguments) -> Self {
+        let usual = || if io::stdout().is_terminal() { Form::Table } else { Form::Json };
+        Self { form: arguments.output.unwrap_or_else(usual) }
+    }
+
+    /// Prints one resource.
+    pub(super) fn one(&self, body: &str) -> io::Result<()> {
+        match self.form {
+            Form::Json => say(body.trim_end()),
+            Form::Table => {
+                let mut rows = Vec::new();
+                add_fields("", body, &mut rows);
+                say(&table(&rows))
+            }
+        }
+    }
+
+    /// Prints the rows of a list.
+    pub(super) async fn list(
+        &self,
+        client: &ApiClient,
+        path: &[&str],
+        query: &[(&'static str, String)],
+        amount: &Amount,
+        columns: Columns,
+    ) -> Result<(), Failure> {
+        let mut cells = Vec::new();
+        let print = |rows: Vec<Box<RawValue>>| -> Result<(), Failure> {
+            for row in &rows {
+                match self.form {
+                    Form::Json => say(row.get())?,
+                    Form::Table => cells.push(cells_of(&serde_json::from_str(row.get())?, columns)),
+                }
+            }
+            Ok(())
+        };
+        client.rows(path, query, amount.rows(), print).await?;
+        if self.form == Form::Table {
+            print_table(columns, cells)?;
+        }
+        Ok(())
+    }
+}
+
+/// The cells of a row.
+pub(super) fn cells_of(row: &Value, columns: Columns) -> Vec<String> {
+    columns.iter().map(|(_, place)| plain(row.pointer(place).unwrap_or(&Value::Null))).collect()
+}
+
+/// Prints rows under the titles of their columns.
+pub(super) fn print_table(columns: Columns, cells: Vec<Vec<String>>) -> io::Result<()> {
+    if cells.is_empty() {
+        return say("none");
+    }
+    let titles = columns.iter().map(|(title, _)| title.to_uppercase()).collect();
+    let text = table(&[vec![titles], cells].concat());
+    say(&width().map_or_else(|| text.clone(), |width| cut(&text, width)))
+}
+
+/// The fields of an object in their order, which serde_json's own map does not keep.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// Adds a row for each field of a value, with dots into inner objects.
+fn add_fields(name: &str, json: &str, rows: &mut Vec<Vec<String>>) {
+    if let Ok(Fields(fields)) = serde_json::from_str(json)
+        && !fields.is_empty()
+    {
+        for (inner, value) in fields {
+            let inner = if name.is_empty() { inner } else { format!("{name}.{inner}") };
+            add_fields(&inner, value.get(), rows);
+        }
+        return;
+    }
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let objects = value.as_array().filter(|items| items.iter().any(Value::is_object)).map(Vec::len);
+    let cell = objects.map_or_else(|| plain(&value), |count| format!("{count} rows, which --output json shows"));
+    rows.push(vec![name.to_owned(), cell]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_their_order_and_inner_ones_have_a_dot() {
+        let body = r#"{"b":1,"a":{"d":null,"c":["x","y"]},"e":{},"f":[{"g":1},{"g":2}],"h":[]}"#;
+        let mut rows = Vec::new();
+        add_fields("", body, &mut rows);
+        let expected = [
+            ["b", "1"],
+            ["a.d", "-"],
+            ["a.c", "x,y"],
+            ["e", "{}"],
+            ["f", "2 rows, which --output json shows"],
+            ["h", ""],
+        ];
+        assert_eq!(rows, expected.map(|row| row.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_row_has_the_cells_of_its_columns() {
+        let row = serde_json::json!({"id": "th_1", "profile": {"handle": "@a"}, "likes": 3});
+        let columns = &[("author", "/profile/handle"), ("likes", "/likes"), ("text", "/text")];
+        assert_eq!(cells_of(&row, columns), ["@a", "3", "-"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! `api tail`: events as they happen.
+
+use std::io::{self, Write as _};
+
+use clap::Args;
+use reqwest::Client;
+use serde_json::Value;
+use thesis_net::{clock::SharedIdSource, sse::Event};
+
+use super::output::{Form, Output};
+use crate::{
+    Failure,
+    account::Credentials,
+    roles::Signals,
+    stream::{Follower, Replay, Sink, StreamClient, Wanted},
+    terminal::{cut, note, plain, say, width},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Tail {
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    replay: Replay,
+    /// Resume after this cursor, which `tail` names when it ends
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+/// Prints events until a signal, a refusal, or the end of a replay.
+pub(super) async fn run(
+    tail: Tail,
+    http: Client,
+    credentials: Credentials,
+    ids: SharedIdSource,
+    output: Output,
+) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let mut query = tail.wanted.query();
+    query.extend(tail.replay.query());
+    let api = StreamClient::new(http, credentials, &query)?;
+    let mut follower = Follower::new(api, output, ids, tail.cursor.as_deref());
+    let ended = tokio::select! {
+        ended = follower.follow() => ended,
+        () = signals.next() => Ok(()),
+    };
+    if let Some(cursor) = follower.cursor() {
+        note(&format!("to resume here: --cursor {cursor}"));
+    }
+    ended
+}
+
+impl Sink for Output {
+    fn purpose(&self) -> String {
+        String::new()
+    }
+
+    async fn take(&mut self, _: &str, event: &Event) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&event.data)?;
+                stdout.write_all(b"\n")?;
+            }
+            Form::Table => {
+                let line = line(&serde_json::from_slice(&event.data)?);
+                say(&width().map_or_else(|| line.clone(), |width| cut(&line, width)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An event in one line. Rows come one by one, so their columns have a width of their own.
+fn line(event: &Value) -> String {
+    let cell = |place: &str| plain(event.pointer(place).unwrap_or(&Value::Null));
+    let [at, kind, author, token] = ["/created_at", "/type", "/data/profile/handle", "/data/token/symbol"].map(cell);
+    let text = cell("/data/text");
+    format!("{at:<24}  {kind:<21}  {author:<16}  {token:<10}  {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_a_line() {
+        let event = json!({
+            "created_at": "2026-01-31T12:00:00.000Z", "type": "thesis.created",
+            "data": {"profile": {"handle": "@a"}, "token": {"symbol": "$RUN"}, "text": "to\nthe moon"},
+        });
+        let expected = "2026-01-31T12:00:00.000Z  thesis.created         @a                $RUN        to\\nthe moon";
+        assert_eq!(line(&event), expected);
+        assert!(line(&json!({"type": "new.type"})).contains("new.type"));
+    }
+}

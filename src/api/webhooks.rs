@@ -1,0 +1,229 @@
+//! `api webhooks`: webhooks, their deliveries and secrets.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::{
+    client::ApiClient,
+    output::{Amount, Columns, Output},
+    read::given,
+    time,
+};
+use crate::Failure;
+
+const WEBHOOKS: Columns = &[
+    ("created", "/created_at"),
+    ("id", "/id"),
+    ("status", "/status"),
+    ("events", "/events"),
+    ("url", "/url"),
+    ("description", "/description"),
+];
+const DELIVERIES: Columns = &[
+    ("created", "/created_at"),
+    ("id", "/id"),
+    ("type", "/event_type"),
+    ("status", "/status"),
+    ("attempt", "/attempt"),
+    ("response", "/response_status"),
+    ("ms", "/latency_ms"),
+    ("event", "/event_id"),
+];
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List webhooks, newest first
+    List {
+        /// Only those in this state: enabled, disabled or disabled_failing
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        #[command(flatten)]
+        amount: Amount,
+    },
+    /// Read a webhook
+    Get(Id),
+    /// Create a webhook; its secret is shown only this once
+    Create {
+        /// Your endpoint
+        #[arg(long, value_name = "URL")]
+        url: String,
+        #[command(flatten)]
+        fields: Fields,
+    },
+    /// Change the fields that are given; filters are replaced together
+    Update {
+        #[command(flatten)]
+        webhook: Id,
+        /// Your endpoint
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Whether it gets events: enabled or disabled
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        #[command(flatten)]
+        fields: Fields,
+    },
+    /// Delete a webhook
+    Delete(Id),
+    /// Send a test event to it
+    Test(Id),
+    /// Make a new secret, which is shown only this once; the old one signs too for 24 hours
+    RotateSecret(Id),
+    /// Show how its deliveries go
+    Insight(Id),
+    /// List its deliveries, newest first
+    Deliveries {
+        #[command(flatten)]
+        webhook: Id,
+        /// Only those in this state: pending, delivered, failed or retrying
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Only those of this event
+        #[arg(long, value_name = "EVENT")]
+        event: Option<String>,
+        #[command(flatten)]
+        amount: Amount,
+    },
+    /// Send a delivery again
+    Replay {
+        /// Its id, del_…
+        #[arg(value_name = "DELIVERY")]
+        delivery: String,
+    },
+    /// Send again all deliveries that ended since a time
+    ReplayAll {
+        #[command(flatten)]
+        webhook: Id,
+        /// From this time on: ISO 8601, or a span before now such as 24h
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        since: String,
+        /// Which ones: failed or delivered [default: failed]
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Id {
+    /// Id of the webhook, wh_…
+    #[arg(value_name = "WEBHOOK")]
+    id: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Fields {
+    /// Types of events that it gets
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
+    events: Vec<String>,
+    /// Only events of these tokens
+    #[arg(long, value_name = "TOKEN,…", value_delimiter = ',')]
+    token: Vec<String>,
+    /// Only events of these handles
+    #[arg(long, value_name = "HANDLE,…", value_delimiter = ',')]
+    handle: Vec<String>,
+    /// Only events of these chains
+    #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
+    chain: Vec<String>,
+    /// Only theses with these words; several times for any of several
+    #[arg(long, value_name = "SEARCH")]
+    text: Vec<String>,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Header to send with each attempt, such as "X-Team: desk"; may be given several times
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// What deliveries contain: full or thin
+    #[arg(long, value_name = "PAYLOAD")]
+    payload: Option<String>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl Fields {
+    /// The body of a request, with those of its fields that are given.
+    fn body(self, url: Option<String>, status: Option<String>) -> Value {
+        let lists = [("token", self.token), ("handle", self.handle), ("chain", self.chain), ("text", self.text)];
+        let lists = lists.into_iter().filter(|(_, values)| !values.is_empty());
+        let filters: Map<String, Value> = lists.map(|(name, values)| (name.to_owned(), json!(values))).collect();
+        let headers: Map<String, Value> = self.header.into_iter().map(|(name, value)| (name, json!(value))).collect();
+        let texts =
+            given([("url", url), ("status", status), ("description", self.description), ("payload", self.payload)]);
+        let mut body: Map<String, Value> =
+            texts.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        if !self.events.is_empty() {
+            body.insert("events".to_owned(), json!(self.events));
+        }
+        for (name, fields) in [("filters", filters), ("headers", headers)] {
+            if !fields.is_empty() {
+                body.insert(name.to_owned(), fields.into());
+            }
+        }
+        body.into()
+    }
+}
+
+pub(super) async fn run(command: Command, client: &ApiClient, output: &Output) -> Result<(), Failure> {
+    let answer = match command {
+        Command::List { status, amount } => {
+            return output.list(client, &["webhooks"], &given([("status", status)]), &amount, WEBHOOKS).await;
+        }
+        Command::Deliveries { webhook, status, event, amount } => {
+            let query = given([("status", status), ("event_id", event)]);
+            return output.list(client, &["webhooks", &webhook.id, "deliveries"], &query, &amount, DELIVERIES).await;
+        }
+        Command::Get(Id { id }) => client.get(&["webhooks", &id], &[]).await?,
+        Command::Create { url, fields } => client.post(&["webhooks"], fields.body(Some(url), None)).await?,
+        Command::Update { webhook, url, status, fields } => {
+            client.patch(&["webhooks", &webhook.id], fields.body(url, status)).await?
+        }
+        Command::Delete(Id { id }) => client.delete(&["webhooks", &id]).await?,
+        Command::Test(Id { id }) => client.act(&["webhooks", &id, "test"]).await?,
+        Command::RotateSecret(Id { id }) => client.act(&["webhooks", &id, "rotate-secret"]).await?,
+        Command::Insight(Id { id }) => client.get(&["webhooks", &id, "insight"], &[]).await?,
+        Command::Replay { delivery } => client.act(&["webhook-deliveries", &delivery, "replay"]).await?,
+        Command::ReplayAll { webhook, since, status } => {
+            let mut body = json!({"since": since});
+            if let Some(status) = status {
+                body["status"] = json!(status);
+            }
+            client.post(&["webhooks", &webhook.id, "replay"], body).await?
+        }
+    };
+    Ok(output.one(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        fields: Fields,
+    }
+
+    fn body(arguments: &[&str]) -> Value {
+        Line::parse_from([&["x"][..], arguments].concat()).fields.body(None, Some("enabled".to_owned()))
+    }
+
+    #[test]
+    fn a_body_has_what_is_given() {
+        assert_eq!(body(&[]), json!({"status": "enabled"}));
+        let given =
+            ["--events", "thesis.created,token.activity", "--token", "$RUN,B", "--text", "a, b", "--payload=thin"];
+        let headers = ["--header", "X-Team: desk: a", "--header", "X-Empty:"];
+        assert_eq!(
+            body(&[&given[..], &headers].concat()),
+            json!({
+                "status": "enabled", "events": ["thesis.created", "token.activity"], "payload": "thin",
+                "filters": {"token": ["$RUN", "B"], "text": ["a, b"]}, "headers": {"X-Team": "desk: a", "X-Empty": ""},
+            })
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! `completion` and `man`: what a shell and `man` know of the command line, made from its declaration.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+use clap_complete::Shell as Generator;
+
+use crate::{Failure, terminal::say};
+
+const NAME: &str = "trade-thesis";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Print the completion of a shell.
+#[derive(Debug, Args)]
+pub(crate) struct Completion {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Write the manual pages.
+#[derive(Debug, Args)]
+pub(crate) struct Manual {
+    /// Folder for the pages, such as ~/.local/share/man/man1; it is made if it is not there
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+/// Prints a script that completes this command line.
+pub(crate) fn complete(completion: &Completion, mut command: clap::Command) -> Result<(), Failure> {
+    let shell = match completion.shell {
+        Shell::Bash => Generator::Bash,
+        Shell::Zsh => Generator::Zsh,
+        Shell::Fish => Generator::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, NAME, &mut script);
+    Ok(io::stdout().write_all(&script)?)
+}
+
+/// Writes a page for each command of this command line.
+pub(crate) fn write_manual(manual: &Manual, command: clap::Command) -> Result<(), Failure> {
+    let folder = manual.folder.display();
+    let unwritable = |error: io::Error| format!("{folder}: {error}");
+    fs::create_dir_all(&manual.folder).map_err(unwritable)?;
+    clap_mangen::generate_to(command, &manual.folder).map_err(unwritable)?;
+    Ok(say(&folder.to_string())?)
+}

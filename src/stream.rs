@@ -1,0 +1,63 @@
+//! The stream of events over the public API, for commands that follow it.
+
+mod follow;
+mod open;
+
+use clap::Args;
+
+pub(crate) use self::{
+    follow::{Follower, Sink},
+    open::StreamClient,
+};
+
+/// The events that are wanted.
+#[derive(Debug, Args)]
+pub(crate) struct Wanted {
+    /// Only events of these types, such as thesis.created [default: all but those of alerts]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
+    events: Vec<String>,
+    /// Only events of these tokens: $SYMBOL, address, chain:address or id [default: all]
+    #[arg(long, value_name = "TOKEN,…", value_delimiter = ',')]
+    token: Vec<String>,
+    /// Only events of these handles [default: all]
+    #[arg(long, value_name = "HANDLE,…", value_delimiter = ',')]
+    handle: Vec<String>,
+    /// Only events of these chains [default: all]
+    #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
+    chain: Vec<String>,
+    /// Only theses with these words, in the syntax of the search; several times for any of several [default: all]
+    #[arg(long, value_name = "SEARCH")]
+    text: Vec<String>,
+}
+
+impl Wanted {
+    /// The parameters of a query.
+    pub(crate) fn query(self) -> Vec<(&'static str, String)> {
+        let lists = [("types", self.events), ("token", self.token), ("handle", self.handle), ("chain", self.chain)];
+        let lists = lists.into_iter().filter(|(_, values)| !values.is_empty());
+        let lists = lists.map(|(name, values)| (name, values.join(",")));
+        lists.chain(self.text.into_iter().map(|text| ("text", text))).collect()
+    }
+}
+
+/// The past events that come first.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Replay past events from this time on (ISO 8601) before new ones
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End after the events of this time
+    #[arg(long, value_name = "TIME", requires = "from")]
+    to: Option<String>,
+    /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]
+    #[arg(long, value_name = "SPEED", requires = "from")]
+    speed: Option<String>,
+}
+
+impl Replay {
+    /// The parameters of a query.
+    pub(crate) fn query(self) -> impl Iterator<Item = (&'static str, String)> {
+        let values = [("from", self.from), ("to", self.to), ("speed", self.speed)];
+        values.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}

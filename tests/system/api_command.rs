@@ -1,0 +1,249 @@
+//! `trade-thesis api`: the API on the command line.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+
+use serde_json::Value;
+use thesis_proto::v1::Environment;
+use tokio::task::spawn_blocking;
+
+use crate::harness::{ALL_SCOPES, Key, Receiver, SOON, Service, Setup, eventually, rows, text};
+
+on_both_stores![
+    what_is_read_is_what_the_api_answers,
+    a_claim_is_judged_by_the_exit_code,
+    events_are_followed_and_resumed,
+    a_webhook_is_managed,
+    a_profile_is_kept_and_used,
+    a_refusal_is_told_in_one_line,
+];
+
+/// The command with a key, in a folder of its own.
+struct Shell {
+    setup: Setup,
+    dir: tempfile::TempDir,
+}
+
+impl Shell {
+    fn new(service: &Service, key: Option<&Key>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = Setup::new(dir.path()).set("XDG_CONFIG_HOME", dir.path().to_str().unwrap());
+        let setup = setup.set("SVC_API_URL", &service.http);
+        let setup = key.map_or_else(|| setup.clone(), |key| setup.clone().set("SVC_KEY", &key.raw));
+        Self { setup, dir }
+    }
+
+    /// The exit code, stdout and stderr.
+    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let setup = self.setup.clone().arguments(&[&["api"][..], arguments].concat());
+        spawn_blocking(move || setup.run()).await.unwrap()
+    }
+
+    /// The output of a command that succeeds.
+    async fn told(&self, arguments: &[&str]) -> String {
+        let (code, stdout, stderr) = self.run(arguments).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}: {stdout}");
+        stdout
+    }
+
+    /// The documents of such an output, one a line.
+    async fn json(&self, arguments: &[&str]) -> Vec<Value> {
+        let told = self.told(arguments).await;
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+async fn key(service: &Service) -> Key {
+    service.project_on("week").await.key(Environment::Test, ALL_SCOPES).await
+}
+
+async fn what_is_read_is_what_the_api_answers(service: &Service) {
+    let key = key(service).await;
+    let shell = Shell::new(service, Some(&key));
+    let mut made = Vec::new();
+    for number in 0..3 {
+        made.push(key.client.thesis("writer", "SHELL", &format!("number {number}\u{202e}")).await);
+    }
+    let (thesis, event) = made.last().unwrap();
+    let all = rows(&key.client.get("/v1/theses?limit=100&token=RUN").await.ok(200)).clone();
+    assert_eq!(shell.json(&["list", "--token", "RUN", "--limit", "7"]).await, all[..7]);
+    // More than a page.
+    let whole = key.client.all("/v1/theses?limit=100").await;
+    assert!(whole.len() > 100, "{}", whole.len());
+    assert_eq!(shell.json(&["list", "--all"]).await, whole);
+    let own = ["list", "--author", "@writer", "--token", "SHELL", "--after", "1h"];
+    assert_eq!(shell.json(&own).await.len(), 3);
+    for (reference, path) in [
+        (text(thesis, "id"), format!("/v1/theses/{}", text(thesis, "id"))),
+        (text(event, "id"), format!("/v1/events/{}", text(event, "id"))),
+        ("@writer", "/v1/profiles/@writer".to_owned()),
+    ] {
+        assert_eq!(shell.json(&["get", reference]).await, [key.client.get(&path).await.ok(200)], "{reference}");
+    }
+    assert_eq!(shell.json(&["get", "$RUN"]).await[0]["symbol"], "$RUN");
+    assert_eq!(shell.json(&["get", "SHELL", "--activity"]).await[0]["object"], "token_activity");
+    let found = eventually("the search finds it", SOON, async || {
+        let found = shell.json(&["search", "number", "2", "--types", "theses"]).await;
+        (!rows_of(&found[0], "theses").is_empty()).then_some(found)
+    });
+    assert_eq!(rows_of(&found.await[0], "theses")[0]["id"], thesis["id"]);
+    let events = ["events", "--events", "thesis.created", "--token", "SHELL"];
+    assert_eq!(shell.json(&events).await[0], *event);
+    assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
+
+    let table = shell.told(&[&own[..], &["--output", "table"]].concat()).await;
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
+    // A stranger's text must not turn the direction of the line.
+    assert!(lines[1].contains("@writer") && lines[1].ends_with(r"number 2\u{202e}"), "{table}");
+    let fields = shell.told(&["get", text(thesis, "id"), "--output", "table"]).await;
+    let names: Vec<_> = fields.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(&names[..4], ["object", "id", "profile.id", "profile.handle"], "{fields}");
+}
+
+fn rows_of<'a>(found: &'a Value, kind: &str) -> &'a [Value] {
+    found[kind].as_array().unwrap()
+}
+
+async fn a_claim_is_judged_by_the_exit_code(service: &Service) {
+    let key = key(service).await;
+    let shell = Shell::new(service, Some(&key));
+    key.client.thesis("writer", "CLAIM", "to the moon").await;
+    let claim = ["verify", "--author", "@writer", "--token", "CLAIM", "--after", "1h", "--contains"];
+    for (contains, code, reason) in [("MOON", 0, "VERIFIED"), ("sun", 1, "TEXT_NOT_FOUND")] {
+        let (exit, stdout, stderr) = shell.run(&[&claim[..], &[contains]].concat()).await;
+        let verdict: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!((exit, text(&verdict, "reason"), stderr.as_str()), (Some(code), reason, ""));
+    }
+    let (exit, stdout, stderr) =
+        shell.run(&["verify", "--author", "@a", "--token", "RUN", "--after", "2001-01-01"]).await;
+    assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("HISTORY_LIMIT"), "{stderr}");
+}
+
+async fn events_are_followed_and_resumed(service: &Service) {
+    let key = key(service).await;
+    let shell = Shell::new(service, Some(&key));
+    let tail = ["api", "tail", "--events", "thesis.created", "--token", "TAIL"];
+    let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_hear();
+    eventually("the stream is open", SOON, async || process.log().contains("listening at").then_some(())).await;
+    let first = key.client.thesis("writer", "TAIL", "first").await.1;
+    let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), first);
+    process.signal("INT");
+    assert_eq!(process.exit(SOON).await.code(), Some(0));
+    let log = process.log();
+    let cursor = log.lines().find_map(|line| line.split_once("--cursor ")).unwrap().1.trim().to_owned();
+    let second = key.client.thesis("writer", "TAIL", "second").await.1;
+    let resumed = [&tail[..], &["--cursor", &cursor]].concat();
+    let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_hear();
+    let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
+    // Past events up to a time end by themselves.
+    let to = text(&second, "created_at");
+    let replay = [&tail[1..], &["--from", text(&first, "created_at"), "--to", to]].concat();
+    let (code, stdout, _) = shell.run(&replay).await;
+    let ids: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    assert_eq!((code, ids), (Some(0), vec![first["id"].clone(), second["id"].clone()]));
+}
+
+async fn a_webhook_is_managed(service: &Service) {
+    let (key, receiver) = (key(service).await, Receiver::start().await);
+    let shell = Shell::new(service, Some(&key));
+    let create =
+        ["webhooks", "create", "--url", receiver.url.as_str(), "--events", "thesis.created", "--token", "HOOK"];
+    let more = ["--header", "X-Team: desk", "--payload", "thin", "--description", "for people"];
+    let webhook = shell.json(&[&create[..], &more].concat()).await.remove(0);
+    assert!(text(&webhook, "secret").starts_with("whsec_") && text(&webhook, "payload") == "thin", "{webhook}");
+    let id = text(&webhook, "id");
+    assert_eq!(shell.json(&["webhooks", "list"]).await[0]["id"], *id);
+    let event = key.client.thesis("writer", "HOOK", "x").await.1;
+    assert_eq!(receiver.delivery_of(&event).await.header("x-team"), "desk");
+    let delivered = eventually("the delivery is listed", SOON, async || {
+        let rows = shell.json(&["webhooks", "deliveries", id, "--status", "delivered"]).await;
+        rows.into_iter().find(|row| row["event_id"] == event["id"])
+    });
+    let delivery = delivered.await;
+    let replayed = shell.json(&["webhooks", "replay", text(&delivery, "id")]).await.remove(0);
+    assert_eq!((&replayed["is_replay"], &replayed["event_id"]), (&Value::Bool(true), &event["id"]));
+    assert_eq!(shell.json(&["webhooks", "test", id]).await[0]["is_test"], true);
+    let rotated = shell.json(&["webhooks", "rotate-secret", id]).await.remove(0);
+    assert_ne!(rotated["secret"], webhook["secret"]);
+    let updated = shell.json(&["webhooks", "update", id, "--status", "disabled", "--payload", "full"]).await.remove(0);
+    assert_eq!((text(&updated, "status"), text(&updated, "payload")), ("disabled", "full"));
+    assert_eq!(shell.json(&["webhooks", "delete", id]).await[0]["deleted"], true);
+    let (code, _, stderr) = shell.run(&["get", id]).await;
+    assert!(code == Some(1) && stderr.contains("WEBHOOK_NOT_FOUND"), "{stderr}");
+}
+
+async fn a_profile_is_kept_and_used(service: &Service) {
+    let key = key(service).await;
+    let shell = Shell::new(service, None);
+    let (code, _, stderr) = shell.run(&["usage"]).await;
+    assert!(code == Some(1) && stderr.contains("SVC_KEY") && stderr.contains("api login"), "{stderr}");
+    // The key comes through a pipe.
+    let login = |key: &str| {
+        let (file, runner) = (shell.dir.path().join("key"), shell.dir.path().join("login"));
+        fs::write(&file, format!("{key}\n")).unwrap();
+        let program = env!("CARGO_BIN_EXE_trade-thesis");
+        let command = format!("#!/bin/sh\nexec {program} api login --profile mine <{}\n", file.display());
+        fs::write(&runner, command).unwrap();
+        let mut command = Command::new("/bin/sh");
+        command.arg(runner).env_clear().env("XDG_CONFIG_HOME", shell.dir.path()).env("SVC_API_URL", &service.http);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let wrong = "svc_test_0000000000000000000000000000000000000000";
+    let (code, stdout, stderr) = login(wrong);
+    assert!(code == Some(1) && stdout.is_empty() && stderr.contains("INVALID_API_KEY"), "{stderr}");
+    let (code, stdout, _) = login(&key.raw);
+    assert!(code == Some(0) && stdout.starts_with("profile mine: the test key"), "{stdout}");
+    let file = shell.dir.path().join("trade-thesis/profiles.toml");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(shell.json(&["usage", "--profile", "mine"]).await[0]["object"], "usage");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, _, stderr) = shell.run(&["usage", "--profile", "mine"]).await;
+    assert!(code == Some(1) && stderr.contains("chmod 600") && !stderr.contains(&key.raw), "{stderr}");
+}
+
+async fn a_refusal_is_told_in_one_line(service: &Service) {
+    let key = key(service).await;
+    let shell = Shell::new(service, Some(&key));
+    for (arguments, told) in [
+        (&["get", "th_unknown"][..], "THESIS_NOT_FOUND: "),
+        (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
+        (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
+        (&["get", "@a", "--receipt"], "has no such part"),
+        (&["usage", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9: "),
+        (&["usage", "--profile", "live"], "two keys"),
+    ] {
+        let (code, stdout, stderr) = shell.run(arguments).await;
+        assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(told) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+    }
+}
+
+/// The completion works in a shell as it is.
+#[test]
+fn bash_completes_commands_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, script, _) = Setup::new(dir.path()).arguments(&["completion", "bash"]).run();
+    assert_eq!(code, Some(0));
+    let file = dir.path().join("completion.bash");
+    fs::write(&file, script).unwrap();
+    let offered = |words: &str| {
+        let script = format!(
+            "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); last=${{COMP_WORDS[COMP_CWORD]}}; \
+             name=$(complete -p trade-thesis | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $name trade-thesis \"$last\" x; \
+             echo \"${{COMPREPLY[@]}}\"",
+            file.display()
+        );
+        let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(offered("trade-thesis api li"), "list");
+    assert_eq!(offered("trade-thesis api webhooks rot"), "rotate-secret");
+    assert_eq!(offered("trade-thesis api list --auth"), "--author");
+    // Settings of the service are of no use there.
+    assert_eq!(offered("trade-thesis api list --http"), "");
+}
