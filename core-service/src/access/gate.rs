@@ -111,8 +111,8 @@ impl Caller {
             .map_or_else(|| project.as_str().into(), |member| format!("{project}/{}", member.key.user_id).into())
     }
 
-    /// The name under which the caller's streams are counted: the project's, or that of the live views of its members. So
-    /// open pages of the console take no stream from a program.
+    /// The name under which the caller's streams are counted: the project's, or that of the live views of its members.
+    /// So open pages of the console take no stream from a program.
     pub fn stream_name(&self) -> String {
         let suffix = if self.member.is_some() { LIVE_VIEWS } else { "" };
         format!("{}{suffix}", self.project.id)

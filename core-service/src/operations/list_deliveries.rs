@@ -17,6 +17,22 @@ use crate::{
 /// Rows of a delivery log that one page scans.
 const LOOKED_AT: usize = 500;
 
+/// The name of a list. It contains every field of a request, except those of the page.
+fn name_of(message: &v1::ListDeliveriesRequest) -> [u8; 32] {
+    let v1::ListDeliveriesRequest { id, limit: _, cursor: _, status, event_type, event_id, created_from, created_to } =
+        message;
+    let [status, event_type] = [status, event_type].map(i32::to_string);
+    let span = [created_from, created_to].map(|at| at.as_ref().map(to_millis));
+    let span_text = format!("{span:?}");
+    let event = event_id.as_deref().unwrap_or_default();
+    let mut name = vec!["deliveries", id.as_str(), status.as_str(), event_type.as_str(), event];
+    // Cursors of an earlier version have no span.
+    if span != [None, None] {
+        name.push(&span_text);
+    }
+    list_name(&name)
+}
+
 pub async fn list_deliveries(
     core: &Core,
     call: &Call,
@@ -25,8 +41,7 @@ pub async fn list_deliveries(
     let mut fields = Fields::default();
     let limit = fields.page(message.limit, message.cursor.as_deref());
     fields.optional_length("event_id", message.event_id.as_deref(), 1..=64);
-    let from = message.created_from.as_ref().map(to_millis);
-    let to = message.created_to.as_ref().map(to_millis);
+    let [from, to] = [&message.created_from, &message.created_to].map(|at| at.as_ref().map(to_millis));
     let status = fields.choice::<v1::DeliveryStatus>("status", message.status);
     let event_type = fields.choice::<v1::EventType>("event_type", message.event_type);
     fields.finish()?;
@@ -34,16 +49,8 @@ pub async fn list_deliveries(
     let webhook = read_webhook(core, &call.caller, &message.id).await?;
     let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
-    // The name contains every field of a request, except those of the page.
-    let v1::ListDeliveriesRequest { id, cursor, status: of_status, event_type: of_type, event_id, .. } = message;
-    let event = event_id.as_deref().unwrap_or_default();
-    let mut name =
-        vec!["deliveries".to_owned(), id.clone(), of_status.to_string(), of_type.to_string(), event.to_owned()];
-    // Cursors of an earlier version have no span.
-    if from.is_some() || to.is_some() {
-        name.push(format!("{from:?} {to:?}"));
-    }
-    let name = list_name(&name.iter().map(String::as_str).collect::<Vec<_>>());
+    let name = name_of(&message);
+    let v1::ListDeliveriesRequest { id, cursor, event_id, .. } = message;
     let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
     let position = cursor.map(read).transpose()?;
     let mut after: Option<LogPosition> = position

@@ -1,7 +1,7 @@
 //! The log of requests: a sample of those of each project and environment, for 72 hours.
 //!
-//! A partition has an hour of a project and environment. Its size follows from the bound of 20 requests a second: 72,000
-//! rows, 18 MB of usual requests, whose rows have about 250 bytes.
+//! A partition has an hour of a project and environment. Its size follows from the bound of 20 requests a second:
+//! 72,000 rows, 18 MB of usual requests, whose rows have about 250 bytes.
 
 use std::ops::Bound;
 

@@ -1,8 +1,8 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `frame` finds the links around
-//! a page by its address, `view` renders, `question` asks before something ends, and `failure` has the reasons why a
-//! handler shows no page. The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `frame` finds the links
+//! around a page by its address, `view` renders, `question` asks before something ends, and `failure` has the reasons
+//! why a handler shows no page. The other modules have the pages.
 //!
 //! # Recipe: a page
 //!

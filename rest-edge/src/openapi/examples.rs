@@ -18,11 +18,11 @@ examples! {
     "createAlert" "createStreamTicket" "createTestThesis" "createWebhook" "deleteAlert" "deleteWebhook"
     "event_alert.firing" "event_alert.resolved" "event_profile.updated"
     "event_thesis.created" "event_token.activity" "event_token.thesis_velocity" "event_webhook.test" "findProfile"
-    "getAlert" "getArchiveReceipt" "getAsyncDescription" "getDescription" "getDiscovery" "getEvent" "getMe" "getProfile" "getProfileWallets"
-    "getReceipt" "getStatus" "getThesis" "getThesisVelocity" "getToken" "getTokenActivity" "getUsage" "getWebhook"
-    "getWebhookInsight" "listAlerts" "listArchiveFiles" "listDeliveries" "listEvents" "listLogKeys" "listTheses"
-    "listWebhooks" "replayDelivery" "rotateWebhookSecret" "search" "searchSemantically" "startWebhookReplay"
-    "testWebhook" "updateAlert" "updateWebhook" "verifyThesis"
+    "getAlert" "getArchiveReceipt" "getAsyncDescription" "getDescription" "getDiscovery" "getEvent" "getMe"
+    "getProfile" "getProfileWallets" "getReceipt" "getStatus" "getThesis" "getThesisVelocity" "getToken"
+    "getTokenActivity" "getUsage" "getWebhook" "getWebhookInsight" "listAlerts" "listArchiveFiles" "listDeliveries"
+    "listEvents" "listLogKeys" "listTheses" "listWebhooks" "replayDelivery" "rotateWebhookSecret" "search"
+    "searchSemantically" "startWebhookReplay" "testWebhook" "updateAlert" "updateWebhook" "verifyThesis"
 }
 
 /// The text of a stream: its first cursor, a gap, an event and a ping.

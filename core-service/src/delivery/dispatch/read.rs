@@ -55,6 +55,12 @@ impl MarkProgress {
     }
 }
 
+/// The delivery as its row says, if somebody asked for its next attempt before its time.
+fn hastened(delivery: Delivery, row: &QueuedAttempt) -> Delivery {
+    let is_hastened = !delivery.is_over() && row.hastened == delivery.attempt_count() + 1;
+    if is_hastened { Delivery { next_attempt_at: Some(row.due_at), ..delivery } } else { delivery }
+}
+
 impl Dispatcher {
     /// Reads the marks of queue rows that other cores wrote, while not all of them are connected and whenever that
     /// changes: a core may have written rows before it was connected.
@@ -118,7 +124,7 @@ impl Dispatcher {
         let (mut stale, mut writes) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
             let delivery = match stored {
-                Ok(Some(stored)) => stored,
+                Ok(Some(stored)) => hastened(stored, &row),
                 // Rows without a delivery hold up nothing.
                 Ok(None) => continue,
                 Err(error) => {
@@ -127,9 +133,6 @@ impl Dispatcher {
                     continue;
                 }
             };
-            let is_hastened = !delivery.is_over() && row.hastened == delivery.attempt_count() + 1;
-            let delivery =
-                if is_hastened { Delivery { next_attempt_at: Some(row.due_at), ..delivery } } else { delivery };
             // A paused core may have queued a later attempt than the delivery expects yet. That row stays and counts.
             if delivery.next_attempt_at.is_none_or(|due_at| due_at > row.due_at) {
                 if self.is_stale(webhook, &row, &delivery, now_ms) {

@@ -190,7 +190,8 @@ fn revoke_question(signed_in: &SignedIn, project_id: &str, key: &v1::ApiKey, fau
     let question = Question {
         layout: Layout::of(signed_in, &format!("Revoke {}?", key.name), "organizations"),
         consequence: format!(
-            "Requests with the {environment} key {}… are refused from now on, and its streams end. This cannot be taken back.",
+            "Requests with the {environment} key {}… are refused from now on, and its streams end. This cannot be \
+             taken back.",
             key.prefix
         ),
         action: format!("{}/keys/{}/revoke", path(project_id), key.id),
