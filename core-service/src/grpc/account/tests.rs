@@ -75,6 +75,7 @@ fn person(id: &str) -> Person {
         session_id: "ses_1".to_owned(),
         actor: Actor { id: id.to_owned(), address: None, is_member: true },
         now_ms: NOON,
+        confirmed_at: NOON,
     }
 }
 
@@ -121,7 +122,7 @@ fn targets(core: &Core, method: &str) -> Vec<String> {
     match method {
         "UpdateProject" | "ArchiveProject" | "RequestLiveAccess" | "CreateKey" | "ListKeys" | "GetProjectUsage"
         | "ListKeyUsage" => state.projects().map(|row| row.id.clone()).collect(),
-        "RevokeKey" => state.keys().map(|row| row.id.clone()).collect(),
+        "RevokeKey" | "RollKey" => state.keys().map(|row| row.id.clone()).collect(),
         "DeleteInvitation" => state.people().invitations().map(|row| row.id.clone()).collect(),
         _ => state.organizations().map(|row| row.id.clone()).collect(),
     }
@@ -157,6 +158,10 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         "UpdateOrganization" => {
             let message = v1::UpdateOrganizationRequest { id, name, revision: None };
             vec![update_organization(core, by, &message).await?.organization.unwrap().id]
+        }
+        "RequireSecondFactor" => {
+            let message = v1::RequireSecondFactorRequest { organization_id, required: false };
+            vec![require_second_factor(core, by, &message).await?.organization.unwrap().id]
         }
         "ListMembers" => {
             let response = list_members(core, by, &v1::ListMembersRequest { organization_id }).await?;
@@ -199,7 +204,8 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
             project(archive_project(core, by, &v1::AccountServiceArchiveProjectRequest { id }).await?.project)
         }
         "RequestLiveAccess" => {
-            project(request_live_access(core, by, &v1::RequestLiveAccessRequest { project_id }).await?.project)
+            let message = v1::RequestLiveAccessRequest { project_id, note: None };
+            project(request_live_access(core, by, &message).await?.project)
         }
         "CreateKey" => {
             let environment = v1::Environment::Test.into();
@@ -212,6 +218,10 @@ async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> 
         }
         "RevokeKey" => {
             vec![revoke_key(core, by, &v1::AccountServiceRevokeKeyRequest { id }).await?.api_key.unwrap().id]
+        }
+        "RollKey" => {
+            let message = v1::RollKeyRequest { id, ends_at: Some(from_millis(NOON)), ..Default::default() };
+            vec![roll_members_key(core, by, &message).await?.api_key.unwrap().id]
         }
         "GetProjectUsage" => {
             let response = get_project_usage(core, by, &v1::GetProjectUsageRequest { project_id }).await?;
@@ -311,7 +321,8 @@ async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     let shown = match outcome {
         Ok(shown) => shown,
         Err(error) => {
-            let limits = [ErrorCode::ProjectArchived, ErrorCode::AccountLimitReached];
+            // A key that was revoked or rolled cannot be rolled.
+            let limits = [ErrorCode::ProjectArchived, ErrorCode::AccountLimitReached, ErrorCode::ChangedMeanwhile];
             assert!(limits.contains(&error.api.code), "{what}: {error}");
             return;
         }
