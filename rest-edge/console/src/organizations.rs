@@ -20,12 +20,15 @@ pub(crate) fn routes() -> Router {
         .route("/console/organizations/new", get(create::show).post(create::create))
         .route("/console/organizations/{id}", get(overview::show))
         .route("/console/organizations/{id}/name", post(overview::rename).get(to_overview))
+        .route("/console/organizations/{id}/second-factor", post(overview::require_factor).get(to_overview))
         .route("/console/organizations/{id}/members", get(members::show))
         .route("/console/organizations/{id}/members/{user}/role", post(members::change_role).get(to_members_of))
         .route("/console/organizations/{id}/members/{user}/remove", post(members::remove).get(to_members_of))
         .route("/console/organizations/{id}/invitations", post(invitations::create).get(to_members))
         .route("/console/invitations/{id}/delete", post(invitations::delete).get(to_console))
+        .route("/console/organizations/{id}/invitations/created", get(invitations::created))
         .route("/console/organizations/{id}/audit", get(audit::show))
+        .route("/console/organizations/{id}/audit.csv", get(audit::export))
 }
 
 fn overview_path(id: &str) -> String {
@@ -34,6 +37,10 @@ fn overview_path(id: &str) -> String {
 
 fn members_path(id: &str) -> String {
     format!("/console/organizations/{id}/members")
+}
+
+fn invitations_path(id: &str) -> String {
+    format!("/console/organizations/{id}/invitations")
 }
 
 // The browser keeps the address of a form that failed. A reload redirects to the page with the form.

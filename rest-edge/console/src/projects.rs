@@ -48,6 +48,8 @@ pub(crate) fn routes() -> Router {
         .route("/console/projects/{id}/archive", post(archive).get(to_project))
         .route("/console/projects/{id}/live-access", post(ask_for_live_access).get(to_project))
         .route("/console/projects/{id}/keys", get(keys::new).post(keys::create))
+        .route("/console/projects/{id}/keys/created", get(keys::created))
+        .route("/console/projects/{id}/keys/{key}/roll", get(keys::show_roll).post(keys::roll))
         .route("/console/projects/{id}/usage", get(usage::show))
         .route("/console/keys/{id}/revoke", post(keys::revoke).get(to_console))
 }
@@ -250,8 +252,20 @@ async fn archive(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields
     finish_form(&signed_in, &id, outcome, "archived").await
 }
 
-async fn ask_for_live_access(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
-    let message = v1::RequestLiveAccessRequest { project_id: id.clone() };
+/// A request for live access.
+#[derive(Debug, Deserialize)]
+struct LiveAccessForm {
+    #[serde(default)]
+    note: String,
+}
+
+async fn ask_for_live_access(
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<LiveAccessForm>,
+) -> Page {
+    let note = Some(form.note).filter(|note| !note.trim().is_empty());
+    let message = v1::RequestLiveAccessRequest { project_id: id.clone(), note };
     let outcome = signed_in.core().accounts.request_live_access(signed_in.request(message)).await;
     finish_form(&signed_in, &id, outcome, "asked").await
 }

@@ -127,9 +127,10 @@ pub(super) async fn refuse(
 pub(super) async fn withdraw(
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
-    Posted(NoFields {}): Posted<NoFields>,
+    Posted(RefusalForm { reason }): Posted<RefusalForm>,
 ) -> Page {
-    let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone() });
+    let given = Some(reason.clone()).filter(|reason| !reason.trim().is_empty());
+    let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone(), reason: given });
     let outcome = signed_in.core().admin.withdraw_project(request).await;
-    finish_form(&signed_in, outcome, "withdrawn", (id, String::new())).await
+    finish_form(&signed_in, outcome, "withdrawn", (id, reason)).await
 }

@@ -46,6 +46,7 @@ pub(super) struct OrganizationAccess {
     pub(super) plan: String,
     pub(super) created_at: String,
     pub(super) revision: u64,
+    pub(super) requires_second_factor: bool,
     role: Role,
     /// The active tab.
     pub(super) tab: &'static str,
@@ -56,9 +57,10 @@ impl OrganizationAccess {
     pub(super) fn of(signed_in: &SignedIn, id: &str, tab: &'static str) -> Result<Self, Failed> {
         let membership = signed_in.membership(id)?;
         let role = membership.role();
-        let v1::Organization { id, name, plan, created_at, revision } =
+        let v1::Organization { id, name, plan, created_at, revision, requires_second_factor } =
             membership.organization.clone().unwrap_or_default();
-        Ok(Self { id, name, plan, created_at: time(created_at.as_ref()), revision, role, tab })
+        let created_at = time(created_at.as_ref());
+        Ok(Self { id, name, plan, created_at, revision, requires_second_factor, role, tab })
     }
 
     pub(super) fn role(&self) -> &'static str {

@@ -61,6 +61,7 @@ struct MemberRow {
     joined_at: String,
     revision: u64,
     is_reader: bool,
+    has_factor: bool,
 }
 
 #[derive(Template)]
@@ -83,9 +84,10 @@ struct MembersPage<'a> {
 
 fn member_row(member: v1::Member, reader: &str) -> MemberRow {
     let role = member.role();
-    let v1::User { id, email, .. } = member.user.unwrap_or_default();
+    let v1::User { id, email, second_factor, .. } = member.user.unwrap_or_default();
     MemberRow {
         is_reader: id == reader,
+        has_factor: second_factor,
         id,
         email,
         role: role_name(role),

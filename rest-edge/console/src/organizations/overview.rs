@@ -18,6 +18,8 @@ use crate::{
 const DONE: &[(&str, &str)] = &[
     ("created", "The organization is created. You are its owner."),
     ("renamed", "The organization has its new name."),
+    ("factor-required", "Members need a second factor now."),
+    ("factor-not-required", "Members need no second factor any more."),
 ];
 
 /// The event that leads to the page of an organization.
@@ -26,6 +28,8 @@ enum OverviewState<'a> {
     Arrived(&'a str),
     /// A failed change of the name, with the typed name.
     Renaming(&'a str, Faults),
+    /// A failed button.
+    Pressed(Faults),
 }
 
 #[derive(Deserialize)]
@@ -43,6 +47,8 @@ fn live_access(project: &v1::Project) -> Badge {
         ("Asked for", "warn")
     } else if project.live_refusal.is_some() {
         ("Refused", "bad")
+    } else if project.live_withdrawn_at.is_some() {
+        ("Withdrawn", "bad")
     } else {
         ("Not asked for", "")
     };
@@ -70,6 +76,7 @@ async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page 
     let (done, name, faults) = match state {
         OverviewState::Arrived(done) => (done, present.as_str(), Faults::none()),
         OverviewState::Renaming(name, faults) => ("", name, faults),
+        OverviewState::Pressed(faults) => ("", present.as_str(), faults),
     };
     let page = OverviewPage {
         layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
@@ -84,6 +91,30 @@ async fn page(signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page 
 
 pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
     page(&signed_in, &id, OverviewState::Arrived(query.text("done"))).await
+}
+
+#[derive(Deserialize)]
+pub(super) struct FactorForm {
+    #[serde(default)]
+    required: String,
+}
+
+/// Demands a second factor of all members, or no longer.
+pub(super) async fn require_factor(
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<FactorForm>,
+) -> Page {
+    signed_in.membership(&id)?;
+    let required = form.required == "true";
+    let message = v1::RequireSecondFactorRequest { organization_id: id.clone(), required };
+    match signed_in.core().accounts.require_second_factor(signed_in.request(message)).await {
+        Ok(_) => {
+            let done = if required { "factor-required" } else { "factor-not-required" };
+            Ok(see_other(&format!("{}?done={done}", overview_path(&id))))
+        }
+        Err(status) => page(&signed_in, &id, OverviewState::Pressed(Faults::of(&status)?)).await,
+    }
 }
 
 pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<RenameForm>) -> Page {
