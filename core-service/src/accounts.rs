@@ -9,10 +9,13 @@
 //! each other down, so strangers keep no user out of a network or device that signed in before (`known`).
 
 pub mod attempts;
+pub mod common_passwords;
 pub mod confirmations;
+pub mod factors;
 pub mod fields;
 pub mod known;
 pub mod mail;
+pub mod notices;
 pub mod passwords;
 pub mod resets;
 pub mod sessions;
@@ -20,6 +23,7 @@ pub mod sessions;
 use std::sync::Arc;
 
 use self::{
+    factors::passkeys::PasskeySite,
     mail::{Mail, MailSettings},
     passwords::Passwords,
 };
@@ -48,6 +52,8 @@ pub struct Accounts {
     pub mail: Option<Mail>,
     /// True if only invited people may sign up.
     pub invited_only: bool,
+    /// The site of passkeys; none where browsers allow none.
+    pub passkey_site: Option<PasskeySite>,
     invites_strangers: bool,
     public_url: String,
 }
@@ -63,6 +69,8 @@ pub struct Person {
     pub actor: Actor,
     /// Time of the call, which its whole response uses.
     pub now_ms: i64,
+    /// Time at which they last proved the password or a second factor in this session.
+    pub confirmed_at: i64,
 }
 
 impl Accounts {
@@ -71,6 +79,7 @@ impl Accounts {
             passwords: Passwords::default(),
             mail: settings.mail.map(Mail::new).transpose()?,
             invited_only: settings.invited_only,
+            passkey_site: PasskeySite::new(&settings.public_url),
             invites_strangers: settings.invites_strangers,
             public_url: settings.public_url,
         })

@@ -35,6 +35,7 @@ use crate::{
     notifications::Notifications,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
+        audit_chain::AuditChains,
         control::{self as control_rows, decode, entry_changes},
         log::{AppendOutcome, LogStore, checkpoint_change},
     },
@@ -333,12 +334,19 @@ impl Control {
             let entries = self.log.read(CONTROL_LOG, done, head, PAGE).await?;
             let Some((last, _)) = entries.last() else { return Ok(()) };
             let last = *last;
-            let mut changes = Vec::new();
+            let (mut changes, mut chains) = (Vec::new(), AuditChains::default());
             for (seq, body) in entries {
-                changes.extend(entry_changes(seq, body)?);
+                let (rows, audit_rows) = entry_changes(seq, body)?;
+                changes.extend(rows);
+                let version = i64::try_from(seq).unwrap_or(i64::MAX);
+                for row in audit_rows {
+                    changes.extend(chains.add(&self.backend, version, row).await?);
+                }
             }
             self.backend.apply(changes).await?;
-            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last)]).await?;
+            let mut ends: Vec<_> = chains.ends().collect();
+            ends.push(checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last));
+            self.backend.apply(ends).await?;
         }
     }
 }

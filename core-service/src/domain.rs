@@ -5,6 +5,7 @@
 pub(crate) mod abuse;
 pub mod account;
 pub mod alert;
+pub(crate) mod allowed_addresses;
 pub mod archive;
 pub(crate) mod attempt_counts;
 pub mod control;

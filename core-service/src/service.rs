@@ -64,6 +64,20 @@ pub struct Core {
 }
 
 impl Core {
+    /// Returns once there is an administrator, or when the core stops.
+    pub async fn until_administrator(&self) {
+        let mut changes = self.shared.control.changes();
+        while self.shared.control.state().people().administrators() == 0 {
+            let is_over = tokio::select! {
+                changed = changes.changed() => changed.is_err(),
+                () = self.stop.cancelled() => true,
+            };
+            if is_over {
+                return;
+            }
+        }
+    }
+
     /// Runs work that changes state. Once started, it continues to its end although its caller may give up. While the
     /// store is unavailable no work starts: it could only wait for the store, and there may be many callers.
     pub(crate) async fn run_to_end<T: Send + 'static>(

@@ -7,6 +7,7 @@ pub mod archive_files;
 mod attempt_counts;
 pub mod attempts;
 pub mod audit;
+pub mod audit_chain;
 pub mod control;
 pub mod counts;
 pub mod deliveries;

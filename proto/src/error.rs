@@ -58,6 +58,7 @@ error_codes! {
     SignInRequired "SIGN_IN_REQUIRED" 401 "authentication" Unauthenticated;
     SignInFailed "SIGN_IN_FAILED" 401 "authentication" Unauthenticated;
     InsufficientScope "INSUFFICIENT_SCOPE" 403 "permission" PermissionDenied;
+    AddressNotAllowed "ADDRESS_NOT_ALLOWED" 403 "permission" PermissionDenied;
     LiveAccessNotApproved "LIVE_ACCESS_NOT_APPROVED" 403 "permission" PermissionDenied;
     ProjectArchived "PROJECT_ARCHIVED" 403 "permission" PermissionDenied;
     HistoryLimit "HISTORY_LIMIT" 403 "permission" PermissionDenied;
@@ -67,6 +68,8 @@ error_codes! {
     AccountLimitReached "ACCOUNT_LIMIT_REACHED" 403 "permission" PermissionDenied;
     SignUpClosed "SIGN_UP_CLOSED" 403 "permission" PermissionDenied;
     EmailNotConfirmed "EMAIL_NOT_CONFIRMED" 403 "permission" PermissionDenied;
+    ConfirmationRequired "CONFIRMATION_REQUIRED" 403 "permission" PermissionDenied;
+    SecondFactorRequired "SECOND_FACTOR_REQUIRED" 403 "permission" PermissionDenied;
     TestKeyRequired "TEST_KEY_REQUIRED" 403 "permission" PermissionDenied;
     FeatureDisabled "FEATURE_DISABLED" 404 "not_found" NotFound;
     ProfileNotFound "PROFILE_NOT_FOUND" 404 "not_found" NotFound;

@@ -42,6 +42,9 @@ pub(crate) enum Command {
         /// When it ends, such as 2031-01-01T00:00:00Z [default: never]
         #[arg(long, value_name = "TIME", value_parser = moment)]
         expires_at: Option<Timestamp>,
+        /// A network from which it may be sent, such as 192.0.2.0/24; may be repeated [default: anywhere]
+        #[arg(long = "allow", value_name = "NETWORK")]
+        allowed_addresses: Vec<String>,
     },
     /// List a project's keys
     List {
@@ -69,6 +72,7 @@ impl From<ApiKey> for Resource {
             ("created_at", time(key.created_at.as_ref())),
             ("expires_at", time(key.expires_at.as_ref())),
             ("revoked_at", time(key.revoked_at.as_ref())),
+            ("allowed_addresses", json!(key.allowed_addresses)),
         ])
     }
 }
@@ -83,13 +87,13 @@ fn listed(key: ApiKey) -> Resource {
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandOutput, Status> {
     match command {
-        Command::Create { project, environment, name, scopes, expires_at } => {
+        Command::Create { project, environment, name, scopes, expires_at, allowed_addresses } => {
             let environment = match environment {
                 Environment::Test => v1::Environment::Test,
                 Environment::Live => v1::Environment::Live,
             };
-            let request =
-                CreateKeyRequest { project_id: project, environment: environment.into(), name, scopes, expires_at };
+            let (project_id, environment) = (project, environment.into());
+            let request = CreateKeyRequest { project_id, environment, name, scopes, expires_at, allowed_addresses };
             let response = client.create_key(request).await?.into_inner();
             let mut resource = Resource::from(part(response.api_key)?);
             resource.0.push(("key", json!(response.key)));

@@ -49,11 +49,14 @@ macro_rules! resource {
 
 resource!(Organization as "organization" { id, name, plan, created_at: time });
 resource!(Project as "project" {
-    id, name, organization_id, live_approved, live_requested_at: time, live_refusal, archived, created_at: time
+    id, name, organization_id, live_approved, live_requested_at: time, live_note, live_refusal,
+    live_withdrawn_at: time, live_withdrawal, archived, created_at: time
 });
-resource!(User as "user" { id, email, administrator, created_at: time, email_confirmed_at: time });
+resource!(User as "user" {
+    id, email, administrator, created_at: time, email_confirmed_at: time, second_factor
+});
 resource!(AuditEntry as "audit_entry" {
-    id, created_at: time, action, actor, actor_email, address, subject, organization_id, reason
+    id, created_at: time, action, actor, actor_email, address, subject, organization_id, reason, hash
 });
 resource!(DatasetFile as "archive_file" { dataset, date, kind, rows, bytes, sha256, position });
 resource!(AbusiveAddress { address, failures, first_at: time, last_at: time });

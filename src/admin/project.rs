@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Withdraw {
         /// Its id
         project: String,
+        /// Why, for its organization to read
+        #[arg(long)]
+        reason: Option<String>,
     },
     /// Archive a project: its keys end for good
     Archive {
@@ -68,8 +71,9 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
             let request = RefuseProjectRequest { id: project, reason };
             one(client.refuse_project(request).await?.into_inner().project)
         }
-        Command::Withdraw { project } => {
-            one(client.withdraw_project(WithdrawProjectRequest { id: project }).await?.into_inner().project)
+        Command::Withdraw { project, reason } => {
+            let request = WithdrawProjectRequest { id: project, reason };
+            one(client.withdraw_project(request).await?.into_inner().project)
         }
         Command::Archive { project } => {
             one(client.archive_project(ArchiveProjectRequest { id: project }).await?.into_inner().project)

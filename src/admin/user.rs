@@ -5,7 +5,7 @@ use prost_types::Timestamp;
 use serde_json::{Value, json};
 use thesis_proto::v1::{
     ConfirmUserRequest, CreateResetLinkRequest, CreateResetLinkResponse, CreateUserRequest, ListUsersRequest,
-    SetAdministratorRequest,
+    RemoveSecondFactorsRequest, SetAdministratorRequest,
 };
 use tonic::Status;
 
@@ -34,6 +34,11 @@ pub(crate) enum Command {
     },
     /// Confirm the e-mail of a user, as the link in their mail does
     Confirm {
+        /// Their e-mail
+        email: String,
+    },
+    /// Remove the second factors of a user who has lost them: make sure who asks
+    RemoveSecondFactors {
         /// Their e-mail
         email: String,
     },
@@ -83,6 +88,9 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<CommandO
             one(client.set_administrator(request).await?.into_inner().user)
         }
         Command::Confirm { email } => one(client.confirm_user(ConfirmUserRequest { email }).await?.into_inner().user),
+        Command::RemoveSecondFactors { email } => {
+            one(client.remove_second_factors(RemoveSecondFactorsRequest { email }).await?.into_inner().user)
+        }
         Command::ResetLink { email, keep_memberships } => {
             let request = CreateResetLinkRequest { email, keep_memberships };
             let response = client.create_reset_link(request).await?.into_inner();

@@ -1,6 +1,10 @@
 //! Starts the core on its store.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use core_service::{
     Core, CoreSettings, SearchFolder,
@@ -147,7 +151,21 @@ pub(super) async fn start(
         StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
         StoreKind::Scylla => None,
     };
+    if set_up.is_some() {
+        tokio::spawn(remove_used_link(Arc::clone(&core), settings.store.data_dir.clone()));
+    }
     Ok(StartedCore { core, first_key, set_up, is_key_replaced: fit == Fit::Replaced })
+}
+
+/// Removes the link that makes the first administrator from the data folder once it was used.
+async fn remove_used_link(core: Arc<Core>, data_dir: PathBuf) {
+    core.until_administrator().await;
+    // A core that stops before keeps the link for its next start.
+    if !core.stop.is_cancelled()
+        && let Err(refused) = secrets::set_up_link(&data_dir, None)
+    {
+        tracing::warn!(%refused, "the used set-up link stays in the data folder");
+    }
 }
 
 /// The folder of the search index. No other core can use it until this process ends.

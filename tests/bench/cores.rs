@@ -158,6 +158,7 @@ async fn customers(service: &Service, count: usize) -> Result<Vec<Customer>, Fai
             name: "streams".to_owned(),
             scopes: ["theses:read", "events:read", "streams:read"].map(str::to_owned).to_vec(),
             expires_at: None,
+            allowed_addresses: Vec::new(),
         };
         let key = operator.create_key(request).await?.into_inner().key;
         customers.push(Customer { project, key });

@@ -64,6 +64,9 @@ async function customer(browser, root) {
   await open(someone, `${organization}/audit`, "audit log");
   await open(someone, "/console/organizations/new", "new organization");
   await open(someone, "/console/account", "account");
+  await open(someone, "/console/account/factors", "second factors");
+  await press(someone, "Add an app");
+  await look(someone, "authenticator app");
   await open(someone, `${organization}/projects`, "new project");
   await page.getByLabel("Name").fill("Hive");
   await press(someone, "Create project");

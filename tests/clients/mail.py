@@ -31,8 +31,8 @@ class Inbox:
         self.mails.put_nowait(envelope)
         return "250 taken"
 
-    async def link(self, recipient, says=""):
-        """The token of the link in the next mail, which must be for this recipient and say a text."""
+    async def text(self, recipient, says=""):
+        """The text of the next mail, which must be for this recipient and say a text."""
         envelope = await asyncio.wait_for(self.mails.get(), SOON)
         assert envelope.rcpt_tos == [recipient], envelope.rcpt_tos
         message = email.message_from_bytes(envelope.content, policy=email.policy.default)
@@ -41,6 +41,16 @@ class Inbox:
         assert message["date"] and message["message-id"], message.as_string()
         text = message.get_body(("plain",)).get_content()
         assert says in text, text
+        return text
+
+    async def notice(self, recipient, says):
+        """The next mail, which must tell this recipient what was done, and lead to no one-time link."""
+        text = await self.text(recipient, says)
+        assert f"{PUBLIC}/console/forgot" in text and "/console/links/" not in text, text
+
+    async def link(self, recipient, says=""):
+        """The token of the link in the next mail, which must be for this recipient and say a text."""
+        text = await self.text(recipient, says)
         links = set(re.findall(r"https?://[^\s<>\"]+/console/links/[^\s<>\"]+", text))
         assert len(links) == 1, links
         link = links.pop()
@@ -206,12 +216,13 @@ async def links(service, inbox):
 
     # A forgotten password. Nobody gets a mail for an e-mail without an account.
     for forgotten in ("nobody@people.example", "Invited@people.example"):
-        assert await ok(service, "RequestPasswordReset", {1: forgotten}) == {}
+        assert await ok(service, "RequestPasswordReset", {1: forgotten}) == {1: 1}
     token = await inbox.link("invited@people.example")
     # Another request voids the link of the first one no more than a stranger's would. The use of one voids both.
     await ok(service, "RequestPasswordReset", {1: "invited@people.example"})
     other = await inbox.link("invited@people.example")
     session = session_of(await ok(service, "ResetPassword", {1: token, 2: NEW}))
+    await inbox.notice("invited@people.example", says="new password")
     assert (await call(service, "ResetPassword", {1: other, 2: NEW}))[0] != 0
     await ok(service, "GetAccount", {}, session)
     assert (await call(service, "GetAccount", {}, invited))[0] == UNAUTHENTICATED
@@ -225,9 +236,17 @@ async def links(service, inbox):
     token = await inbox.link("victim@people.example")
     assert (await ok(service, "GetLink", {1: token}))[7] == 1
     victim = session_of(await ok(service, "ResetPassword", {1: token, 2: NEW}))
+    await inbox.notice("victim@people.example", says="new password")
     fields, has_organization = await user(service, victim)
     assert 5 in fields and not has_organization
     assert (await call(service, "GetAccount", {}, stranger))[0] == UNAUTHENTICATED
+
+    # A sign-in on another device is reported, one on a known device is not. Nor is one of an unconfirmed e-mail.
+    told = decode((await ok(service, "SignIn", {1: "invited@people.example", 2: NEW}))[1])
+    await inbox.notice("invited@people.example", says="a device that was not used")
+    await ok(service, "SignIn", {1: "invited@people.example", 2: NEW, 4: told[4].decode()})
+    await ok(service, "SignIn", {1: "other@people.example", 2: PASSWORD})
+    assert inbox.mails.empty()
 
     # Operators see the link of whom they invite, and it is sent too.
     link = (await admin(service, "user", "create", "--email", "third@people.example"))["link"]

@@ -60,7 +60,11 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
 
     let project = admin(service, &["project", "create", "--organization", id, "--name", "Hive"]);
     let fields = ["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"];
-    assert_fields(&project, &[&fields[..], &["live_requested_at", "live_refusal"]].concat());
+    assert_fields(
+        &project,
+        &[&fields[..], &["live_requested_at", "live_refusal", "live_note", "live_withdrawn_at", "live_withdrawal"]]
+            .concat(),
+    );
     assert_eq!((&project["live_approved"], &project["archived"]), (&json!(false), &json!(false)));
     assert_eq!(rows(&admin(service, &["project", "list", "--organization", id]))[..], *std::slice::from_ref(&project));
     assert!(rows(&admin(service, &["project", "list"])).contains(&project));
@@ -100,7 +104,7 @@ async fn keys_have_scopes_and_an_end(service: &Service) {
         &[&create[..], &["--scope", "events:read", "--scope", "webhooks:write", "--expires-at", &end]].concat(),
     );
     let fields = ["object", "id", "name", "prefix", "environment", "scopes", "project_id", "created_at", "expires_at"];
-    assert_fields(&narrow, &[&fields[..], &["revoked_at", "key"]].concat());
+    assert_fields(&narrow, &[&fields[..], &["revoked_at", "allowed_addresses", "key"]].concat());
     assert_eq!((&narrow["scopes"], &narrow["expires_at"]), (&json!(["events:read", "webhooks:write"]), &json!(end)));
     let client = service.client(text(&narrow, "key"));
     client.get("/v1/events").await.ok(200);

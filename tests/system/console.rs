@@ -15,6 +15,7 @@ mod forged;
 mod frame;
 mod invitations;
 mod isolation;
+mod kept;
 mod live;
 mod markup;
 mod once;
@@ -102,6 +103,7 @@ impl Customer {
             format!("/console/organizations/{organization}/settings"),
             format!("/console/projects/{project}"),
             format!("/console/projects/{project}/keys"),
+            format!("/console/projects/{project}/keys/{}/roll", self.key),
             format!("/console/projects/{project}/settings"),
             format!("/console/projects/{project}/usage"),
             format!("/console/projects/{project}/usage?days=30"),
@@ -118,6 +120,8 @@ impl Customer {
             (project("name"), vec![("name", "Renamed")]),
             (project("live-access"), vec![]),
             (project("keys"), vec![("name", "forged"), ("environment", "test"), ("scopes", "theses:read")]),
+            (project(&format!("keys/{}/roll", self.key)), vec![("overlap", "24")]),
+            (within("second-factor"), vec![("required", "false")]),
             (within("name"), vec![("name", "Renamed")]),
             (within(&format!("members/{member}/role")), vec![("role", "owner")]),
             (within("invitations"), vec![("email", "another@people.example"), ("role", "viewer")]),

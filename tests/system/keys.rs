@@ -11,6 +11,7 @@ on_both_stores![
     a_key_must_exist,
     revocation_is_immediate,
     a_key_may_expire,
+    a_key_works_from_its_networks_only,
     an_archived_projects_keys_end,
     live_keys_need_approval,
     each_route_needs_its_scope,
@@ -91,6 +92,25 @@ async fn a_key_may_expire(service: &Service) {
     // For a revoked key, the revocation comes first.
     project.revoke(&past).await;
     past.client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
+}
+
+async fn a_key_works_from_its_networks_only(service: &Service) {
+    let project = service.project().await;
+    let key = project.key_from(&["192.0.2.0/24", "2001:db8::1"]).await.client;
+    key.get("/v1/me").await.error(403, "ADDRESS_NOT_ALLOWED");
+    for address in ["192.0.2.77", "2001:db8::1", "::ffff:192.0.2.1"] {
+        key.at(address).get("/v1/me").await.ok(200);
+    }
+    for address in ["192.0.3.1", "2001:db8::2"] {
+        key.at(address).get("/v1/theses").await.error(403, "ADDRESS_NOT_ALLOWED");
+    }
+    // A ticket is made for browsers elsewhere.
+    let near = key.at("192.0.2.1");
+    let ticket = near.send(near.request(Method::POST, "/v1/stream/tickets")).await.ok(201);
+    let path = format!("/v1/events/stream?ticket={}", crate::harness::text(&ticket, "ticket"));
+    let elsewhere = service.anonymous();
+    let response = elsewhere.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
 }
 
 async fn an_archived_projects_keys_end(service: &Service) {

@@ -8,7 +8,7 @@ mod refused_call;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -25,6 +25,7 @@ use super::limits::Limits;
 use crate::{
     control::{Control, ControlState},
     domain::{
+        allowed_addresses,
         control::{ApiKey, Organization, Project},
         dataset::View,
         id,
@@ -52,8 +53,10 @@ pub struct RequestMeta {
     pub key_id: Option<String>,
     /// The session of a person as the caller, until the core has read it.
     pub member: Option<MemberSession>,
-    /// The caller's address. A value from the edge counts only with the service credential.
+    /// The network of the caller's address. A value from the edge counts only with the service credential.
     pub client: Option<String>,
+    /// The caller's address itself.
+    pub client_address: Option<IpAddr>,
     /// The request's id.
     pub request_id: String,
     /// The request's span in its trace.
@@ -225,7 +228,12 @@ impl Gate {
         let hash = is_api_key(raw).then(|| self.keys.key_hash(raw));
         let state = self.control.state();
         let key = hash.and_then(|hash| state.key_by_hash(&hash)).ok_or_else(no_key)?;
-        self.caller(&state, Arc::clone(key), None, now_ms)
+        let caller = self.caller(&state, Arc::clone(key), None, now_ms)?;
+        // Only where the key itself is sent: a ticket is made for browsers elsewhere.
+        if !caller.key.allowed_addresses.is_empty() {
+            demand_allowed_address(&caller.key, meta.client_address)?;
+        }
+        Ok(caller)
     }
 
     /// The caller of an open stream, a ticket or a session.
@@ -355,6 +363,16 @@ impl Gate {
 
 fn no_key() -> Error {
     Error::new(ErrorCode::InvalidApiKey, "this API key does not exist; send one that was created in the console, whole")
+}
+
+fn demand_allowed_address(key: &ApiKey, address: Option<IpAddr>) -> Result<()> {
+    if allowed_addresses::contains(&key.allowed_addresses, address) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::AddressNotAllowed,
+        "this API key may not be sent from your address; send it from one of its networks, or roll it in the console",
+    ))
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

@@ -48,7 +48,24 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required
     if !actor.is_member {
         return Some(Ok(()));
     }
-    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), required))
+    let member = state.people().member(organization_id, &actor.id)?;
+    Some(demand_second_factor(state, actor, organization_id).and_then(|()| demand_role(member.role(), required)))
+}
+
+/// The error for a member without the second factor that the organization demands.
+pub fn no_second_factor() -> Error {
+    let text = "this organization demands a second factor; add one to your account first";
+    Error::new(ErrorCode::SecondFactorRequired, text)
+}
+
+/// True if a user has a second factor.
+pub fn has_second_factor(state: &ControlState, user_id: &str) -> bool {
+    state.people().user(user_id).is_some_and(|user| user.second_factor)
+}
+
+fn demand_second_factor(state: &ControlState, actor: &Actor, organization_id: &str) -> Result<()> {
+    let is_required = state.organization(organization_id).is_some_and(|row| row.requires_second_factor);
+    if is_required && !has_second_factor(state, &actor.id) { Err(no_second_factor()) } else { Ok(()) }
 }
 
 pub fn demand_role(role: Role, required: Role) -> Result<()> {

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use thesis_proto::error::{ApiError, FieldError};
 
+use super::common_passwords::is_common;
 use crate::{domain::account::PASSWORD_LENGTH, error::Result};
 
 const EMAIL_LENGTH: RangeInclusive<usize> = 3..=254;
@@ -41,7 +42,8 @@ fn length_fault(param: &str, text: &str, length: RangeInclusive<usize>) -> Optio
 
 /// Returns the fault of a new password, if it has one.
 pub fn password_fault(param: &str, text: &str) -> Option<FieldError> {
-    length_fault(param, text, PASSWORD_LENGTH)
+    let fault = || FieldError::new(param, "is one of the commonest passwords; choose one that nobody guesses");
+    length_fault(param, text, PASSWORD_LENGTH).or_else(|| is_common(text).then(fault))
 }
 
 /// Returns the fault of a name, if it has one. It ignores spaces around the name.
@@ -86,10 +88,19 @@ mod tests {
 
     #[test]
     fn passwords_have_12_to_128_characters_of_any_kind() {
-        let fault = |length| password_fault("password", &"ß".repeat(length)).map(|fault| fault.message);
+        let fault = |length| {
+            let text: String = "ßπ 🐝ünit ¿x".chars().chain(std::iter::repeat('ß')).take(length).collect();
+            password_fault("password", &text).map(|fault| fault.message)
+        };
         assert_eq!((fault(12), fault(128)), (None, None));
         let text = || Some("must have 12 to 128 characters".to_owned());
         assert_eq!((fault(11), fault(129)), (text(), text()));
+    }
+
+    #[test]
+    fn the_commonest_passwords_are_refused() {
+        let fault = password_fault("password", "aaaaaaaaaaaa").unwrap();
+        assert!(fault.message.contains("commonest"), "{}", fault.message);
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub fn remember(
         known.origins.into_iter().partition(|one| used.iter().any(|(hash, _)| *hash == one.hash));
     let used = used.into_iter().map(|(hash, is_device)| {
         let is_returning = again.iter().any(|one| one.hash == hash);
-        KnownOrigin { hash, is_device, used_at: now_ms, is_returning }
+        KnownOrigin { hash, is_device, used_at: now_ms, is_returning, user_agent: None }
     });
     // A program that keeps no token is a new device each time. Such devices push out each other before a device that
     // came back.
@@ -96,6 +96,19 @@ pub fn remember(
         *count <= MAX_KNOWN
     });
     (known, token)
+}
+
+/// True if a sign-in comes from a device in which the user has not signed in, although they have in others.
+pub fn is_new_device(origin: &Origin, known: &KnownOrigins) -> bool {
+    !matches!(origin, Origin::Device(_)) && known.origins.iter().any(|one| one.is_device)
+}
+
+/// The devices of a user that are still known, the last used first.
+pub fn devices(known: KnownOrigins, now_ms: i64) -> Vec<KnownOrigin> {
+    let is_known = |one: &KnownOrigin| one.is_device && now_ms - one.used_at < KNOWN_MS;
+    let mut devices: Vec<_> = known.origins.into_iter().filter(is_known).collect();
+    devices.sort_by_key(|one| -one.used_at);
+    devices
 }
 
 #[cfg(test)]
@@ -124,6 +137,11 @@ mod tests {
         assert_eq!(origin(USER, (HOME, Some("dev_wrong")), KNOWN_MS - 1), at_home);
         assert!(!origin(USER, (AWAY, None), 0).is_known());
         assert!(!origin(USER, (None, None), 0).is_known());
+        let new = Origin::new(&keys, USER, (AWAY, None), &known, 1);
+        assert!(is_new_device(&new, &known) && !is_new_device(&new, &KnownOrigins::default()));
+        let device = Origin::new(&keys, USER, (AWAY, Some(token.as_str())), &known, 1);
+        assert!(!is_new_device(&device, &known));
+        assert_eq!((devices(known.clone(), 1).len(), devices(known.clone(), KNOWN_MS).len()), (1, 0));
         // The token is neither of another user nor expired.
         assert!(!origin("usr_2", (HOME, Some(token.as_str())), 0).is_known());
         assert!(!origin(USER, (HOME, Some(token.as_str())), KNOWN_MS).is_known());

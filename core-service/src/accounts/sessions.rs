@@ -29,6 +29,8 @@ const NOTE_MS: i64 = 5 * MINUTE_MS;
 const MAX_SESSIONS: usize = 20;
 /// Rounds against concurrent starts of sessions of the same user.
 const MAX_ROUNDS: usize = 20;
+/// Time after a proof of the password or a factor in which sensitive changes need no other one, in milliseconds.
+pub const CONFIRMED_MS: i64 = 15 * MINUTE_MS;
 /// Stored characters of the name of a browser or program.
 const USER_AGENT_LENGTH: usize = 200;
 
@@ -36,6 +38,11 @@ impl Session {
     /// True if it is valid at a time, given the generation of the password.
     fn is_open(&self, generation: i64, now_ms: i64) -> bool {
         self.generation == generation && now_ms < self.expires_at && now_ms - self.used_at < IDLE_MS
+    }
+
+    /// Time of the last proof of the password or a factor; the start is one too.
+    fn confirmed_at(&self) -> i64 {
+        self.confirmed_at.max(self.created_at)
     }
 }
 
@@ -74,9 +81,35 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
         user = known();
     }
     let user = user.ok_or_else(sign_in_required)?;
+    let confirmed_at = stored.session.confirmed_at();
     note_use(shared, user_id, stored, now_ms).await;
     let actor = actor(&user, address.as_deref());
-    Ok(Person { user, session_id, actor, now_ms })
+    Ok(Person { user, session_id, actor, now_ms, confirmed_at })
+}
+
+/// Refuses a sensitive change of a person who has not proven the password or a factor for a while.
+pub fn demand_confirmation(person: &Person) -> Result<()> {
+    if person.now_ms - person.confirmed_at < CONFIRMED_MS {
+        return Ok(());
+    }
+    let text = "confirm that it is you: type your password or a code again";
+    Err(Error::new(ErrorCode::ConfirmationRequired, text))
+}
+
+/// Records that a person has proven the password or a factor again.
+pub async fn confirm(shared: &Shared, person: &Person) -> Result<()> {
+    let user = &person.user.id;
+    // A recorded use writes the row too, so this reads until the write holds.
+    while let Some((generation, stored)) = rows::session(&shared.backend, user, &person.session_id).await? {
+        if !stored.session.is_open(generation, person.now_ms) {
+            break;
+        }
+        let session = Session { confirmed_at: person.now_ms, ..stored.session };
+        if rows::note_session(&shared.backend, user, (&stored.id, stored.version), &session).await? {
+            return Ok(());
+        }
+    }
+    Err(sign_in_required())
 }
 
 pub async fn demand_open(shared: &Shared, user_id: &str, session_id: &str) -> Result<()> {
@@ -119,6 +152,7 @@ pub async fn begin(
         expires_at: now_ms + MAX_MS,
         address: address.map(str::to_owned),
         user_agent: user_agent.filter(|text| !text.trim().is_empty()),
+        confirmed_at: now_ms,
     };
     let mut consistency = Consistency::Quorum;
     for _ in 0..MAX_ROUNDS {
@@ -128,7 +162,11 @@ pub async fn begin(
             return Err(sign_in_required());
         }
         let (before, origins) = found.known.map_or_else(Default::default, |(version, known)| (Some(version), known));
-        let (origins, device) = known::remember(&shared.keys, &user.id, (address, device), origins, now_ms);
+        let (mut origins, device) = known::remember(&shared.keys, &user.id, (address, device), origins, now_ms);
+        // The device of this sign-in is the first one.
+        if let Some(one) = origins.origins.iter_mut().find(|one| one.is_device) {
+            one.user_agent.clone_from(&session.user_agent);
+        }
         let instead = replaced(found.stored, generation, now_ms);
         let beside = vec![audit_row(shared, &actor(user, address).does("session.begun").to(&id))];
         let new = (id.as_str(), &session);

@@ -43,7 +43,7 @@ async fn a_change_at_one_replica_acts_on_the_other() {
     set_organization_plan(&one, &operator, &plan).await.unwrap();
     follow().await;
     assert_eq!(other.shared.control.state().organization(&organization).unwrap().plan, "free");
-    withdraw_project(&one, &operator, &v1::WithdrawProjectRequest { id: project.clone() }).await.unwrap();
+    withdraw_project(&one, &operator, &v1::WithdrawProjectRequest { id: project.clone(), reason: None }).await.unwrap();
     follow().await;
     assert_eq!((refused(&other, TEST_KEY), refused(&other, LIVE_KEY)), (None, Some(ErrorCode::LiveAccessNotApproved)));
     revoke_key(&one, &operator, &v1::RevokeKeyRequest { id: key }).await.unwrap();

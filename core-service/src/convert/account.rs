@@ -16,6 +16,7 @@ pub fn user(row: &User) -> v1::User {
         administrator: row.administrator,
         created_at: Some(from_millis(row.created_at)),
         email_confirmed_at: optional_time(row.email_confirmed_at),
+        second_factor: row.second_factor,
     }
 }
 
@@ -51,6 +52,7 @@ pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
         subject: row.act.subject.clone(),
         organization_id: row.act.organization_id.clone(),
         reason: row.act.reason.clone(),
+        hash: row.act.chain.as_ref().map(hex::encode),
     }
 }
 

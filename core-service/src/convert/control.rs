@@ -19,6 +19,7 @@ pub fn organization(row: &Organization) -> v1::Organization {
         plan: row.plan.clone(),
         created_at: Some(from_millis(row.created_at)),
         revision: row.revision,
+        requires_second_factor: row.requires_second_factor,
     }
 }
 
@@ -33,6 +34,9 @@ pub fn project(row: &Project) -> v1::Project {
         live_requested_at: optional_time(row.live_requested_at),
         live_refusal: row.live_refusal.clone(),
         revision: row.revision,
+        live_note: row.live_note.clone(),
+        live_withdrawn_at: optional_time(row.live_withdrawn_at),
+        live_withdrawal: row.live_withdrawal.clone(),
     }
 }
 
@@ -58,6 +62,7 @@ pub fn api_key(row: &ApiKey) -> v1::ApiKey {
         expires_at: optional_time(row.expires_at),
         revoked_at: optional_time(row.revoked_at),
         last_used_at: None,
+        allowed_addresses: row.allowed_addresses.clone(),
     }
 }
 

@@ -41,6 +41,9 @@ pub struct User {
     /// Time at which the e-mail was confirmed, in Unix milliseconds; none before.
     #[prost(int64, optional, tag = "5")]
     pub email_confirmed_at: Option<i64>,
+    /// True if the user has a second factor. The row of the factors decides at a sign-in.
+    #[prost(bool, tag = "6")]
+    pub second_factor: bool,
 }
 
 impl User {
@@ -177,6 +180,9 @@ pub struct Act {
     /// The reason that the actor gave, where the action asks for one.
     #[prost(string, optional, tag = "7")]
     pub reason: Option<String>,
+    /// The hash of this entry and the one before it, for an entry of an organization that comes from the control log.
+    #[prost(bytes = "vec", optional, tag = "8")]
+    pub chain: Option<Vec<u8>>,
 }
 
 /// The actor with the service credential.
@@ -220,6 +226,19 @@ impl Actor {
 }
 
 impl Act {
+    /// The act as members of the organization see it: an administrator without the person, and neither an
+    /// administrator's address nor an operator's.
+    #[must_use]
+    pub fn for_members(mut self) -> Self {
+        if self.by_administrator || self.actor == OPERATOR {
+            self.address = None;
+        }
+        if self.by_administrator {
+            "administrator".clone_into(&mut self.actor);
+        }
+        self
+    }
+
     /// Sets the subject.
     #[must_use]
     pub fn to(self, subject: &str) -> Self {
@@ -310,6 +329,7 @@ mod tests {
             subject: "key_1".to_owned(),
             by_administrator: true,
             reason: None,
+            chain: None,
         };
         assert_eq!(act, expected);
         for (actor, id) in [(Actor::service(), "service"), (Actor::operator(None), "operator")] {

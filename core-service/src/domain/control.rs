@@ -25,6 +25,9 @@ pub struct Organization {
     /// Number of its changes.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
+    /// True if it demands a second factor of its members.
+    #[prost(bool, tag = "6")]
+    pub requires_second_factor: bool,
 }
 
 /// A project of an organization.
@@ -60,6 +63,15 @@ pub struct Project {
     /// Number of its changes.
     #[prost(uint64, tag = "10")]
     pub revision: u64,
+    /// The text of the last request for live access.
+    #[prost(string, optional, tag = "11")]
+    pub live_note: Option<String>,
+    /// Time of the withdrawal, if that was the last decision about live access, in unix milliseconds.
+    #[prost(int64, optional, tag = "12")]
+    pub live_withdrawn_at: Option<i64>,
+    /// The reason of the withdrawal.
+    #[prost(string, optional, tag = "13")]
+    pub live_withdrawal: Option<String>,
 }
 
 /// An API key. The raw key is not stored.
@@ -95,6 +107,9 @@ pub struct ApiKey {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "10")]
     pub revoked_at: Option<i64>,
+    /// Networks from which it may be sent; anywhere if there are none.
+    #[prost(string, repeated, tag = "11")]
+    pub allowed_addresses: Vec<String>,
 }
 
 /// A webhook.

@@ -6,7 +6,10 @@ mod tests;
 use std::sync::Arc;
 
 use prost::Message;
-use thesis_proto::v1::{self, account_service_server::AccountService};
+use thesis_proto::{
+    time::to_millis,
+    v1::{self, account_service_server::AccountService},
+};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
@@ -17,21 +20,28 @@ use crate::{
     accounts::{
         Person,
         attempts::{self, CHANGES_OF_USER},
-        sessions::admit,
+        notices::{self, Notice},
+        sessions::{admit, demand_confirmation},
     },
     error::Result as Outcome,
     operations::{
         account::{
-            accept_invitation::accept_invitation, change_password::change_password, confirm_email::confirm_email,
-            create_invitation::create_invitation, delete_invitation::delete_invitation, get_account::get_account,
-            get_link::get_link, get_logged_request::get_logged_request, get_organization::get_organization,
-            get_project_usage::get_project_usage, list_invitations::list_invitations, list_key_usage::list_key_usage,
-            list_logged_requests::list_logged_requests, list_members::list_members, list_sessions::list_sessions,
-            remove_member::remove_member, request_live_access::request_live_access,
-            request_password_reset::request_password_reset, reset_password::reset_password,
-            revoke_session::revoke_session, send_confirmation::send_confirmation, sign_in::sign_in, sign_out::sign_out,
-            sign_up::sign_up, update_member::update_member, update_organization::update_organization,
-            update_project::update_project,
+            accept_invitation::accept_invitation, add_passkey::add_passkey, add_totp::add_totp,
+            begin_confirmation::begin_confirmation, begin_passkey::begin_passkey, begin_totp::begin_totp,
+            change_password::change_password, confirm_email::confirm_email, confirm_session::confirm_session,
+            create_invitation::create_invitation, create_recovery_codes::create_recovery_codes,
+            delete_invitation::delete_invitation, finish_sign_in::finish_sign_in, forget_device::forget_device,
+            get_account::get_account, get_factor_challenge::get_factor_challenge, get_link::get_link,
+            get_logged_request::get_logged_request, get_organization::get_organization,
+            get_project_usage::get_project_usage, get_sign_in_settings::get_sign_in_settings,
+            list_devices::list_devices, list_factors::list_factors, list_invitations::list_invitations,
+            list_key_usage::list_key_usage, list_logged_requests::list_logged_requests, list_members::list_members,
+            list_sessions::list_sessions, remove_factor::remove_factor, remove_member::remove_member,
+            request_live_access::request_live_access, request_password_reset::request_password_reset,
+            require_second_factor::require_second_factor, reset_password::reset_password,
+            revoke_session::revoke_session, roll_key::roll_key, send_confirmation::send_confirmation, sign_in::sign_in,
+            sign_out::sign_out, sign_up::sign_up, update_member::update_member,
+            update_organization::update_organization, update_project::update_project,
         },
         admin::{self, create_organization::found_organization},
     },
@@ -65,8 +75,9 @@ shared_operations! {
         -> AccountServiceArchiveProjectResponse { project };
     list_projects::list_projects: AccountServiceListProjectsRequest { organization_id } as ListProjectsRequest
         -> AccountServiceListProjectsResponse { data };
-    create_key::create_key: AccountServiceCreateKeyRequest { project_id, environment, name, scopes, expires_at; once }
-        as CreateKeyRequest -> AccountServiceCreateKeyResponse { api_key, key };
+    create_key::create_key: AccountServiceCreateKeyRequest {
+        project_id, environment, name, scopes, expires_at, allowed_addresses; once
+    } as CreateKeyRequest -> AccountServiceCreateKeyResponse { api_key, key };
     list_keys::list_keys: AccountServiceListKeysRequest { project_id } as ListKeysRequest
         -> AccountServiceListKeysResponse { data };
     revoke_key::revoke_key: AccountServiceRevokeKeyRequest { id } as RevokeKeyRequest
@@ -75,13 +86,48 @@ shared_operations! {
         -> ListAuditEntriesResponse { data, next_cursor, has_more };
 }
 
+/// Tells the creator of a key about it, unless a form was only sent again.
+async fn notify_of_key(core: &Core, person: &Person, key: Option<&v1::ApiKey>) {
+    let is_new = |key: &&v1::ApiKey| key.created_at.as_ref().is_some_and(|at| to_millis(at) >= person.now_ms);
+    let Some(key) = key.filter(is_new) else { return };
+    let (address, live) = (person.actor.address.as_deref(), key.environment() == v1::Environment::Live);
+    notices::post(&core.accounts, &core.shared, &person.user, Notice::KeyCreated { live }, address).await;
+}
+
+/// Creates a key. A live one is a sensitive change.
+async fn create_members_key(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceCreateKeyRequest,
+) -> Outcome<v1::AccountServiceCreateKeyResponse> {
+    if message.environment() == v1::Environment::Live {
+        demand_confirmation(person)?;
+    }
+    let response = create_key(core, person, message).await?;
+    notify_of_key(core, person, response.api_key.as_ref()).await;
+    Ok(response)
+}
+
+/// Rolls a key. A live one is a sensitive change.
+async fn roll_members_key(core: &Core, person: &Person, message: &v1::RollKeyRequest) -> Outcome<v1::RollKeyResponse> {
+    if core.shared.control.state().key(&message.id).is_some_and(|key| key.live) {
+        demand_confirmation(person)?;
+    }
+    let once = form_seed(person, message.once.clone(), message);
+    let response = roll_key(core, person, message, once.as_deref()).await?;
+    notify_of_key(core, person, response.api_key.as_ref()).await;
+    Ok(response)
+}
+
 /// Implements the service by its operations: first those without a session, then those of a person. Those `within` a
-/// limit let the user's share of the control log grow.
+/// limit let the user's share of the control log grow. Those `after` a confirmation are sensitive changes, which need a
+/// fresh proof of the password or a factor.
 macro_rules! account_service {
     (open {
         $($open:ident $open_name:literal: $open_request:ident -> $open_response:ident;)*
     } person {
-        $($method:ident $name:literal $(within $limit:ident)? by $operation:ident: $request:ident -> $response:ident;)*
+        $($method:ident $name:literal $(within $limit:ident)? $(after $proof:ident)? by $operation:ident:
+            $request:ident -> $response:ident;)*
     }) => {
         #[async_trait]
         impl AccountService for Api {
@@ -116,6 +162,7 @@ macro_rules! account_service {
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
                 let work = async move {
                     let person = admit(&core.shared, token.as_deref(), from).await?;
+                    $($proof(&person)?;)?
                     $(attempts::reserve(&core.shared, &$limit, &person.user.id).await?;)?
                     $operation(&core, &person, &message).await
                 };
@@ -128,6 +175,9 @@ macro_rules! account_service {
 account_service!(open {
     sign_up "SignUp": SignUpRequest -> SignUpResponse;
     sign_in "SignIn": SignInRequest -> SignInResponse;
+    finish_sign_in "FinishSignIn": FinishSignInRequest -> FinishSignInResponse;
+    get_factor_challenge "GetFactorChallenge": GetFactorChallengeRequest -> GetFactorChallengeResponse;
+    get_sign_in_settings "GetSignInSettings": GetSignInSettingsRequest -> GetSignInSettingsResponse;
     get_link "GetLink": GetLinkRequest -> GetLinkResponse;
     request_password_reset "RequestPasswordReset": RequestPasswordResetRequest -> RequestPasswordResetResponse;
     reset_password "ResetPassword": ResetPasswordRequest -> ResetPasswordResponse;
@@ -137,6 +187,25 @@ account_service!(open {
     send_confirmation "SendConfirmation" by send_confirmation: SendConfirmationRequest -> SendConfirmationResponse;
     sign_out "SignOut" by sign_out: SignOutRequest -> SignOutResponse;
     change_password "ChangePassword" by change_password: ChangePasswordRequest -> ChangePasswordResponse;
+    begin_confirmation "BeginConfirmation" by begin_confirmation:
+        BeginConfirmationRequest -> BeginConfirmationResponse;
+    confirm_session "ConfirmSession" by confirm_session: ConfirmSessionRequest -> ConfirmSessionResponse;
+    list_factors "ListFactors" by list_factors: ListFactorsRequest -> ListFactorsResponse;
+    begin_totp "BeginTotp" within CHANGES_OF_USER after demand_confirmation by begin_totp:
+        BeginTotpRequest -> BeginTotpResponse;
+    add_totp "AddTotp" within CHANGES_OF_USER after demand_confirmation by add_totp:
+        AddTotpRequest -> AddTotpResponse;
+    begin_passkey "BeginPasskey" after demand_confirmation by begin_passkey:
+        BeginPasskeyRequest -> BeginPasskeyResponse;
+    add_passkey "AddPasskey" within CHANGES_OF_USER after demand_confirmation by add_passkey:
+        AddPasskeyRequest -> AddPasskeyResponse;
+    remove_factor "RemoveFactor" within CHANGES_OF_USER after demand_confirmation by remove_factor:
+        RemoveFactorRequest -> RemoveFactorResponse;
+    create_recovery_codes "CreateRecoveryCodes" within CHANGES_OF_USER after demand_confirmation
+        by create_recovery_codes:
+        CreateRecoveryCodesRequest -> CreateRecoveryCodesResponse;
+    list_devices "ListDevices" by list_devices: ListDevicesRequest -> ListDevicesResponse;
+    forget_device "ForgetDevice" within CHANGES_OF_USER by forget_device: ForgetDeviceRequest -> ForgetDeviceResponse;
     list_sessions "ListSessions" by list_sessions: ListSessionsRequest -> ListSessionsResponse;
     revoke_session "RevokeSession" by revoke_session: RevokeSessionRequest -> RevokeSessionResponse;
     create_organization "CreateOrganization" within CHANGES_OF_USER by found_organization:
@@ -144,6 +213,9 @@ account_service!(open {
     get_organization "GetOrganization" by get_organization: GetOrganizationRequest -> GetOrganizationResponse;
     update_organization "UpdateOrganization" within CHANGES_OF_USER by update_organization:
         UpdateOrganizationRequest -> UpdateOrganizationResponse;
+    require_second_factor "RequireSecondFactor" within CHANGES_OF_USER after demand_confirmation
+        by require_second_factor:
+        RequireSecondFactorRequest -> RequireSecondFactorResponse;
     list_members "ListMembers" by list_members: ListMembersRequest -> ListMembersResponse;
     update_member "UpdateMember" within CHANGES_OF_USER by update_member: UpdateMemberRequest -> UpdateMemberResponse;
     remove_member "RemoveMember" within CHANGES_OF_USER by remove_member: RemoveMemberRequest -> RemoveMemberResponse;
@@ -159,8 +231,9 @@ account_service!(open {
         AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
     request_live_access "RequestLiveAccess" within CHANGES_OF_USER by request_live_access:
         RequestLiveAccessRequest -> RequestLiveAccessResponse;
-    create_key "CreateKey" within CHANGES_OF_USER by create_key:
+    create_key "CreateKey" within CHANGES_OF_USER by create_members_key:
         AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
+    roll_key "RollKey" within CHANGES_OF_USER by roll_members_key: RollKeyRequest -> RollKeyResponse;
     list_keys "ListKeys" by list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
     revoke_key "RevokeKey" within CHANGES_OF_USER by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
     get_project_usage "GetProjectUsage" by get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;

@@ -17,7 +17,7 @@ use super::{
     answer::{address, internal, service_only, session, status, unbroken},
 };
 use crate::{
-    accounts::sessions::admit,
+    accounts::sessions::{admit, demand_confirmation},
     domain::account::Actor,
     error::{Error, Result as Outcome},
     operations::admin,
@@ -26,7 +26,7 @@ use crate::{
 impl Api {
     /// Finds the caller: the user of the session, who must be an administrator, or an operator with the service
     /// credential.
-    async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
+    async fn operator<T>(&self, request: &Request<T>, is_sensitive: bool) -> Result<Actor, Status> {
         service_only(&self.core, request)?;
         let (token, from) = (session(request), address(&self.core, request));
         let Some(token) = token else { return Ok(Actor::operator(from)) };
@@ -36,6 +36,9 @@ impl Api {
             let person = admit(&self.core.shared, Some(&token), from).await?;
             if !person.user.administrator {
                 return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
+            }
+            if is_sensitive {
+                demand_confirmation(&person)?;
             }
             Ok(Actor { is_member: false, ..person.actor })
         };
@@ -55,10 +58,11 @@ impl Api {
 }
 
 /// Implements the service by its operations. A change continues although its caller may give up; `with None` stands for
-/// the seed that only forms have. A read and a stream end with their caller.
+/// the seed that only forms have. `after confirmation` marks the sensitive changes, which need a fresh proof of the
+/// password or a factor. A read and a stream end with their caller.
 macro_rules! admin_service {
     (changes {
-        $($change_file:ident::$change:ident $(with $seed:ident)? $change_name:literal:
+        $($change_file:ident::$change:ident $(with $seed:ident)? $(after $proof:ident)? $change_name:literal:
             $change_request:ident -> $change_response:ident;)*
     } reads {
         $($read_file:ident::$read:ident $read_name:literal: $read_request:ident -> $read_response:ident;)*
@@ -72,7 +76,8 @@ macro_rules! admin_service {
                 &self,
                 request: Request<v1::$change_request>,
             ) -> Result<Response<v1::$change_response>, Status> {
-                let actor = self.operator(&request).await?;
+                let is_sensitive = false $(|| stringify!($proof) == "confirmation")?;
+                let actor = self.operator(&request, is_sensitive).await?;
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
                 let work = async move { admin::$change_file::$change(&core, &actor, &message $(, $seed)?).await };
                 unbroken(&self.core, concat!("AdminService/", $change_name), work).await
@@ -82,7 +87,7 @@ macro_rules! admin_service {
                 &self,
                 request: Request<v1::$read_request>,
             ) -> Result<Response<v1::$read_response>, Status> {
-                let actor = self.operator(&request).await?;
+                let actor = self.operator(&request, false).await?;
                 let work = admin::$read_file::$read(&self.core, &actor, request.get_ref());
                 internal(&self.core, concat!("AdminService/", $read_name), work).await
             })*
@@ -90,7 +95,7 @@ macro_rules! admin_service {
             $(type $pieces = BoxStream<'static, Result<v1::$stream_response, Status>>;
 
             async fn $stream(&self, request: Request<v1::$stream_request>) -> Result<Response<Self::$pieces>, Status> {
-                let actor = self.operator(&request).await?;
+                let actor = self.operator(&request, false).await?;
                 let method = concat!("AdminService/", $stream_name);
                 let begun = admin::$stream_file::$stream(&self.core, &actor, request.get_ref());
                 Ok(self.streamed(method, internal(&self.core, method, begun).await?.into_inner()))
@@ -111,9 +116,13 @@ admin_service!(changes {
     change_project::archive_project "ArchiveProject": ArchiveProjectRequest -> ArchiveProjectResponse;
     create_key::create_key with None "CreateKey": CreateKeyRequest -> CreateKeyResponse;
     revoke_key::revoke_key "RevokeKey": RevokeKeyRequest -> RevokeKeyResponse;
-    create_user::create_user "CreateUser": CreateUserRequest -> CreateUserResponse;
-    set_administrator::set_administrator "SetAdministrator": SetAdministratorRequest -> SetAdministratorResponse;
-    create_reset_link::create_reset_link "CreateResetLink": CreateResetLinkRequest -> CreateResetLinkResponse;
+    create_user::create_user after confirmation "CreateUser": CreateUserRequest -> CreateUserResponse;
+    set_administrator::set_administrator after confirmation "SetAdministrator":
+        SetAdministratorRequest -> SetAdministratorResponse;
+    create_reset_link::create_reset_link after confirmation "CreateResetLink":
+        CreateResetLinkRequest -> CreateResetLinkResponse;
+    remove_second_factors::remove_second_factors after confirmation "RemoveSecondFactors":
+        RemoveSecondFactorsRequest -> RemoveSecondFactorsResponse;
     confirm_user::confirm_user "ConfirmUser": ConfirmUserRequest -> ConfirmUserResponse;
     import_dataset::import_dataset "ImportDataset": ImportDatasetRequest -> ImportDatasetResponse;
     erase_thesis::erase_thesis "EraseThesis": EraseThesisRequest -> EraseThesisResponse;

@@ -104,6 +104,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         authorization: text(metadata, AUTHORIZATION).map(Into::into),
         key_id: None,
         client: trusted.client_address.map(network_of),
+        client_address: trusted.client_address,
         request_id: request_id.unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: idempotency_key(metadata),
         malformed: trusted.malformed,

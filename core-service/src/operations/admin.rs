@@ -23,6 +23,7 @@ pub mod list_organizations;
 pub mod list_project_webhooks;
 pub mod list_projects;
 pub mod list_users;
+pub mod remove_second_factors;
 pub mod replay_deliveries;
 pub mod revoke_key;
 pub mod set_administrator;
@@ -114,7 +115,8 @@ fn known_plan(core: &Core, plan: &str) -> Result<String> {
     }
 }
 
-fn grantable(core: &Core) -> impl Iterator<Item = Scope> {
+/// The scopes that a new key may have.
+pub(super) fn grantable(core: &Core) -> impl Iterator<Item = Scope> {
     let wallets = core.gate.features().has(Feature::Wallets);
     Scope::ALL.iter().copied().filter(move |scope| *scope != Scope::WalletsRead || wallets)
 }

@@ -107,9 +107,9 @@ tables! {
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
-    /// Credentials of a user: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
-    /// session, its hash. The user `service` has facts about the store: a hash that identifies the secret key of the
-    /// store, the generation of its logs, and the key of the ids of derived events.
+    /// Credentials of a user: the rows `password`, `factors`, `reset` (links), `known` (networks and devices) and, for
+    /// each session, its hash. The user `service` has facts about the store: a hash that identifies the secret key of
+    /// the store, the generation of its logs, and the key of the ids of derived events.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
     /// The last tries of a limited action, by the limited subject.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;

@@ -1,8 +1,10 @@
-//! The sign-in data of a user: the password, links for a new password, sessions, and the networks and devices of
-//! earlier sign-ins. All rows of a user are in one partition, so they change together.
+//! The sign-in data of a user: the password, second factors, links for a new password, sessions, and the networks and
+//! devices of earlier sign-ins. All rows of a user are in one partition, so they change together.
 //!
 //! The version of the password's row is its generation. Sessions hold the generation that they began in, so a new
 //! password ends them all. Times are unix milliseconds.
+
+mod factor_rows;
 
 use bytes::Bytes;
 use prost::Message;
@@ -17,9 +19,12 @@ use crate::{
     },
 };
 
+pub use self::factor_rows::{Factors, Passkey, Totp, UsedChallenge, factors, set_factors};
+
 const PASSWORD: &str = "password";
 const RESET: &str = "reset";
 const KNOWN: &str = "known";
+const FACTORS: &str = "factors";
 const SESSION: &str = "session/";
 const MAX_ROWS: usize = 1_000;
 /// Retention time of a session's row after its last write, in days.
@@ -83,6 +88,9 @@ pub struct KnownOrigin {
     /// True once the user has signed in from there more than once.
     #[prost(bool, tag = "4")]
     pub is_returning: bool,
+    /// The browser or program of a device at its last sign-in.
+    #[prost(string, optional, tag = "5")]
+    pub user_agent: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -110,6 +118,9 @@ pub struct Session {
     pub address: Option<String>,
     #[prost(string, optional, tag = "6")]
     pub user_agent: Option<String>,
+    /// Time at which the person last proved the password or a second factor, if that was after the start.
+    #[prost(int64, tag = "7")]
+    pub confirmed_at: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,12 +197,29 @@ pub async fn password(
     read_message(backend, &ACCOUNT, &key![user, PASSWORD], consistency, "account").await
 }
 
-pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
-    let keys = [key![user, PASSWORD], key![user, KNOWN]];
+/// Reads what a sign-in needs: the password with its generation, the known networks and devices, and the factors.
+pub async fn sign_in_rows(
+    backend: &SharedBackend,
+    user: &str,
+) -> StoreResult<(Option<(i64, Password)>, KnownOrigins, Factors)> {
+    let keys = [key![user, PASSWORD], key![user, KNOWN], key![user, FACTORS]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
-    let (password, known) = (rows.next().flatten(), rows.next().flatten());
+    let (password, known, factors) = (rows.next().flatten(), rows.next().flatten(), rows.next().flatten());
     let known = known.map(|row| read_as(row.body)).transpose()?;
-    Ok((password.map(versioned).transpose()?, known.unwrap_or_default()))
+    let factors = factors.map(|row| read_as(row.body)).transpose()?;
+    Ok((password.map(versioned).transpose()?, known.unwrap_or_default(), factors.unwrap_or_default()))
+}
+
+/// Replaces the known networks and devices if their row still has this version. Returns whether it had.
+pub async fn set_known(
+    backend: &SharedBackend,
+    user: &str,
+    before: i64,
+    known: &KnownOrigins,
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let writes = vec![put(KNOWN, Expect::Version(before), before + 1, known)];
+    write(backend, user, (writes, Some(KNOWN_DAYS)), beside).await
 }
 
 /// Replaces the password of a generation, or sets the first one. Returns whether that generation was still current.

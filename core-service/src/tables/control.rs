@@ -5,10 +5,9 @@ use std::{borrow::Cow, ops::Bound};
 use bytes::Bytes;
 use prost::Message as _;
 
-use super::audit;
 use crate::{
     domain::{
-        account::{Act, Member},
+        account::{Act, AuditRow, Member},
         control::{ChangeList, ControlChange, ControlEntry},
     },
     key,
@@ -22,7 +21,7 @@ const PAGE: usize = 1_000;
 
 const KINDS: [&str; 9] = ["organization", "project", "key", "webhook", "seed", "user", "member", "invitation", "alert"];
 
-fn shard_of(id: &str) -> i64 {
+pub(super) fn shard_of(id: &str) -> i64 {
     id.bytes().fold(0, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
 }
 
@@ -128,10 +127,11 @@ fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
     acts
 }
 
-/// The rows of an entry of the control log: one of each change, and those of the audit log.
-pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
+/// The rows of an entry of the control log, one of each change, and its entries for the audit log.
+pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<(impl Iterator<Item = Change>, Vec<AuditRow>)> {
     let (changes, created_at, act) = decode_entry(body)?;
     let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();
+    let audit_rows = acts.map(|act| AuditRow { at: created_at, id: format!("control_{seq:016}"), act }).collect();
     let version = i64::try_from(seq).unwrap_or(i64::MAX);
     let rows = changes.into_iter().map(move |change| {
         let (kind, id, stays) = row_of(&change);
@@ -140,5 +140,5 @@ pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = 
         let body = entry.map(|entry| entry.encode_to_vec().into());
         Change { table: &schema::CONTROL, key, version, body, ttl: None }
     });
-    Ok(rows.chain(acts.map(move |act| audit::change(created_at, &format!("control_{seq:016}"), &act))))
+    Ok((rows, audit_rows))
 }

@@ -44,6 +44,10 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
+// A page that a form brought keeps its address alone: a reload and the way back ask for the address, which leads to the
+// page with the form, and do not send the form again.
+history.replaceState(history.state, "", location.href);
+
 // One menu at a time, and none after Escape or a click elsewhere.
 const close = (but) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

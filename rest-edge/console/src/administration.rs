@@ -73,6 +73,8 @@ pub(super) fn routes() -> Router {
         .route("/console/administration/users/administrator", post(users::set_administrator).get(to_users))
         .route("/console/administration/users/confirm", post(users::confirm).get(to_users))
         .route("/console/administration/users/reset-link", post(users::make_reset_link).get(to_users))
+        .route("/console/administration/users/remove-factors", post(users::remove_factors).get(to_users))
+        .route(users::LINK, get(users::show_link))
         .route(AUDIT, get(audit::show))
         .route(ABUSE, get(abuse::show))
         .route(INGEST, get(ingest::show))

@@ -79,6 +79,10 @@ impl From<Status> for Failed {
     }
 }
 
+/// Marks the redirect to the sign-in of a visitor without a valid session.
+#[derive(Clone)]
+pub(super) struct SessionEnded;
+
 /// The error of a response whose page is not rendered yet.
 #[derive(Clone)]
 pub(super) struct PageError(pub(super) ApiError);
@@ -86,7 +90,14 @@ pub(super) struct PageError(pub(super) ApiError);
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         match self {
-            Self::SignIn(next) => see_other(&sign_in_path(&next)),
+            Self::SignIn(next) => {
+                let mut response = see_other(&sign_in_path(&next));
+                // A page that names where to go on needs no form again.
+                if next.is_empty() {
+                    response.extensions_mut().insert(SessionEnded);
+                }
+                response
+            }
             Self::Shown(response) => *response,
             Self::Error(error) => {
                 let mut response = status_of(&error).into_response();

@@ -81,12 +81,13 @@ impl Faults {
     /// Reads the faults from core's status.
     ///
     /// # Errors
-    /// Fails when the page cannot show the form again: nobody is signed in, the resource does not exist, or core
-    /// failed.
+    /// Fails when the page cannot show the form again: nobody is signed in, the change needs a confirmation, the
+    /// resource does not exist, or core failed.
     pub(crate) fn of(status: &Status) -> Result<Self, Failed> {
         let error = ApiError::from_status(status);
         let http = error.code.http_status();
-        if error.code == ErrorCode::SignInRequired || http == 404 || http >= 500 {
+        let leads_away = [ErrorCode::SignInRequired, ErrorCode::ConfirmationRequired].contains(&error.code);
+        if leads_away || http == 404 || http >= 500 {
             return Err(error.into());
         }
         let faults = Self::new(&error);
@@ -152,7 +153,7 @@ impl Faults {
 }
 
 /// The readable name of a field: `created after` for `filters.created_after`.
-fn label(param: &str) -> String {
+pub(crate) fn label(param: &str) -> String {
     let name = param.rsplit('.').next().unwrap_or(param);
     match name {
         "q" => "search".to_owned(),

@@ -1,6 +1,10 @@
 //! The pages of a user's identity: sign-up, sign-in, one-time links and the account.
 
 mod account;
+mod again;
+mod confirm;
+mod factor_form;
+mod factors;
 mod forgot;
 mod links;
 mod sign_in;
@@ -18,6 +22,7 @@ use thesis_proto::{error::ApiError, v1};
 use super::{
     HOME, Page,
     failure::{Failed, see_other},
+    kept,
     view::{Layout, render},
     visit::{SignedIn, Visit},
 };
@@ -27,12 +32,22 @@ pub(super) fn routes() -> Router {
         .route(HOME, get(home))
         .route("/console/sign-up", get(sign_up::show).post(sign_up::send))
         .route("/console/sign-in", get(sign_in::show).post(sign_in::send))
+        .route(sign_in::FACTOR, get(sign_in::show_factor).post(sign_in::send_factor))
+        .route(kept::CONFIRM, get(confirm::show).post(confirm::send))
+        .route(kept::AGAIN, get(again::show))
         .route("/console/sign-out", post(sign_in::sign_out).get(home))
         .route("/console/forgot", get(forgot::show).post(forgot::send))
         .route("/console/links/{token}", get(links::show).post(links::send))
         .route("/console/account", get(account::show).post(account::change_password))
         .route("/console/account/confirmation", post(account::send_confirmation).get(account::to_account))
         .route("/console/account/sessions/{id}/revoke", post(account::revoke).get(account::to_account))
+        .route("/console/account/devices/{id}/forget", post(account::forget).get(account::to_account))
+        .route(factors::PATH, get(factors::show))
+        .route(factors::TOTP, get(factors::show_totp).post(factors::add_totp))
+        .route(factors::NEW_TOTP, post(factors::begin_totp).get(factors::to_factors))
+        .route(factors::PASSKEY, get(factors::show_passkey).post(factors::add_passkey))
+        .route(factors::CODES, get(factors::show_codes).post(factors::create_codes))
+        .route("/console/account/factors/{id}/remove", post(factors::remove).get(factors::to_factors))
 }
 
 #[derive(Template)]
@@ -71,8 +86,11 @@ fn start_session(visit: &Visit, session: Option<&v1::NewSession>, next: &str) ->
 
 /// The response that ends a session. The device cookie stays.
 fn end_session(visit: &Visit, next: &str) -> Response {
+    let cookies = visit.console.cookies();
     let mut response = see_other(next);
-    response.headers_mut().insert(SET_COOKIE, visit.console.cookies().end_session());
+    for name in [cookies.session(), cookies.shown()] {
+        response.headers_mut().append(SET_COOKIE, cookies.end(name));
+    }
     response
 }
 

@@ -1,8 +1,9 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `frame` finds the links
-//! around a page by its address, `view` renders, `question` asks before something ends, and `failure` has the reasons
-//! why a handler shows no page. The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `kept` has forms that could
+//! not be sent, `shown` secrets that a page shows after a form, `frame` finds the links around a page by its address,
+//! `view` renders, `question` asks before something ends, and `failure` has the reasons why a handler shows no page.
+//! The other modules have the pages.
 //!
 //! # Recipe: a page
 //!
@@ -19,7 +20,7 @@
 //!    to the page: the example's is in `src/frame.rs`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
-//!    that can be reloaded.
+//!    that can be reloaded, with `shown` if that page has a secret.
 //! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
 //!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`. Its right enters `TABLE` in
 //!    `core-service/src/access/rights/tests.rs`, its call `core-service/src/grpc/account/tests.rs` and, if it concerns
@@ -36,10 +37,12 @@ mod find;
 mod form;
 mod frame;
 mod identity;
+mod kept;
 mod organizations;
 mod page_query;
 mod projects;
 mod question;
+mod shown;
 mod view;
 mod visit;
 mod workspace;
@@ -70,6 +73,7 @@ use tower::ServiceExt as _;
 
 use self::{
     failure::{Failed, PageError},
+    kept::SentForm,
     visit::Cookies,
 };
 pub use self::{visit::Visit, workspace::event_line};
@@ -179,9 +183,11 @@ impl Site {
 
     /// Routes a request with its complete body to its page.
     pub async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
+        let sent = SentForm::new(visit.clone(), &head.method, &body);
         head.extensions.insert(visit);
         let request = Request::from_parts(head, axum::body::Body::from(body));
-        self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+        let answered = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+        sent.keep(answered)
     }
 
     /// Turns failures into pages and adds the headers that every response has.

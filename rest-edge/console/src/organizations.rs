@@ -22,12 +22,15 @@ pub(crate) fn routes() -> Router {
         .route("/console/organizations/{id}", get(overview::show))
         .route("/console/organizations/{id}/settings", get(settings::show))
         .route("/console/organizations/{id}/name", post(settings::rename).get(settings::to_settings))
+        .route("/console/organizations/{id}/second-factor", post(settings::require_factor).get(settings::to_settings))
         .route("/console/organizations/{id}/members", get(members::show))
         .route("/console/organizations/{id}/members/{user}/role", post(members::change_role).get(to_members_of))
         .route("/console/organizations/{id}/members/{user}/remove", get(members::ask_to_remove).post(members::remove))
         .route("/console/organizations/{id}/invitations", post(invitations::create).get(to_members))
         .route("/console/invitations/{id}/delete", post(invitations::delete).get(to_console))
+        .route("/console/organizations/{id}/invitations/created", get(invitations::created))
         .route("/console/organizations/{id}/audit", get(audit::show))
+        .route("/console/organizations/{id}/audit.csv", get(audit::export))
 }
 
 fn overview_path(id: &str) -> String {
@@ -40,6 +43,10 @@ fn settings_path(id: &str) -> String {
 
 fn members_path(id: &str) -> String {
     format!("/console/organizations/{id}/members")
+}
+
+fn invitations_path(id: &str) -> String {
+    format!("/console/organizations/{id}/invitations")
 }
 
 // The browser keeps the address of a form that failed. A reload redirects to the page with the form.

@@ -35,6 +35,8 @@ pub(crate) fn routes() -> Router {
         .route("/console/projects/{id}/name", post(settings::rename).get(settings::to_settings))
         .route("/console/projects/{id}/archive", get(settings::ask_to_archive).post(settings::archive))
         .route("/console/projects/{id}/keys", get(keys::new).post(keys::create))
+        .route("/console/projects/{id}/keys/created", get(keys::created))
+        .route("/console/projects/{id}/keys/{key}/roll", get(keys::show_roll).post(keys::roll))
         .route("/console/projects/{id}/keys/{key}/revoke", get(keys::ask_to_revoke).post(keys::revoke))
         .route("/console/projects/{id}/usage", get(usage::show))
 }

@@ -22,6 +22,8 @@ pub(crate) struct Question {
     pub(crate) button: &'static str,
     /// The name to type; none where the button is enough.
     pub(crate) name: Option<String>,
+    /// The reason as typed; none where nobody reads one.
+    pub(crate) reason: Option<String>,
     /// The path of the page without the action.
     pub(crate) back: String,
     pub(crate) faults: Faults,

@@ -59,23 +59,38 @@ impl Cookies {
         Some(header)
     }
 
+    /// The cookie with the secret of the page after a form.
+    pub(crate) const fn shown(self) -> &'static str {
+        if self.is_secure { "__Host-shown" } else { "shown" }
+    }
+
+    /// The cookie with a form that could not be sent.
+    pub(crate) const fn kept(self) -> &'static str {
+        if self.is_secure { "__Host-kept" } else { "kept" }
+    }
+
     /// The cookie by which core recognizes a browser in which the user has signed in before.
     pub(crate) const fn device(self) -> &'static str {
         if self.is_secure { "__Host-device" } else { "device" }
     }
 
-    /// The header that keeps the device's token beyond the session; none if a cookie cannot carry the token.
-    pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
-        let until_closed = self.set(self.device(), token)?;
-        let text = format!("{}; Max-Age={DEVICE_SECONDS}", until_closed.to_str().ok()?);
+    /// The header that sets a cookie for a time; none if a cookie cannot carry the value.
+    pub(crate) fn set_for(self, name: &str, value: &str, seconds: u32) -> Option<HeaderValue> {
+        let until_closed = self.set(name, value).filter(|_| is_text(value))?;
+        let text = format!("{}; Max-Age={seconds}", until_closed.to_str().ok()?);
         let mut header = HeaderValue::try_from(text).ok()?;
         header.set_sensitive(true);
         Some(header)
     }
 
-    /// The header that deletes the session's cookie.
-    pub(crate) fn end_session(self) -> HeaderValue {
-        let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
+    /// The header that keeps the device's token beyond the session; none if a cookie cannot carry the token.
+    pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
+        self.set_for(self.device(), token, DEVICE_SECONDS)
+    }
+
+    /// The header that deletes a cookie.
+    pub(crate) fn end(self, name: &str) -> HeaderValue {
+        let secure = if self.is_secure { "; Secure" } else { "" };
         let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::try_from(text).expect("it is ASCII")
     }
@@ -89,6 +104,10 @@ pub struct Visit {
     pub(crate) session: Option<String>,
     /// The device's token, if the browser sent one. Only core can validate it.
     pub(crate) device: Option<String>,
+    /// The secret of the page after a form, with its signature.
+    pub(crate) shown: Option<String>,
+    /// The form that could not be sent.
+    pub(crate) kept: Option<String>,
     pub(crate) address: IpAddr,
     pub(crate) request_id: HeaderValue,
     pub(crate) trace: Trace,
@@ -113,6 +132,7 @@ impl Visit {
         let cookies = console.cookies();
         let session = cookie(&head.headers, cookies.session(), is_token);
         let device = cookie(&head.headers, cookies.device(), is_token);
+        let [shown, kept] = [cookies.shown(), cookies.kept()].map(|name| cookie(&head.headers, name, is_text));
         let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
         let is_new = session.is_none() && known.is_none();
         let form = known.map_or_else(|| random(console), str::to_owned);
@@ -121,6 +141,8 @@ impl Visit {
             console: Arc::clone(console),
             session: session.map(str::to_owned),
             device: device.map(str::to_owned),
+            shown: shown.map(str::to_owned),
+            kept: kept.map(str::to_owned),
             address,
             request_id: request_id.clone(),
             trace,
@@ -155,10 +177,21 @@ impl Visit {
     /// The key is the session's token, even of a session that has ended. So a sign-in invalidates earlier form tokens.
     /// Visitors without a session use their form cookie as the key.
     fn mac(&self) -> Hmac<Sha256> {
+        self.mac_of(b"console form")
+    }
+
+    /// A MAC for a purpose, with the key of [`Visit::mac`].
+    pub(super) fn mac_of(&self, purpose: &[u8]) -> Hmac<Sha256> {
         let key = self.session.as_deref().unwrap_or(&self.form);
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
-        mac.update(b"console form");
+        mac.update(purpose);
         mac
+    }
+
+    /// The id of the user whose session the browser has. The session may have ended.
+    pub(super) fn session_user(&self) -> Option<&str> {
+        let (user, _) = self.session.as_deref()?.strip_prefix("ses_")?.rsplit_once('_')?;
+        Some(user)
     }
 
     /// A call of core on behalf of the session's user. A visitor without a session sends an empty token, which core
@@ -214,6 +247,15 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str, is_one: impl Fn(&str) -> bool)
 fn is_token(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=MAX_SESSION).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+/// Bytes of a cookie's value that every browser keeps.
+const MAX_TEXT: usize = 3_800;
+
+/// True if a cookie's value can be an encoded text.
+fn is_text(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"%&=+*.-_~".contains(&byte);
+    (1..=MAX_TEXT).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
 fn random(console: &Console) -> String {

@@ -43,6 +43,7 @@ const KEYED: &[Code] = &[
     Code::InvalidApiKey,
     Code::ApiKeyRevoked,
     Code::ApiKeyExpired,
+    Code::AddressNotAllowed,
     Code::LiveAccessNotApproved,
     Code::ProjectArchived,
     Code::RateLimited,

@@ -42,7 +42,7 @@ fn answer(operation: &str, message: &Bytes) -> Reply {
         "AccountService/SignIn" => {
             let (token, device) = (SESSION.into(), DEVICE.into());
             let session = v1::NewSession { token, device, user: Some(user), ..Default::default() };
-            reply(v1::SignInResponse { session: Some(session) })
+            reply(v1::SignInResponse { session: Some(session), challenge: String::new() })
         }
         "AccountService/GetAccount" => reply(v1::GetAccountResponse { user: Some(user), ..Default::default() }),
         "AccountService/GetLink" => {

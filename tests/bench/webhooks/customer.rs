@@ -46,6 +46,7 @@ impl Customer {
             name: "webhooks".to_owned(),
             scopes: ["theses:read", "webhooks:write"].map(str::to_owned).to_vec(),
             expires_at: None,
+            allowed_addresses: Vec::new(),
         };
         let key = operator.create_key(request).await?.into_inner().key;
         Ok(Self { address: service.address("http")?, key })

@@ -54,7 +54,11 @@ async fn live_access_is_asked_for_and_decided(service: &Service) {
     let told = state(&owner, &organization).await;
     assert_eq!((told.live_approved, told.live_refusal, told.live_requested_at), (true, None, None));
 
-    administrator.administer().withdraw_project(v1::WithdrawProjectRequest { id: id.clone() }).await.unwrap();
+    administrator
+        .administer()
+        .withdraw_project(v1::WithdrawProjectRequest { id: id.clone(), reason: None })
+        .await
+        .unwrap();
     everywhere(service, &raw, "it was withdrawn", is(403, "LIVE_ACCESS_NOT_APPROVED")).await;
     assert!(!state(&owner, &organization).await.live_approved);
 }

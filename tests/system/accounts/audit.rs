@@ -19,7 +19,7 @@ async fn the_audit_log_says_who_did_what(service: &Service) {
     let (other, _) = member.key(&project, Environment::Live).await;
     member.ask().revoke_key(v1::AccountServiceRevokeKeyRequest { id: key.id.clone() }).await.unwrap();
     administrator.administer().approve_project(v1::ApproveProjectRequest { id: project.clone() }).await.unwrap();
-    service.admin().withdraw_project(v1::WithdrawProjectRequest { id: project.clone() }).await.unwrap();
+    service.admin().withdraw_project(v1::WithdrawProjectRequest { id: project.clone(), reason: None }).await.unwrap();
 
     let (by_owner, by_member) = ((&*owner.id, &*owner.address), (&*member.id, &*member.address));
     let expected = [
@@ -73,6 +73,7 @@ async fn the_audit_log_says_who_did_what(service: &Service) {
             "subject",
             "organization_id",
             "reason",
+            "hash",
         ],
     );
     assert_eq!((text(row, "action"), text(row, "actor")), ("key.created", &*member.id));

@@ -40,7 +40,7 @@ async fn an_unconfirmed_person_neither_invites_nor_asks_nor_administers(service:
     let account = person.account().await;
     assert!(!account.sends_mail && account.user.unwrap().email_confirmed_at.is_none());
     let invite = new_invitation(&organization, "somebody@people.example", Role::Viewer);
-    let live = v1::RequestLiveAccessRequest { project_id: project.clone() };
+    let live = v1::RequestLiveAccessRequest { project_id: project.clone(), note: None };
     let administrate = v1::SetAdministratorRequest { email: person.email.clone(), administrator: true };
     refused(person.ask().create_invitation(invite.clone()).await, ErrorCode::EmailNotConfirmed);
     refused(person.ask().request_live_access(live).await, ErrorCode::EmailNotConfirmed);

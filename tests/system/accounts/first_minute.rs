@@ -1,13 +1,14 @@
 //! The first minute: a link that makes the first administrator.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use thesis_proto::{
     error::ErrorCode,
     v1::{self, LinkPurpose, Role},
 };
 
-use crate::harness::{Client, Service, TEST_KEY, person::token_of, text};
+use super::AT_ONCE;
+use crate::harness::{Client, Service, TEST_KEY, eventually, person::token_of, text};
 
 /// The set-up link that a service names.
 fn link(service: &Service) -> String {
@@ -32,6 +33,8 @@ async fn a_link_makes_the_first_administrator() {
     assert_eq!((told.purpose(), &told.email), (LinkPurpose::SetUp, &None));
     let (email, own) = (Some(person.email.clone()), Some(late.email.clone()));
     let organization = person.accept_as(token_of(&again), email).await.unwrap().unwrap();
+    let file = service.processes[0].address("setup_link_file");
+    eventually("the used link is removed", AT_ONCE, async || (!Path::new(&file).exists()).then_some(())).await;
     let used = late.accept_as(token_of(&first), own).await.unwrap_err();
     assert_eq!(used.code, ErrorCode::LinkNotFound);
 

@@ -89,14 +89,24 @@ const CALLS: &[Call] = &[
         revision: None,
     }),
     call!(Developer, ProjectNotFound, request_live_access, |ids| v1::RequestLiveAccessRequest {
-        project_id: ids.project
+        project_id: ids.project,
+        note: None,
     }),
     call!(Developer, ProjectNotFound, create_key, |ids| new_key(&ids.project, Environment::Test)),
+    call!(Developer, KeyNotFound, roll_key, |ids| v1::RollKeyRequest {
+        id: ids.key,
+        ends_at: Some(from_millis(now_ms() + 3_600_000)),
+        ..v1::RollKeyRequest::default()
+    }),
     call!(Developer, KeyNotFound, revoke_key, |ids| v1::AccountServiceRevokeKeyRequest { id: ids.key }),
     call!(Owner, OrganizationNotFound, update_organization, |ids| v1::UpdateOrganizationRequest {
         id: ids.organization,
         name: "Renamed".to_owned(),
         revision: None,
+    }),
+    call!(Owner, OrganizationNotFound, require_second_factor, |ids| v1::RequireSecondFactorRequest {
+        organization_id: ids.organization,
+        required: false,
     }),
     call!(Owner, OrganizationNotFound, update_member, |ids| v1::UpdateMemberRequest {
         organization_id: ids.organization,

@@ -47,7 +47,10 @@ async fn users_are_listed_and_made_administrators(service: &Service) {
         rows(&listed).iter().find(|row| row["id"] == *owner.id).cloned().unwrap()
     };
     let row = row_of();
-    assert_fields(&row, &["object", "id", "email", "administrator", "created_at", "email_confirmed_at"]);
+    assert_fields(
+        &row,
+        &["object", "id", "email", "administrator", "created_at", "email_confirmed_at", "second_factor"],
+    );
     assert_eq!((text(&row, "email"), &row["administrator"]), (&*owner.email, &json!(false)));
     let made = admin(service, &["user", "make-administrator", &owner.email.to_uppercase()]);
     assert_eq!((&made["id"], &made["administrator"]), (&row["id"], &json!(true)));

@@ -162,6 +162,6 @@ async fn live_events_need_the_approval(service: &Service) {
     service.settle().await;
     let mut stream = open(service, &ticket(&browser, &events).await).await;
     stream.first_cursor().await;
-    service.admin().withdraw_project(v1::WithdrawProjectRequest { id }).await.unwrap();
+    service.admin().withdraw_project(v1::WithdrawProjectRequest { id, reason: None }).await.unwrap();
     stream.end(AT_ONCE).await;
 }

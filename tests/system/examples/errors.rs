@@ -90,6 +90,8 @@ async fn of_keys(service: &Service, examples: &mut Examples) {
     examples.hold("API_KEY_REVOKED", &bare.client.get("/v1/me").await);
     let past = project.key_until(Environment::Test, &[], Some(now_ms() - 1)).await;
     examples.hold("API_KEY_EXPIRED", &past.client.get("/v1/me").await);
+    let near = project.key_from(&["192.0.2.0/24"]).await;
+    examples.hold("ADDRESS_NOT_ALLOWED", &near.client.get("/v1/me").await);
     let live = project.key(Environment::Live, ALL_SCOPES).await.client;
     examples.hold("LIVE_ACCESS_NOT_APPROVED", &live.get("/v1/me").await);
     project.approve().await;

@@ -108,7 +108,7 @@ impl Browser {
             let is_secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
             assert_eq!(has("secure"), is_secure, "{cookie}");
             let plain = name.strip_prefix("__Host-").unwrap_or(name);
-            assert!(["session", "form", "device"].contains(&plain), "{cookie}");
+            assert!(["session", "form", "device", "shown", "kept"].contains(&plain), "{cookie}");
             assert_eq!(name != plain, is_secure, "{cookie}");
             let mut cookies = self.cookies.lock().unwrap();
             if value.is_empty() || has("max-age=0") {
@@ -117,6 +117,8 @@ impl Browser {
                 let has_form = match plain {
                     "session" => value.starts_with("ses_"),
                     "device" => value.starts_with("dev_") && has("max-age=7776000"),
+                    "shown" => has("max-age=600"),
+                    "kept" => value.starts_with("usr_") && has("max-age=900"),
                     _ => value.len() >= 32,
                 };
                 assert!(has_form, "{cookie}");

@@ -324,7 +324,7 @@ impl Person {
 
     /// Asks that a project's live keys work.
     pub(crate) async fn request_live(&self, project: &str) -> v1::Project {
-        let request = v1::RequestLiveAccessRequest { project_id: project.to_owned() };
+        let request = v1::RequestLiveAccessRequest { project_id: project.to_owned(), note: None };
         self.ask().request_live_access(request).await.unwrap().into_inner().project.unwrap()
     }
 

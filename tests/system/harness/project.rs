@@ -75,10 +75,26 @@ impl Project {
             name: "ci".to_owned(),
             scopes: scopes.iter().map(ToString::to_string).collect(),
             expires_at: end.map(from_millis),
+            allowed_addresses: Vec::new(),
         };
         let made = self.admin.clone().create_key(request).await?.into_inner();
         let client = Client::over(&self.edges, Some(&made.key));
         Ok(Key { id: made.api_key.unwrap().id, raw: made.key, client })
+    }
+
+    /// A new test key of every scope that may be sent from these networks only.
+    pub(crate) async fn key_from(&self, networks: &[&str]) -> Key {
+        let request = v1::CreateKeyRequest {
+            project_id: self.id.clone(),
+            environment: Environment::Test.into(),
+            name: "ci".to_owned(),
+            scopes: ALL_SCOPES.iter().map(ToString::to_string).collect(),
+            expires_at: None,
+            allowed_addresses: networks.iter().map(ToString::to_string).collect(),
+        };
+        let made = self.admin.clone().create_key(request).await.unwrap().into_inner();
+        let client = Client::over(&self.edges, Some(&made.key));
+        Key { id: made.api_key.unwrap().id, raw: made.key, client }
     }
 
     /// A client with a new test key of every scope.
@@ -99,7 +115,11 @@ impl Project {
 
     /// Ends live access.
     pub(crate) async fn withdraw(&self) {
-        self.admin.clone().withdraw_project(v1::WithdrawProjectRequest { id: self.id.clone() }).await.unwrap();
+        self.admin
+            .clone()
+            .withdraw_project(v1::WithdrawProjectRequest { id: self.id.clone(), reason: None })
+            .await
+            .unwrap();
         settle(&self.cores).await;
     }
 

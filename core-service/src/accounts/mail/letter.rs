@@ -1,4 +1,4 @@
-//! The mails that the service writes: plain text, with one link.
+//! The mails that the service writes: plain text, with one link of the service.
 
 use lettre::{
     Address, Message,
@@ -88,6 +88,11 @@ impl Letter {
             INVITATION_MS / DAY_MS
         );
         Self { to: to.to_owned(), subject: "Your account is ready", text }
+    }
+
+    /// Builds a mail about something that was done with the account.
+    pub fn notice(to: &str, subject: &'static str, text: String) -> Self {
+        Self { to: to.to_owned(), subject, text }
     }
 
     /// Returns the domain of the address, the only part that may be logged.

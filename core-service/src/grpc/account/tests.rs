@@ -1,16 +1,16 @@
 //! Nobody changes or sees more than the table of rights says: random calls of random people, beside a naive model of who
 //! is who.
 
+mod calls;
+
 use std::collections::BTreeMap;
 
 use axum::{body::Body, extract::Request as HttpRequest};
 use proptest::prelude::*;
-use thesis_proto::{
-    error::{ApiError, ErrorCode},
-    time::from_millis,
-};
+use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
+use self::calls::call;
 use super::*;
 use crate::{
     access::rights::tests::{Requirement, TABLE},
@@ -75,6 +75,7 @@ fn person(id: &str) -> Person {
         session_id: "ses_1".to_owned(),
         actor: Actor { id: id.to_owned(), address: None, is_member: true },
         now_ms: NOON,
+        confirmed_at: NOON,
     }
 }
 
@@ -123,7 +124,7 @@ fn targets(core: &Core, method: &str) -> Vec<String> {
         | "ListKeyUsage" | "ListLoggedRequests" | "GetLoggedRequest" => {
             state.projects().map(|row| row.id.clone()).collect()
         }
-        "RevokeKey" => state.keys().map(|row| row.id.clone()).collect(),
+        "RevokeKey" | "RollKey" => state.keys().map(|row| row.id.clone()).collect(),
         "DeleteInvitation" => state.people().invitations().map(|row| row.id.clone()).collect(),
         _ => state.organizations().map(|row| row.id.clone()).collect(),
     }
@@ -140,107 +141,6 @@ fn organization_of(core: &Core, id: &str) -> Option<String> {
         "inv" => state.people().invitation(id)?.organization_id.clone(),
         _ => None,
     }
-}
-
-fn ids<T>(rows: &[T], id: impl Fn(&T) -> &str) -> Vec<String> {
-    rows.iter().map(|row| id(row).to_owned()).collect()
-}
-
-/// Calls a method about something; gives the ids of all that the answer shows.
-async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> Outcome<Vec<String>> {
-    let (id, name, user_id) = (id.to_owned(), "a name".to_owned(), PEOPLE[step.other].0.to_owned());
-    let (organization_id, project_id, role) = (id.clone(), id.clone(), step.role);
-    let project = |row: Option<v1::Project>| vec![row.unwrap().id];
-    Ok(match method {
-        "GetOrganization" => {
-            let response = get_organization(core, by, &v1::GetOrganizationRequest { id }).await?;
-            vec![response.organization.unwrap().id]
-        }
-        "UpdateOrganization" => {
-            let message = v1::UpdateOrganizationRequest { id, name, revision: None };
-            vec![update_organization(core, by, &message).await?.organization.unwrap().id]
-        }
-        "ListMembers" => {
-            let response = list_members(core, by, &v1::ListMembersRequest { organization_id }).await?;
-            ids(&response.data, |row| &row.user.as_ref().unwrap().id)
-        }
-        "UpdateMember" => {
-            let message = v1::UpdateMemberRequest { organization_id, user_id, role, revision: None };
-            vec![update_member(core, by, &message).await?.member.unwrap().user.unwrap().id]
-        }
-        "RemoveMember" => {
-            remove_member(core, by, &v1::RemoveMemberRequest { organization_id, user_id }).await?;
-            Vec::new()
-        }
-        "CreateInvitation" => {
-            let email = format!("{}@example.com", step.other);
-            let message = v1::CreateInvitationRequest { organization_id, email, role };
-            vec![create_invitation(core, by, &message).await?.invitation.unwrap().id]
-        }
-        "ListInvitations" => {
-            let response = list_invitations(core, by, &v1::ListInvitationsRequest { organization_id }).await?;
-            ids(&response.data, |row| &row.id)
-        }
-        "DeleteInvitation" => {
-            delete_invitation(core, by, &v1::DeleteInvitationRequest { id }).await?;
-            Vec::new()
-        }
-        "CreateProject" => {
-            let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once: None };
-            project(create_project(core, by, &message).await?.project)
-        }
-        "ListProjects" => {
-            let response = list_projects(core, by, &v1::AccountServiceListProjectsRequest { organization_id }).await?;
-            ids(&response.data, |row| &row.id)
-        }
-        "UpdateProject" => {
-            let message = v1::UpdateProjectRequest { id, name, revision: None };
-            project(update_project(core, by, &message).await?.project)
-        }
-        "ArchiveProject" => {
-            project(archive_project(core, by, &v1::AccountServiceArchiveProjectRequest { id }).await?.project)
-        }
-        "RequestLiveAccess" => {
-            project(request_live_access(core, by, &v1::RequestLiveAccessRequest { project_id }).await?.project)
-        }
-        "CreateKey" => {
-            let environment = v1::Environment::Test.into();
-            let message = v1::AccountServiceCreateKeyRequest { project_id, environment, name, ..Default::default() };
-            vec![create_key(core, by, &message).await?.api_key.unwrap().id]
-        }
-        "ListKeys" => {
-            let response = list_keys(core, by, &v1::AccountServiceListKeysRequest { project_id }).await?;
-            ids(&response.data, |row| &row.id)
-        }
-        "RevokeKey" => {
-            vec![revoke_key(core, by, &v1::AccountServiceRevokeKeyRequest { id }).await?.api_key.unwrap().id]
-        }
-        "GetProjectUsage" => {
-            let response = get_project_usage(core, by, &v1::GetProjectUsageRequest { project_id }).await?;
-            assert!(!response.test.unwrap().livemode && response.live.unwrap().livemode);
-            Vec::new()
-        }
-        "ListKeyUsage" => {
-            let message = v1::ListKeyUsageRequest { project_id, from: Some(from_millis(NOON)), to: None };
-            ids(&list_key_usage(core, by, &message).await?.data, |row| &row.key_id)
-        }
-        "ListLoggedRequests" => {
-            let environment = v1::Environment::Test.into();
-            let message = v1::ListLoggedRequestsRequest { project_id, environment, ..Default::default() };
-            ids(&list_logged_requests(core, by, &message).await?.data, |row| &row.key_id)
-        }
-        "GetLoggedRequest" => {
-            let (environment, began_at) = (v1::Environment::Test.into(), Some(from_millis(NOON)));
-            let message = v1::GetLoggedRequestRequest { project_id, environment, began_at, id: "req_1".to_owned() };
-            assert_eq!(get_logged_request(core, by, &message).await?.request, None);
-            Vec::new()
-        }
-        "ListAuditEntries" => {
-            let message = v1::ListAuditEntriesRequest { organization_id, ..Default::default() };
-            ids(&list_audit_log(core, by, &message).await?.data, |row| row.organization_id.as_deref().unwrap())
-        }
-        other => panic!("the test does not know {other}"),
-    })
 }
 
 /// An error as its caller gets it.
@@ -324,7 +224,8 @@ async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     let shown = match outcome {
         Ok(shown) => shown,
         Err(error) => {
-            let limits = [ErrorCode::ProjectArchived, ErrorCode::AccountLimitReached];
+            // A key that was revoked or rolled cannot be rolled.
+            let limits = [ErrorCode::ProjectArchived, ErrorCode::AccountLimitReached, ErrorCode::ChangedMeanwhile];
             assert!(limits.contains(&error.api.code), "{what}: {error}");
             return;
         }

@@ -189,7 +189,9 @@ async fn members_call_what_their_role_allows_and_nobody_else_anything() {
     people[2].role = Some(Role::Developer);
     join(&core, &organization, &people[1..]).await;
     judge(&routes, &people, &project).await;
-    withdraw_project(&core, &operator, &v1::WithdrawProjectRequest { id: project.id.clone() }).await.unwrap();
+    withdraw_project(&core, &operator, &v1::WithdrawProjectRequest { id: project.id.clone(), reason: None })
+        .await
+        .unwrap();
     project.is_approved = false;
     judge(&routes, &people, &project).await;
     archive_project(&core, &operator, &v1::ArchiveProjectRequest { id: project.id.clone() }).await.unwrap();

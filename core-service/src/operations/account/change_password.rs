@@ -8,6 +8,7 @@ use crate::{
         Person,
         attempts::{self, PASSWORD_IN_SESSION, PASSWORDS_OF_USER},
         fields::{password_fault, refuse},
+        notices::{self, Notice},
         passwords::{NO_PASSWORD, Requester},
         sessions,
     },
@@ -61,6 +62,7 @@ async fn check_and_set(
         let text = "the password was changed meanwhile; sign in with the new one";
         return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
     }
+    notices::post(&core.accounts, shared, user, Notice::PasswordSet, address).await;
     let generation = rows::next_generation(Some(before));
     let session = sessions::begin(shared, user, (address, None), message.user_agent.as_deref(), generation).await?;
     Ok(v1::ChangePasswordResponse { session: Some(session) })

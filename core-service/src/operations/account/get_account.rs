@@ -1,11 +1,15 @@
 //! Reads the session's user and their organizations, by name.
 
-use thesis_proto::v1;
+use thesis_proto::{time::from_millis, v1};
 
 use crate::{
-    accounts::{Person, sessions},
+    accounts::{
+        Person,
+        sessions::{self, CONFIRMED_MS},
+    },
     convert,
     error::Result,
+    operations::admin::grantable,
     service::Core,
 };
 
@@ -28,5 +32,7 @@ pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest
         session,
         sends_mail: core.accounts.mail.is_some(),
         invites_strangers: core.accounts.may_invite_strangers(Some(&**user)),
+        grantable_scopes: grantable(core).map(|scope| scope.as_str().to_owned()).collect(),
+        confirmed_until: Some(from_millis(person.confirmed_at + CONFIRMED_MS)),
     })
 }

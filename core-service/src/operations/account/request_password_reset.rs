@@ -24,13 +24,14 @@ pub async fn request_password_reset(
     message: &v1::RequestPasswordResetRequest,
 ) -> Result<v1::RequestPasswordResetResponse> {
     refuse([email_fault("email", &message.email)])?;
+    let sends_mail = core.accounts.mail.is_some();
     attempts::from_address(&core.shared, &RESET_FROM_ADDRESS, address).await?;
     let network = address.map(network_of_text).unwrap_or_default();
     let account = format!("{}/{network}", attempts::account(&core.shared, &message.email));
     attempts::reserve(&core.shared, &RESET_FROM_NETWORK, &account).await?;
     if attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?.is_none() {
         // The account has used up its links of this hour or day, and each of them still works.
-        return Ok(v1::RequestPasswordResetResponse {});
+        return Ok(v1::RequestPasswordResetResponse { sends_mail });
     }
     let (core_of_task, email, address) = (Arc::clone(core), message.email.clone(), address.map(str::to_owned));
     core.tasks.spawn(async move {
@@ -38,7 +39,7 @@ pub async fn request_password_reset(
             tracing::error!(%error, "a link for a new password was not sent");
         }
     });
-    Ok(v1::RequestPasswordResetResponse {})
+    Ok(v1::RequestPasswordResetResponse { sends_mail })
 }
 
 async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Sets a new password by a link. All sessions of the user end, and a new one starts. It confirms the e-mail. At the
+//! Sets a new password by a link. All sessions of the user end, and a new one starts, for a user with a second factor
+//! only after its proof. It confirms the e-mail. At the
 //! first proof of the e-mail, memberships end unless the operator keeps them: the owner of the address inherits nothing
 //! from a stranger who signed up with it.
 
@@ -10,7 +11,9 @@ use super::{
 };
 use crate::{
     accounts::{
+        factors::{ChallengePurpose, new_challenge},
         fields::{password_fault, refuse},
+        notices::{self, Notice},
         passwords::Requester,
         resets::{self, no_link},
         sessions,
@@ -89,6 +92,13 @@ pub async fn reset_password(
     };
     // The stranger's sessions have ended by now. If this step fails, the next sign-in or another link repeats it.
     let user = confirm_by_link(core, &user, address, ends_memberships).await?;
+    notices::post(&core.accounts, shared, &user, Notice::PasswordSet, address).await;
+    // Who reads the mail of a user has one factor.
+    let (_, factors) = rows::factors(&shared.backend, &user.id, Consistency::Quorum).await?;
+    if factors.are_required() {
+        let challenge = new_challenge(shared, &user.id, &ChallengePurpose::SignIn(generation));
+        return Ok(v1::ResetPasswordResponse { session: None, challenge });
+    }
     let session = sessions::begin(shared, &user, (address, None), message.user_agent.as_deref(), generation).await?;
-    Ok(v1::ResetPasswordResponse { session: Some(session) })
+    Ok(v1::ResetPasswordResponse { session: Some(session), challenge: String::new() })
 }

@@ -1,4 +1,5 @@
-//! Starts a session with e-mail and password. Neither the response nor its duration reveals whether the user exists.
+//! Starts a session with e-mail and password, or a challenge for a user with a second factor. Neither the response nor
+//! its duration reveals whether the user exists.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,9 @@ use super::reset_password::confirm_by_link;
 use crate::{
     accounts::{
         attempts::{self, SIGN_INS_OF_ACCOUNT},
-        known::Origin,
+        factors::{self, ChallengePurpose, new_challenge},
+        known::{Origin, is_new_device},
+        notices::{self, Notice},
         passwords::{NO_PASSWORD, Requester},
         sessions,
     },
@@ -44,7 +47,7 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(&message.email).cloned();
     let user_id = user.as_ref().map_or(NOBODY, |user| user.id.as_str());
-    let (password, known) = rows::sign_in_rows(&shared.backend, user_id).await?;
+    let (password, known, factors) = rows::sign_in_rows(&shared.backend, user_id).await?;
     let from = (address, message.device.as_deref());
     let origin = Origin::new(&shared.keys, user_id, from, &known, shared.clock.now_ms());
     let tries = attempts::of_sign_in(shared, &message.email, &origin, address).await?;
@@ -69,8 +72,19 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
     attempts::give_back(shared, tries).await;
     // A core may have crashed between the new password and the change that follows it.
     let user = if ends_memberships { Arc::new(confirm_by_link(core, &user, address, true).await?) } else { user };
+    if factors.are_required() {
+        let challenge = new_challenge(shared, &user.id, &ChallengePurpose::SignIn(generation));
+        return Ok(v1::SignInResponse { session: None, challenge });
+    }
+    if user.second_factor {
+        // A core may have crashed after it wrote the row of the factors.
+        factors::publish(shared, &user.id, &sessions::actor(&user, address), false).await?;
+    }
     let session = sessions::begin(shared, &user, from, message.user_agent.as_deref(), generation).await?;
-    Ok(v1::SignInResponse { session: Some(session) })
+    if is_new_device(&origin, &known) {
+        notices::post(&core.accounts, shared, &user, Notice::NewDevice, address).await;
+    }
+    Ok(v1::SignInResponse { session: Some(session), challenge: String::new() })
 }
 
 /// Returns the user if the password is right, and the generation of the password.

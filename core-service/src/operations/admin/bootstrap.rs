@@ -55,6 +55,7 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
                 plan: plan.clone(),
                 created_at: organization.map_or(now, |organization| organization.created_at),
                 revision: organization.map_or(0, |organization| organization.revision + 1),
+                requires_second_factor: organization.is_some_and(|organization| organization.requires_second_factor),
             }));
         }
         if state.project(&project_id).is_none() {

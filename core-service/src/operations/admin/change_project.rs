@@ -64,6 +64,7 @@ pub async fn approve_project(
         }
         project.live_approved = true;
         (project.live_requested_at, project.live_refusal) = (None, None);
+        (project.live_withdrawn_at, project.live_withdrawal) = (None, None);
         Ok(())
     };
     let project = change_project(core, (actor, "project.live_approved"), &message.id, approve).await?;
@@ -85,6 +86,7 @@ pub async fn refuse_project(
             return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
         }
         (project.live_requested_at, project.live_refusal) = (None, Some(reason.clone()));
+        (project.live_withdrawn_at, project.live_withdrawal) = (None, None);
         Ok(())
     };
     let project = change_project(core, (actor, "project.live_refused"), &message.id, refuse).await?;
@@ -98,10 +100,13 @@ pub async fn withdraw_project(
     message: &v1::WithdrawProjectRequest,
 ) -> Result<v1::WithdrawProjectResponse> {
     let now = core.shared.clock.now_ms();
+    let reason = message.reason.as_ref().filter(|reason| !reason.trim().is_empty());
+    reason.map_or(Ok(()), |reason| demand_reason(reason))?;
     let withdraw = |project: &mut Project| {
         // No live delivery is created while the project is not approved.
         if std::mem::take(&mut project.live_approved) {
             project.live_cancelled_until = project.live_cancelled_until.max(now);
+            (project.live_withdrawn_at, project.live_withdrawal) = (Some(now), reason.cloned());
         }
         Ok(())
     };

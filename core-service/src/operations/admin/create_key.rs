@@ -19,6 +19,7 @@ use crate::{
     convert,
     domain::{
         account::{Actor, MAX_KEYS, Role},
+        allowed_addresses::{MAX_NETWORKS, normalized},
         control::{ApiKey, ControlChange},
         id,
         scope::Scope,
@@ -46,6 +47,47 @@ fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     Some(FieldError::new("scopes", rule))
 }
 
+/// Reads the networks of a new key.
+pub(in crate::operations) fn networks(texts: &[String]) -> std::result::Result<Vec<String>, FieldError> {
+    let fault = |message: String| FieldError::new("allowed_addresses", message);
+    if texts.len() > MAX_NETWORKS {
+        return Err(fault(format!("must have at most {MAX_NETWORKS} networks")));
+    }
+    let mut seen = HashSet::new();
+    let mut networks = Vec::new();
+    for text in texts {
+        let rule = || fault(format!("{text} must be an address or a network such as 192.0.2.0/24 or 2001:db8::/48"));
+        let network = normalized(text).ok_or_else(rule)?;
+        if seen.insert(network.clone()) {
+            networks.push(network);
+        }
+    }
+    Ok(networks)
+}
+
+/// The error for a form that has created a key, which it may not show again.
+fn form_used() -> Error {
+    let message = "this form has created a key before; open it anew for another key";
+    Error::new(ErrorCode::IdempotencyKeyReused, message)
+}
+
+/// Finds the key that a form has created; none if it has created none yet.
+pub(in crate::operations) fn created_before(state: &ControlState, id: &str, now_ms: i64) -> Result<Option<ApiKey>> {
+    match state.key(id) {
+        Some(key) if key.revoked_at.is_some() || now_ms - key.created_at > GIVEN_AGAIN_MS => Err(form_used()),
+        found => Ok(found.map(|key| ApiKey::clone(key))),
+    }
+}
+
+/// Refuses another key of a project that has the most that people may create.
+pub(in crate::operations) fn demand_room(state: &ControlState, actor: &Actor, project_id: &str) -> Result<()> {
+    let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
+    if actor.is_member && used >= MAX_KEYS {
+        return Err(limit_reached(&format!("a project has at most {MAX_KEYS} keys; revoke one")));
+    }
+    Ok(())
+}
+
 pub async fn create_key(
     core: &Core,
     actor: &Actor,
@@ -60,8 +102,9 @@ pub async fn create_key(
     };
     let is_over = |at: &Timestamp| !is_time(at) || actor.is_member && to_millis(at) <= created_at;
     let end = new.expires_at.as_ref().filter(|at| is_over(at));
-    let end = end.map(|_| FieldError::new("expires_at", "must be a time to come, of year 9999 at most"));
-    let faults = [live.as_ref().err().cloned(), name_fault("name", &new.name), end];
+    let end = end.map(|_| FieldError::new("expires_at", "must be in the future, in the year 9999 at the latest"));
+    let networks = networks(&new.allowed_addresses);
+    let faults = [live.as_ref().err().cloned(), name_fault("name", &new.name), end, networks.as_ref().err().cloned()];
     refuse(faults.into_iter().chain(new.scopes.iter().map(|scope| scope_fault(core, scope))))?;
     let scopes = if new.scopes.is_empty() {
         Scope::ALL.iter().filter(|scope| scope.by_default()).map(|scope| scope.as_str().to_owned()).collect()
@@ -83,24 +126,17 @@ pub async fn create_key(
         created_at,
         expires_at: new.expires_at.as_ref().map(to_millis),
         revoked_at: None,
+        allowed_addresses: networks.unwrap_or_default(),
     };
     let make = |state: &ControlState| {
         let project = rights::project(state, actor, &new.project_id, Role::Developer)?;
         if actor.is_member {
             rights::demand_in_use(project)?;
         }
-        if let Some(created) = state.key(&key.id) {
-            if created.revoked_at.is_some() || created_at - created.created_at > GIVEN_AGAIN_MS {
-                let message = "this form has created a key before; open it anew for another key";
-                return Err(Error::new(ErrorCode::IdempotencyKeyReused, message));
-            }
-            return Ok((Vec::new(), ApiKey::clone(created)));
+        if let Some(created) = created_before(state, &key.id, created_at)? {
+            return Ok((Vec::new(), created));
         }
-        let used =
-            state.keys().filter(|other| other.project_id == new.project_id && other.revoked_at.is_none()).count();
-        if actor.is_member && used >= MAX_KEYS {
-            return Err(limit_reached(&format!("a project has at most {MAX_KEYS} keys; revoke one")));
-        }
+        demand_room(state, actor, &new.project_id)?;
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };
     let row = core.shared.control.change(actor.does("key.created"), make).await?;

@@ -21,7 +21,7 @@ const FIRST_PLAN: &str = "free";
 
 fn new_organization(core: &Core, name: String, plan: String) -> Organization {
     let (id, created_at) = (id::random("org_", core.shared.ids.as_ref()), core.shared.clock.now_ms());
-    Organization { id, name, plan, created_at, revision: 0 }
+    Organization { id, name, plan, created_at, ..Organization::default() }
 }
 
 /// Returns the plan of an organization that a person creates: `free`, or the one with the fewest requests.

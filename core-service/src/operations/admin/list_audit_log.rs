@@ -8,7 +8,7 @@ use crate::{
     access::rights,
     convert,
     domain::{
-        account::{Actor, AuditRow, OPERATOR, Role},
+        account::{Actor, Role},
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
@@ -47,12 +47,8 @@ pub async fn list_audit_log(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     if actor.is_member {
-        for AuditRow { act, .. } in rows.iter_mut().filter(|row| row.act.by_administrator || row.act.actor == OPERATOR)
-        {
-            act.address = None;
-            if act.by_administrator {
-                "administrator".clone_into(&mut act.actor);
-            }
+        for row in &mut rows {
+            row.act = std::mem::take(&mut row.act).for_members();
         }
     }
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {

@@ -7,6 +7,7 @@ mod tests;
 use thesis_proto::{error::ErrorCode, v1};
 
 use crate::{
+    accounts::notices::{self, Notice},
     control::ControlState,
     convert,
     domain::{
@@ -53,8 +54,13 @@ pub async fn set_administrator(
                 people.invitations().filter(|row| row.organization_id.is_none() && row.creator == after.id);
             changes.extend(invitations.map(|row| ControlChange::InvitationGone(row.id.clone())));
         }
-        Ok((changes, v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }))
+        let made = (administrator && !before.administrator).then(|| after.clone());
+        Ok((changes, (v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }, made)))
     };
     let action = if administrator { "user.administrator_made" } else { "user.administrator_unmade" };
-    core.shared.control.change(actor.does(action), set).await
+    let (response, made) = core.shared.control.change(actor.does(action), set).await?;
+    if let Some(user) = made {
+        notices::post(&core.accounts, &core.shared, &user, Notice::AdministratorMade, actor.address.as_deref()).await;
+    }
+    Ok(response)
 }

@@ -140,6 +140,7 @@ pub(super) async fn ask_to_withdraw(Administrator(signed_in): Administrator, Pat
         action: format!("{APPROVALS}/projects/{id}/withdraw"),
         button: "Withdraw live access",
         name: None,
+        reason: Some(String::new()),
         back: APPROVALS.to_owned(),
         faults: Faults::none(),
     };
@@ -149,9 +150,10 @@ pub(super) async fn ask_to_withdraw(Administrator(signed_in): Administrator, Pat
 pub(super) async fn withdraw(
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
-    Posted(NoFields {}): Posted<NoFields>,
+    Posted(RefusalForm { reason }): Posted<RefusalForm>,
 ) -> Page {
-    let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone() });
+    let given = Some(reason.clone()).filter(|reason| !reason.trim().is_empty());
+    let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone(), reason: given });
     let outcome = signed_in.core().admin.withdraw_project(request).await;
-    finish_form(&signed_in, outcome, "withdrawn", (id, String::new())).await
+    finish_form(&signed_in, outcome, "withdrawn", (id, reason)).await
 }

@@ -3,7 +3,7 @@
 use askama::Template;
 use http::StatusCode;
 use prost_types::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thesis_proto::v1;
 
 use super::{ACTIVE, USERS, listing::Listing};
@@ -12,14 +12,19 @@ use crate::{
     failure::see_other,
     form::{Faults, Posted},
     page_query::PageQuery,
+    shown,
     view::{Layout, render, time},
     visit::{Administrator, SignedIn},
 };
+
+/// The page with a link that was created.
+pub(super) const LINK: &str = "/console/administration/users/link";
 
 const NOTICES: &[(&str, &str)] = &[
     ("administrator-made", "The user is an administrator now."),
     ("administrator-unmade", "The user is no administrator any more."),
     ("confirmed", "The e-mail is confirmed."),
+    ("factors-removed", "The second factors of the user are removed."),
 ];
 
 #[derive(Template)]
@@ -34,12 +39,19 @@ struct UsersPage {
     typed: InvitationForm,
 }
 
-/// The page with a link, which the console shows only once.
+/// The page with a link.
 #[derive(Template)]
 #[template(path = "administration_link.html")]
 struct LinkPage {
     layout: Layout,
     tab: &'static str,
+    created: CreatedLink,
+}
+
+/// A link, on its way to the page that shows it.
+#[derive(Serialize, Deserialize)]
+struct CreatedLink {
+    title: String,
     /// Explains the link's purpose and how to use it.
     text: String,
     link: String,
@@ -84,11 +96,28 @@ async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: Invita
     page(signed_in, &PageQuery::default(), (typed, Faults::of(status)?)).await
 }
 
-/// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
+/// Redirects to the page with a link. No address has the link, because the browser's history would keep it.
 fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
-    let layout = Layout::of(signed_in, title, ACTIVE);
-    let page = LinkPage { layout, tab: USERS, text, link, expires_at: time(expires_at) };
-    render(StatusCode::OK, &page)
+    let created = CreatedLink { title: title.to_owned(), text, link, expires_at: time(expires_at) };
+    shown::show(&signed_in.visit, LINK, &created)
+}
+
+/// Shows a link for ten minutes after its creation.
+pub(super) async fn show_link(Administrator(signed_in): Administrator) -> Page {
+    let Some(created) = shown::read::<CreatedLink>(&signed_in.visit) else { return Ok(see_other(USERS)) };
+    let layout = Layout::of(&signed_in, &created.title, ACTIVE);
+    render(StatusCode::OK, &LinkPage { layout, tab: USERS, created })
+}
+
+pub(super) async fn remove_factors(
+    Administrator(signed_in): Administrator,
+    Posted(UserForm { email, .. }): Posted<UserForm>,
+) -> Page {
+    let request = signed_in.request(v1::RemoveSecondFactorsRequest { email });
+    match signed_in.core().admin.remove_second_factors(request).await {
+        Ok(_) => Ok(see_other(&format!("{USERS}?done=factors-removed"))),
+        Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
+    }
 }
 
 pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {

@@ -1,4 +1,4 @@
-//! The user's own account: password and sessions.
+//! The user's own account: password, sessions and devices.
 
 use askama::Template;
 use axum::extract::Path;
@@ -18,11 +18,12 @@ use crate::{
     visit::SignedIn,
 };
 
-const DONE: [(&str, &str); 4] = [
+const DONE: [(&str, &str); 5] = [
     ("confirmed", "Your e-mail is confirmed."),
     ("sent", "A link is on its way. It works for 24 hours."),
     ("password", "The password is changed. Everywhere else you are signed out."),
     ("revoked", "The session is revoked."),
+    ("forgotten", "The device is forgotten."),
 ];
 
 #[derive(Template)]
@@ -31,7 +32,9 @@ struct AccountPage {
     layout: Layout,
     faults: Faults,
     email: String,
+    has_factor: bool,
     sessions: Vec<v1::Session>,
+    devices: Vec<v1::Device>,
 }
 
 #[derive(Deserialize)]
@@ -84,13 +87,21 @@ pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, Posted(N
     Ok(see_other("/console/account?done=revoked"))
 }
 
+pub(super) async fn forget(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {
+    signed_in.core().accounts.forget_device(signed_in.request(v1::ForgetDeviceRequest { id })).await?;
+    Ok(see_other("/console/account?done=forgotten"))
+}
+
 async fn page(signed_in: &SignedIn, faults: Faults, done: &str) -> Page {
-    let request = signed_in.request(v1::ListSessionsRequest {});
-    let sessions = signed_in.core().accounts.list_sessions(request).await?.into_inner().data;
+    let accounts = &signed_in.core().accounts;
+    let sessions = accounts.list_sessions(signed_in.request(v1::ListSessionsRequest {})).await?.into_inner().data;
+    let devices = accounts.list_devices(signed_in.request(v1::ListDevicesRequest {})).await?.into_inner().data;
     let page = AccountPage {
         layout: Layout::of(signed_in, "Account", "account").with_notice(done, &DONE),
         email: signed_in.email().to_owned(),
+        has_factor: signed_in.account.user.as_ref().is_some_and(|user| user.second_factor),
         sessions,
+        devices,
         faults,
     };
     render(page.faults.status(), &page)

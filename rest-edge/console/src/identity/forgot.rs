@@ -14,11 +14,18 @@ use crate::{
 };
 
 /// The text must not reveal whether the user exists.
-const DONE: [(&str, &str); 1] = [(
-    "asked",
-    "If there is a user with this e-mail, a link is on its way. It works for 24 hours. If none arrives, ask an \
-     administrator for one.",
-)];
+const DONE: [(&str, &str); 2] = [
+    (
+        "asked",
+        "If there is a user with this e-mail, a link is on its way. It works for 24 hours. If none arrives, ask an \
+         administrator for one.",
+    ),
+    (
+        "noted",
+        "This installation sends no mail. Ask an administrator for a link, and say who you are: they find your request \
+         in the audit log.",
+    ),
+];
 
 #[derive(Template)]
 #[template(path = "forgot.html")]
@@ -26,6 +33,7 @@ struct ForgotPage {
     layout: Layout,
     faults: Faults,
     email: String,
+    sends_mail: bool,
 }
 
 #[derive(Deserialize)]
@@ -35,17 +43,23 @@ pub(super) struct ForgotForm {
 
 pub(super) async fn show(visit: Visit, query: PageQuery) -> Page {
     let layout = Layout::visitor(&visit, "Forgotten password").with_notice(query.text("done"), &DONE);
-    page(layout, Faults::none(), String::new())
+    page(&visit, layout, Faults::none(), String::new()).await
 }
 
 pub(super) async fn send(visit: Visit, Posted(form): Posted<ForgotForm>) -> Page {
     let request = v1::RequestPasswordResetRequest { email: form.email.clone() };
     match visit.core().accounts.request_password_reset(visit.anonymous(request)).await {
-        Ok(_) => Ok(see_other("/console/forgot?done=asked")),
-        Err(status) => page(Layout::visitor(&visit, "Forgotten password"), Faults::of(&status)?, form.email),
+        Ok(answer) if answer.get_ref().sends_mail => Ok(see_other("/console/forgot?done=asked")),
+        Ok(_) => Ok(see_other("/console/forgot?done=noted")),
+        Err(status) => {
+            let layout = Layout::visitor(&visit, "Forgotten password");
+            page(&visit, layout, Faults::of(&status)?, form.email).await
+        }
     }
 }
 
-fn page(layout: Layout, faults: Faults, email: String) -> Page {
-    render(faults.status(), &ForgotPage { layout, faults, email })
+async fn page(visit: &Visit, layout: Layout, faults: Faults, email: String) -> Page {
+    let request = visit.anonymous(v1::GetSignInSettingsRequest {});
+    let sends_mail = visit.core().accounts.get_sign_in_settings(request).await?.into_inner().sends_mail;
+    render(faults.status(), &ForgotPage { layout, faults, email, sends_mail })
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use thesis_proto::v1::{self, LinkPurpose, Role};
 use tonic::Status;
 
-use super::start_session;
+use super::sign_in::start_or_challenge;
 use crate::{
     HOME, Page,
     failure::{Failed, see_other, sign_in_path},
@@ -28,6 +28,8 @@ struct LinkPage {
     faults: Faults,
     /// The effect of the link, as a text.
     text: String,
+    /// The e-mail that the link names; empty if it names none.
+    invited: String,
     /// The e-mail of the link's user, if core knows it.
     email: Option<String>,
     typed_email: String,
@@ -48,6 +50,8 @@ enum LinkStep {
     Accept,
     /// The e-mail has a user, who must sign in first.
     SignIn,
+    /// Somebody else is signed in than the invited person.
+    SignOut,
 }
 
 impl LinkPage {
@@ -61,6 +65,10 @@ impl LinkPage {
 
     fn is_session_used(&self) -> bool {
         self.step == LinkStep::Accept
+    }
+
+    fn asks_sign_out(&self) -> bool {
+        self.step == LinkStep::SignOut
     }
 }
 
@@ -96,10 +104,17 @@ impl OpenedLink {
     fn step(&self) -> LinkStep {
         match (self.link.purpose(), &self.signed_in) {
             (LinkPurpose::PasswordReset, _) => LinkStep::Password,
+            (_, Some(signed_in)) if self.is_for_another(signed_in) => LinkStep::SignOut,
             (_, Some(_)) => LinkStep::Accept,
             (_, None) if self.link.has_account => LinkStep::SignIn,
             (_, None) => LinkStep::Password,
         }
+    }
+
+    /// True if the link names another e-mail than that of the user who is signed in.
+    fn is_for_another(&self, signed_in: &SignedIn) -> bool {
+        let named = self.link.email.as_deref();
+        named.is_some_and(|email| email.trim().to_lowercase() != signed_in.email().trim().to_lowercase())
     }
 
     fn page(&self, faults: Faults, typed_email: String) -> Page {
@@ -118,6 +133,7 @@ impl OpenedLink {
         let page = LinkPage {
             layout,
             text: self.text(),
+            invited: self.link.email.clone().unwrap_or_default(),
             email: signed_in.or_else(|| self.link.email.clone()),
             typed_email,
             step: self.step(),
@@ -152,19 +168,20 @@ impl OpenedLink {
         if self.link.purpose() == LinkPurpose::Confirmation { "/console/account?done=confirmed" } else { HOME }
     }
 
-    /// Uses the link and returns the session that it started, if any.
-    async fn accept(&self, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
+    /// Uses the link. Returns the session that it started, if any, or the challenge of a user with a second factor.
+    async fn accept(&self, form: &LinkForm) -> Result<(Option<v1::NewSession>, String), Status> {
         let user_agent = self.visit.user_agent.clone();
         if self.link.purpose() == LinkPurpose::PasswordReset {
             let password = form.password.clone().unwrap_or_default();
             let request = v1::ResetPasswordRequest { token: self.token.clone(), password, user_agent };
             let answer = self.visit.core().accounts.reset_password(self.visit.anonymous(request)).await?;
-            return Ok(answer.into_inner().session);
+            let v1::ResetPasswordResponse { session, challenge } = answer.into_inner();
+            return Ok((session, challenge));
         }
         if self.link.purpose() == LinkPurpose::Confirmation {
             let request = v1::ConfirmEmailRequest { token: self.token.clone() };
             self.visit.core().accounts.confirm_email(self.visit.request(request)).await?;
-            return Ok(None);
+            return Ok((None, String::new()));
         }
         let mut request = v1::AcceptInvitationRequest {
             token: self.token.clone(),
@@ -179,7 +196,8 @@ impl OpenedLink {
             }
             None => self.visit.anonymous(request),
         };
-        Ok(self.visit.core().accounts.accept_invitation(request).await?.into_inner().session)
+        let session = self.visit.core().accounts.accept_invitation(request).await?.into_inner().session;
+        Ok((session, String::new()))
     }
 }
 
@@ -199,8 +217,8 @@ pub(super) async fn show(visit: Visit, Path(token): Path<String>) -> Page {
 pub(super) async fn send(visit: Visit, Path(token): Path<String>, Posted(form): Posted<LinkForm>) -> Page {
     let opened = OpenedLink::find(visit, token).await?;
     match opened.accept(&form).await {
-        Ok(session @ Some(_)) => start_session(&opened.visit, session.as_ref(), HOME),
-        Ok(None) => Ok(see_other(opened.next_page())),
+        Ok((None, challenge)) if challenge.is_empty() => Ok(see_other(opened.next_page())),
+        Ok((session, challenge)) => start_or_challenge(&opened.visit, session.as_ref(), challenge, HOME),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),
             // The e-mail already has a user.

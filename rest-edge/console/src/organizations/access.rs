@@ -47,6 +47,7 @@ pub(super) struct OrganizationAccess {
     pub(super) plan: String,
     pub(super) created_at: Option<Timestamp>,
     pub(super) revision: u64,
+    pub(super) requires_second_factor: bool,
     role: Role,
 }
 
@@ -55,9 +56,9 @@ impl OrganizationAccess {
     pub(super) fn of(signed_in: &SignedIn, id: &str) -> Result<Self, Failed> {
         let membership = signed_in.membership(id)?;
         let role = membership.role();
-        let v1::Organization { id, name, plan, created_at, revision } =
+        let v1::Organization { id, name, plan, created_at, revision, requires_second_factor } =
             membership.organization.clone().unwrap_or_default();
-        Ok(Self { id, name, plan, created_at, revision, role })
+        Ok(Self { id, name, plan, created_at, revision, requires_second_factor, role })
     }
 
     pub(super) fn role(&self) -> &'static str {

@@ -3,11 +3,12 @@
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thesis_proto::v1;
 
 use super::{
     access::{OrganizationAccess, role_name, role_number},
+    invitations_path,
     members::{InvitationForm, MembersState, page},
     members_path,
 };
@@ -15,6 +16,7 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, Posted},
+    shown,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -28,26 +30,40 @@ pub(super) struct WithdrawalForm {
 
 #[derive(Template)]
 #[template(path = "organization_invited.html")]
-struct InvitedPage<'a> {
+struct InvitedPage {
     layout: Layout,
     access: OrganizationAccess,
-    email: &'a str,
-    role: &'static str,
+    email: String,
+    role: String,
     expires_at: String,
-    link: &'a str,
+    link: String,
 }
 
-/// Shows the link of an invitation when the service sends no mail. No other page shows it.
-fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &str) -> Page {
-    let page = InvitedPage {
-        layout: Layout::of(signed_in, "Hand over the invitation", "organizations"),
-        access: OrganizationAccess::of(signed_in, id, "members")?,
-        email: &invitation.email,
-        role: role_name(invitation.role()),
-        expires_at: time(invitation.expires_at.as_ref()),
-        link,
+/// The link of an invitation, on its way to the page that shows it.
+#[derive(Serialize, Deserialize)]
+struct CreatedInvitation {
+    email: String,
+    role: String,
+    expires_at: String,
+    link: String,
+}
+
+/// Redirects to the page with the link of an invitation, when the service sends no mail.
+fn invited(signed_in: &SignedIn, id: &str, invitation: v1::Invitation, link: String) -> Page {
+    let (role, expires_at) = (role_name(invitation.role()).to_owned(), time(invitation.expires_at.as_ref()));
+    let created = CreatedInvitation { email: invitation.email, role, expires_at, link };
+    shown::show(&signed_in.visit, &format!("{}/created", invitations_path(id)), &created)
+}
+
+/// Shows the link of an invitation for ten minutes after its creation. No other page shows it.
+pub(super) async fn created(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    let access = OrganizationAccess::of(&signed_in, &id)?;
+    let Some(created) = shown::read::<CreatedInvitation>(&signed_in.visit) else {
+        return Ok(see_other(&members_path(&id)));
     };
-    render(StatusCode::OK, &page)
+    let CreatedInvitation { email, role, expires_at, link } = created;
+    let layout = Layout::of(&signed_in, "Hand over the invitation", "organizations");
+    render(StatusCode::OK, &InvitedPage { layout, access, email, role, expires_at, link })
 }
 
 pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<InvitationForm>) -> Page {
@@ -60,7 +76,7 @@ pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(f
     match signed_in.core().accounts.create_invitation(signed_in.request(message)).await {
         Ok(answer) => match answer.into_inner() {
             v1::CreateInvitationResponse { invitation, link: Some(link) } => {
-                invited(&signed_in, &id, &invitation.unwrap_or_default(), &link)
+                invited(&signed_in, &id, invitation.unwrap_or_default(), link)
             }
             _ => Ok(see_other(&format!("{}?done=invited", members_path(&id)))),
         },

@@ -62,6 +62,7 @@ struct MemberRow {
     joined_at: Moment,
     revision: u64,
     is_reader: bool,
+    has_factor: bool,
 }
 
 #[derive(Template)]
@@ -84,9 +85,10 @@ struct MembersPage<'a> {
 
 fn member_row(member: v1::Member, reader: &str) -> MemberRow {
     let role = member.role();
-    let v1::User { id, email, .. } = member.user.unwrap_or_default();
+    let v1::User { id, email, second_factor, .. } = member.user.unwrap_or_default();
     MemberRow {
         is_reader: id == reader,
+        has_factor: second_factor,
         id,
         email,
         role: role_name(role),
@@ -190,6 +192,7 @@ pub(super) async fn ask_to_remove(signed_in: SignedIn, Path((id, user)): Path<(S
         action: format!("{}/{user}/remove", members_path(&id)),
         button,
         name: None,
+        reason: None,
         back: members_path(&id),
         faults: Faults::none(),
     };

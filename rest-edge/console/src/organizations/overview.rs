@@ -24,6 +24,8 @@ fn live_access(project: &v1::Project) -> Badge {
         ("Requested", "warn")
     } else if project.live_refusal.is_some() {
         ("Refused", "bad")
+    } else if project.live_withdrawn_at.is_some() {
+        ("Withdrawn", "bad")
     } else {
         ("Not requested", "")
     };

@@ -1,4 +1,4 @@
-//! The settings of an organization: its name and what is known of it.
+//! The settings of an organization: its name, what is known of it, and whether members need a second factor.
 
 use askama::Template;
 use axum::extract::Path;
@@ -15,7 +15,11 @@ use crate::{
     visit::SignedIn,
 };
 
-const DONE: &[(&str, &str)] = &[("renamed", "The organization has its new name.")];
+const DONE: &[(&str, &str)] = &[
+    ("renamed", "The organization has its new name."),
+    ("factor-required", "Members need a second factor now."),
+    ("factor-not-required", "Members need no second factor any more."),
+];
 
 #[derive(Deserialize)]
 pub(super) struct RenameForm {
@@ -61,5 +65,29 @@ pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(f
     match signed_in.core().accounts.update_organization(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", settings_path(&id)))),
         Err(status) => page(&signed_in, &id, "", Some(form.name), Faults::of(&status)?),
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct FactorForm {
+    #[serde(default)]
+    required: String,
+}
+
+/// Demands a second factor of all members, or no longer.
+pub(super) async fn require_factor(
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<FactorForm>,
+) -> Page {
+    signed_in.membership(&id)?;
+    let required = form.required == "true";
+    let message = v1::RequireSecondFactorRequest { organization_id: id.clone(), required };
+    match signed_in.core().accounts.require_second_factor(signed_in.request(message)).await {
+        Ok(_) => {
+            let done = if required { "factor-required" } else { "factor-not-required" };
+            Ok(see_other(&format!("{}?done={done}", settings_path(&id))))
+        }
+        Err(status) => page(&signed_in, &id, "", None, Faults::of(&status)?),
     }
 }

@@ -1,12 +1,13 @@
-//! Creates and revokes the keys of a project.
+//! Creates, rolls and revokes the keys of a project.
 
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thesis_proto::{
     error::{ApiError, FieldError},
     names::{SCOPES, environment_name, parse_environment},
+    time::from_millis,
     v1,
 };
 
@@ -17,7 +18,8 @@ use crate::{
     form::{Faults, Posted},
     page_query::typed_time,
     question::{Question, TypedName},
-    view::{Layout, render},
+    shown,
+    view::{Choice, Layout, choices, render, time},
     visit::SignedIn,
 };
 
@@ -36,6 +38,11 @@ fn about(scope: &str) -> &'static str {
         "archive:read" => "Downloads files of each day.",
         _ => "",
     }
+}
+
+/// The networks in a text, one a line or with commas.
+fn networks(text: &str) -> Vec<String> {
+    text.split(['\n', ',']).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// A scope's box.
@@ -68,6 +75,9 @@ pub(super) struct Typed {
     scopes: Vec<String>,
     #[serde(default)]
     expires_at: String,
+    /// Networks, one a line.
+    #[serde(default)]
+    allowed_addresses: String,
     /// The token of a form whose work is done once.
     #[serde(default)]
     once: String,
@@ -81,6 +91,7 @@ impl Default for Typed {
             environment: environment_name(v1::Environment::Test).to_owned(),
             scopes: scopes.collect(),
             expires_at: String::new(),
+            allowed_addresses: String::new(),
             once: String::new(),
         }
     }
@@ -118,6 +129,7 @@ impl Typed {
             scopes: self.scopes.clone(),
             expires_at,
             once,
+            allowed_addresses: networks(&self.allowed_addresses),
         })
     }
 }
@@ -125,7 +137,10 @@ impl Typed {
 async fn show(signed_in: &SignedIn, id: &str, typed: Typed, faults: Faults) -> Page {
     let access = find(signed_in, id).await?;
     let is_ticked = |name: &str| typed.scopes.iter().any(|ticked| ticked == name);
-    let scopes = SCOPES.iter().map(|&(name, _)| ScopeBox { name, about: about(name), is_ticked: is_ticked(name) });
+    // Core grants no others, such as those of a feature that is off.
+    let is_grantable = |name: &str| signed_in.account.grantable_scopes.iter().any(|scope| scope == name);
+    let offered = SCOPES.iter().filter(|(name, _)| is_grantable(name));
+    let scopes = offered.map(|&(name, _)| ScopeBox { name, about: about(name), is_ticked: is_ticked(name) });
     let page = KeysPage {
         layout: Layout::of(signed_in, "Create a key", "organizations"),
         access,
@@ -140,7 +155,7 @@ pub(super) async fn new(signed_in: SignedIn, Path(id): Path<String>) -> Page {
     show(&signed_in, &id, Typed::default(), Faults::none()).await
 }
 
-/// The page that shows a new key's raw form, once. A reload sends its form again, which brings the same key for a while.
+/// The page that shows a new key's raw form.
 #[derive(Template)]
 #[template(path = "key_made.html")]
 struct CreatedKeyPage {
@@ -150,6 +165,46 @@ struct CreatedKeyPage {
     environment: &'static str,
     key: String,
     public_url: String,
+    /// The end of the key that it replaces.
+    replaced_until: Option<String>,
+}
+
+/// A new key, on its way to the page that shows it.
+#[derive(Serialize, Deserialize)]
+struct CreatedKey {
+    name: String,
+    environment: String,
+    key: String,
+    replaced_until: Option<String>,
+}
+
+fn created_path(project_id: &str) -> String {
+    format!("{}/keys/created", path(project_id))
+}
+
+/// Redirects to the page that shows a new key.
+fn show_created(signed_in: &SignedIn, row: v1::ApiKey, key: String, replaced_until: Option<String>) -> Page {
+    let environment = environment_name(row.environment()).to_owned();
+    let created = CreatedKey { name: row.name, environment, key, replaced_until };
+    shown::show(&signed_in.visit, &created_path(&row.project_id), &created)
+}
+
+/// Shows a new key for ten minutes after its creation.
+pub(super) async fn created(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    let access = find(&signed_in, &id).await?;
+    let Some(created) = shown::read::<CreatedKey>(&signed_in.visit) else {
+        return Ok(see_other(&path(&access.project.id)));
+    };
+    let page = CreatedKeyPage {
+        layout: Layout::of(&signed_in, "Your new key", "organizations"),
+        environment: environment_name(parse_environment(&created.environment).unwrap_or_default()),
+        project_id: access.project.id,
+        name: created.name,
+        key: created.key,
+        public_url: signed_in.visit.console.public_url.clone(),
+        replaced_until: created.replaced_until,
+    };
+    render(StatusCode::OK, &page)
 }
 
 pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(typed): Posted<Typed>) -> Page {
@@ -161,16 +216,89 @@ pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(t
         Ok(answer) => answer.into_inner(),
         Err(status) => return show(&signed_in, &id, typed, Faults::of(&status)?).await,
     };
-    let row = created.api_key.unwrap_or_default();
-    let page = CreatedKeyPage {
-        layout: Layout::of(&signed_in, "Your new key", "organizations"),
-        environment: environment_name(row.environment()),
-        project_id: row.project_id,
-        name: row.name,
-        key: created.key,
-        public_url: signed_in.visit.console.public_url.clone(),
+    show_created(&signed_in, created.api_key.unwrap_or_default(), created.key, None)
+}
+
+/// The times after which a rolled key ends, in hours.
+const OVERLAPS: [(&str, &str); 5] = [
+    ("0", "At once"),
+    ("1", "After an hour"),
+    ("24", "After a day"),
+    ("168", "After 7 days"),
+    ("720", "After 30 days"),
+];
+const HOUR_MS: i64 = 3_600_000;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RollForm {
+    overlap: String,
+    allowed_addresses: String,
+    once: String,
+}
+
+/// The page on which a key is rolled.
+#[derive(Template)]
+#[template(path = "key_roll.html")]
+struct RollPage {
+    layout: Layout,
+    access: ProjectAccess,
+    key: v1::ApiKey,
+    overlaps: Vec<Choice>,
+    allowed_addresses: String,
+    faults: Faults,
+}
+
+async fn roll_page(signed_in: &SignedIn, (id, key_id): (&str, &str), typed: Option<RollForm>, faults: Faults) -> Page {
+    let access = find(signed_in, id).await?;
+    let message = v1::AccountServiceListKeysRequest { project_id: access.project.id.clone() };
+    let keys = signed_in.core().accounts.list_keys(signed_in.request(message)).await?.into_inner().data;
+    let key = keys.into_iter().find(|key| key.id == key_id).ok_or_else(Failed::missing)?;
+    let present = || RollForm {
+        overlap: "24".to_owned(),
+        allowed_addresses: key.allowed_addresses.join("\n"),
+        once: String::new(),
     };
-    render(StatusCode::OK, &page)
+    let typed = typed.unwrap_or_else(present);
+    let page = RollPage {
+        layout: Layout::of(signed_in, "Roll a key", "organizations"),
+        overlaps: choices(OVERLAPS, &typed.overlap),
+        allowed_addresses: typed.allowed_addresses,
+        access,
+        key,
+        faults,
+    };
+    render(page.faults.status(), &page)
+}
+
+pub(super) async fn show_roll(signed_in: SignedIn, Path((id, key)): Path<(String, String)>) -> Page {
+    roll_page(&signed_in, (&id, &key), None, Faults::none()).await
+}
+
+pub(super) async fn roll(
+    signed_in: SignedIn,
+    Path((id, key)): Path<(String, String)>,
+    Posted(typed): Posted<RollForm>,
+) -> Page {
+    let hours = typed.overlap.parse::<i64>().ok().filter(|hours| (0..=720).contains(hours)).unwrap_or_default();
+    // A form that is sent again names the same hour, so that it brings the same key. Core ends a key now that should
+    // have ended before.
+    let hour = signed_in.visit.console.clock.now_ms().div_euclid(HOUR_MS);
+    let end_hour = if hours == 0 { hour } else { hour + 1 + hours };
+    let message = v1::RollKeyRequest {
+        id: key.clone(),
+        ends_at: Some(from_millis(end_hour * HOUR_MS)),
+        allowed_addresses: networks(&typed.allowed_addresses),
+        once: signed_in.visit.once(&typed.once),
+    };
+    match signed_in.core().accounts.roll_key(signed_in.request(message)).await {
+        Ok(answer) => {
+            let v1::RollKeyResponse { api_key, key, replaced } = answer.into_inner();
+            let until = replaced.and_then(|old| old.expires_at).map(|at| time(Some(&at)));
+            show_created(&signed_in, api_key.unwrap_or_default(), key, until)
+        }
+        Err(status) => roll_page(&signed_in, (&id, &key), Some(typed), Faults::of(&status)?).await,
+    }
 }
 
 /// A key of a project that is not revoked yet; none otherwise.
@@ -197,6 +325,7 @@ fn revoke_question(signed_in: &SignedIn, project_id: &str, key: &v1::ApiKey, fau
         action: format!("{}/keys/{}/revoke", path(project_id), key.id),
         button: "Revoke key",
         name: name_to_type(key).map(str::to_owned),
+        reason: None,
         back: format!("{}#keys", path(project_id)),
         faults,
     };
@@ -245,6 +374,7 @@ mod tests {
             environment: "live".to_owned(),
             scopes: vec!["theses:read".to_owned(), "webhooks:write".to_owned()],
             expires_at: "2026-11-23T14:05".to_owned(),
+            allowed_addresses: "192.0.2.0/24\r\n\n 2001:db8::1,".to_owned(),
             ..Typed::default()
         };
         let request = typed.request("prj_1", Some("form".to_owned())).unwrap();
@@ -252,6 +382,7 @@ mod tests {
         assert_eq!(request.environment(), v1::Environment::Live);
         assert_eq!(request.scopes, ["theses:read", "webhooks:write"]);
         assert_eq!(request.once.as_deref(), Some("form"));
+        assert_eq!(request.allowed_addresses, ["192.0.2.0/24", "2001:db8::1"]);
         assert_eq!(request.expires_at.as_ref().map(to_millis), Some(1_795_442_700_000));
     }
 

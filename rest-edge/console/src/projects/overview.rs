@@ -5,6 +5,7 @@ mod steps;
 
 use askama::Template;
 use axum::extract::Path;
+use serde::Deserialize;
 use thesis_proto::{
     metadata::LIVE,
     time::{from_millis, to_millis},
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     Page,
     failure::see_other,
-    form::{Faults, NoFields, Posted},
+    form::{Faults, Posted},
     frame::chosen_environment,
     page_query::PageQuery,
     view::{Layout, render},
@@ -118,8 +119,20 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     page(&signed_in, &id, &query, Faults::none()).await
 }
 
-pub(super) async fn ask_for_live_access(signed_in: SignedIn, Path(id): Path<String>, _: Posted<NoFields>) -> Page {
-    let message = v1::RequestLiveAccessRequest { project_id: id.clone() };
+/// A request for live access.
+#[derive(Debug, Deserialize)]
+pub(super) struct LiveAccessForm {
+    #[serde(default)]
+    note: String,
+}
+
+pub(super) async fn ask_for_live_access(
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<LiveAccessForm>,
+) -> Page {
+    let note = Some(form.note).filter(|note| !note.trim().is_empty());
+    let message = v1::RequestLiveAccessRequest { project_id: id.clone(), note };
     match signed_in.core().accounts.request_live_access(signed_in.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=asked", path(&id)))),
         Err(status) => page(&signed_in, &id, &PageQuery::default(), Faults::of(&status)?).await,

@@ -80,6 +80,7 @@ fn question(signed_in: &SignedIn, project: &v1::Project, faults: Faults) -> Page
         action: format!("{}/archive", path(&project.id)),
         button: "Archive project",
         name: Some(project.name.clone()),
+        reason: None,
         back: settings_path(&project.id),
         faults,
     };

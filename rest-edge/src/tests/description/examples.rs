@@ -42,6 +42,8 @@ fn every_code_of_rest_has_an_example_that_leads_to_its_paragraph() {
         ErrorCode::AccountLimitReached,
         ErrorCode::SignUpClosed,
         ErrorCode::EmailNotConfirmed,
+        ErrorCode::ConfirmationRequired,
+        ErrorCode::SecondFactorRequired,
         ErrorCode::OrganizationNotFound,
         ErrorCode::ProjectNotFound,
         ErrorCode::KeyNotFound,

@@ -19,7 +19,7 @@ impl Bench {
 
     /// Withdraws the live access of the project.
     pub(super) async fn withdraw(&self) {
-        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned() };
+        let message = v1::WithdrawProjectRequest { id: PROJECT.to_owned(), reason: None };
         withdraw_project(&self.core, &Actor::operator(None), &message).await.unwrap();
     }
 }

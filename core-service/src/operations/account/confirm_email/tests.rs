@@ -142,7 +142,7 @@ async fn who_is_not_confirmed_neither_invites_nor_asks_for_live_access() {
     let (ada, organization) = signed_up(&core, "ada@example.com").await;
     let request = v1::CreateProjectRequest { organization_id: organization.clone(), name: "Hive".to_owned() };
     let project = create_project(&core, &ada.actor, &request, None).await.unwrap().project.unwrap();
-    let live = v1::RequestLiveAccessRequest { project_id: project.id };
+    let live = v1::RequestLiveAccessRequest { project_id: project.id, note: None };
     assert_eq!(code(invite(&core, &ada, &organization, "bob@example.com").await), Some(ErrorCode::EmailNotConfirmed));
     assert_eq!(code(request_live_access(&core, &ada, &live).await), Some(ErrorCode::EmailNotConfirmed));
     // This core sends no mail, so an operator confirms.

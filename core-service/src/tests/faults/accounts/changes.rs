@@ -73,7 +73,7 @@ const BECOME_ADMINISTRATOR: Ask = ask!(AdminService::set_administrator, _scene =
     service(v1::SetAdministratorRequest { email: OWNER.to_owned(), administrator: true })
 });
 const REQUEST_LIVE: Ask = ask!(AccountService::request_live_access, scene => {
-    scene.asks(v1::RequestLiveAccessRequest { project_id: scene.project_id.clone() })
+    scene.asks(v1::RequestLiveAccessRequest { project_id: scene.project_id.clone(), note: None })
 });
 const APPROVE: Ask = ask!(AdminService::approve_project, scene => {
     scene.asks(v1::ApproveProjectRequest { id: scene.project_id.clone() })
@@ -205,7 +205,7 @@ changes! {
     withdraw_project: ChangeCase {
         first: &[BECOME_ADMINISTRATOR, APPROVE],
         ask: ask!(AdminService::withdraw_project, scene => {
-            scene.asks(v1::WithdrawProjectRequest { id: scene.project_id.clone() })
+            scene.asks(v1::WithdrawProjectRequest { id: scene.project_id.clone(), reason: None })
         }),
         again: None,
         action: "project.live_withdrawn",

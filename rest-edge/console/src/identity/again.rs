@@ -1,0 +1,48 @@
+//! Shows a form that the browser kept while its user signed in or confirmed. Its button sends it.
+
+use askama::Template;
+use http::StatusCode;
+
+use super::safe_next;
+use crate::{
+    HOME, Page,
+    failure::see_other,
+    form::label,
+    kept::KeptForm,
+    view::{Layout, cut, render},
+    visit::SignedIn,
+};
+
+/// Characters of a value on the page.
+const MAX_SHOWN: usize = 200;
+/// Fields that people did not type.
+const HIDDEN: [&str; 3] = ["once", "revision", "username"];
+
+/// A field that the page shows.
+struct ShownField {
+    name: String,
+    value: String,
+}
+
+#[derive(Template)]
+#[template(path = "again.html")]
+struct AgainPage {
+    layout: Layout,
+    action: String,
+    /// Every field of the form.
+    fields: Vec<(String, String)>,
+    shown: Vec<ShownField>,
+}
+
+/// Shows the kept form, unless another user sent it.
+pub(super) async fn show(signed_in: SignedIn) -> Page {
+    let id = signed_in.account.user.as_ref().map(|user| user.id.as_str());
+    let is_ours = |form: &KeptForm| id == Some(&*form.user) && safe_next(Some(&form.path)) == form.path;
+    let Some(form) = KeptForm::read(&signed_in.visit).filter(is_ours) else { return Ok(see_other(HOME)) };
+    let KeptForm { path: action, fields, .. } = form;
+    let typed = fields.iter().filter(|(name, value)| !HIDDEN.contains(&name.as_str()) && !value.is_empty());
+    let shown = typed.map(|(name, value)| ShownField { name: label(name), value: cut(value, MAX_SHOWN) });
+    let shown = shown.collect();
+    let layout = Layout::of(&signed_in, "Send your form", "");
+    render(StatusCode::OK, &AgainPage { layout, action, fields, shown })
+}

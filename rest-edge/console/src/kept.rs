@@ -1,0 +1,91 @@
+//! Forms that could not be sent, because the session had ended or the change needs a confirmation first.
+//!
+//! The browser keeps such a form in a cookie of 15 minutes. After the sign-in, or the confirmation, a page shows it
+//! filled in, and its button sends it. Passwords are not kept. A form that is too long for a cookie is lost.
+
+use axum::response::Response;
+use http::{Method, header::SET_COOKIE};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use thesis_proto::error::ErrorCode;
+
+use super::{
+    HOME,
+    failure::{PageError, SessionEnded, see_other, sign_in_path},
+    visit::Visit,
+};
+
+/// The page of a kept form.
+pub(crate) const AGAIN: &str = "/console/again";
+/// The page that asks for the password or a factor.
+pub(crate) const CONFIRM: &str = "/console/confirm";
+/// Lifetime of the cookie.
+const SECONDS: u32 = 900;
+/// Bytes of a form that a cookie can carry beside the rest.
+const MAX_BODY: usize = 3_000;
+/// Fields that are never kept.
+const SECRET: [&str; 3] = ["csrf", "password", "current_password"];
+
+/// A form as it was sent.
+pub(crate) struct SentForm {
+    visit: Visit,
+    method: Method,
+    body: bytes::Bytes,
+}
+
+impl SentForm {
+    pub(crate) fn new(visit: Visit, method: &Method, body: &bytes::Bytes) -> Self {
+        Self { visit, method: method.clone(), body: body.clone() }
+    }
+
+    /// Leads to the sign-in or the confirmation if the response asks for one. The form is kept meanwhile.
+    pub(crate) fn keep(&self, response: Response) -> Response {
+        let needs_sign_in = response.extensions().get::<SessionEnded>().is_some();
+        let error = response.extensions().get::<PageError>();
+        let needs_confirmation = error.is_some_and(|error| error.0.code == ErrorCode::ConfirmationRequired);
+        let page = self.visit.path.as_str();
+        match (needs_sign_in, needs_confirmation) {
+            (_, true) if self.method.is_safe() => see_other(&confirm_path(page)),
+            (_, true) => self.kept(confirm_path(AGAIN)).unwrap_or_else(|| see_other(&confirm_path(HOME))),
+            (true, _) if !self.method.is_safe() => self.kept(sign_in_path(AGAIN)).unwrap_or(response),
+            _ => response,
+        }
+    }
+
+    /// Redirects with the form in a cookie; none if it is too long, or a page of this service did not send it.
+    fn kept(&self, next: String) -> Option<Response> {
+        let fields: Vec<(String, String)> = serde_html_form::from_bytes(&self.body).ok()?;
+        let csrf = fields.iter().find(|(name, _)| name == "csrf").map(|(_, value)| value.as_str());
+        if !self.visit.is_own || !self.visit.accepts(csrf.unwrap_or_default()) {
+            return None;
+        }
+        let fields: Vec<_> = fields.into_iter().filter(|(name, _)| !SECRET.contains(&name.as_str())).collect();
+        let body = serde_html_form::to_string(&fields).ok().filter(|body| body.len() <= MAX_BODY)?;
+        let (user, path) = (self.visit.session_user()?, utf8_percent_encode(&self.visit.path, NON_ALPHANUMERIC));
+        let cookies = self.visit.console.cookies();
+        let cookie = cookies.set_for(cookies.kept(), &format!("{user}.{path}.{body}"), SECONDS)?;
+        let mut response = see_other(&next);
+        response.headers_mut().append(SET_COOKIE, cookie);
+        Some(response)
+    }
+}
+
+fn confirm_path(next: &str) -> String {
+    format!("{CONFIRM}?next={}", utf8_percent_encode(next, NON_ALPHANUMERIC))
+}
+
+/// A form that the browser kept: the id of the user who sent it, its path, and its fields.
+pub(crate) struct KeptForm {
+    pub(crate) user: String,
+    pub(crate) path: String,
+    pub(crate) fields: Vec<(String, String)>,
+}
+
+impl KeptForm {
+    /// Reads the form of a visitor's cookie; none without one.
+    pub(crate) fn read(visit: &Visit) -> Option<Self> {
+        let mut parts = visit.kept.as_deref()?.splitn(3, '.');
+        let (user, path, body) = (parts.next()?, parts.next()?, parts.next()?);
+        let path = percent_decode_str(path).decode_utf8().ok()?.into_owned();
+        Some(Self { user: user.to_owned(), path, fields: serde_html_form::from_str(body).ok()? })
+    }
+}

@@ -1,0 +1,57 @@
+//! Secrets that the page after a form shows: a new key, a link to hand over.
+//!
+//! The form redirects to the page, so a reload and the way back send nothing again. No edge stores the secret: it
+//! travels in a cookie of ten minutes, which scripts cannot read. So a reload shows it again, and later nobody sees it
+//! any more. The cookie is signed for this session and this page.
+
+use axum::response::Response;
+use hmac::Mac as _;
+use http::header::SET_COOKIE;
+use serde::{Serialize, de::DeserializeOwned};
+use thesis_proto::error::ApiError;
+
+use super::{
+    failure::{Failed, see_other},
+    visit::Visit,
+};
+
+/// Lifetime of the cookie.
+const SECONDS: u32 = 600;
+/// Bytes of the signature: 128 bits.
+const SIGNATURE: usize = 16;
+
+fn signature(visit: &Visit, path: &str, text: &str) -> String {
+    let mut mac = visit.mac_of(b"shown once");
+    for part in [path, "\n", text] {
+        mac.update(part.as_bytes());
+    }
+    hex::encode(&mac.finalize().into_bytes()[..SIGNATURE])
+}
+
+/// Redirects to the page of a path, which shows a secret for ten minutes.
+///
+/// # Errors
+/// Fails if a cookie cannot carry the secret.
+pub(crate) fn show(visit: &Visit, path: &str, secret: &impl Serialize) -> Result<Response, Failed> {
+    let text = serde_html_form::to_string(secret).map_err(|_| Failed::from(ApiError::internal()))?;
+    let value = format!("{}.{text}", signature(visit, path, &text));
+    let cookies = visit.console.cookies();
+    let cookie = cookies.set_for(cookies.shown(), &value, SECONDS);
+    let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
+    let mut response = see_other(path);
+    response.headers_mut().append(SET_COOKIE, cookie);
+    Ok(response)
+}
+
+/// Reads the secret of this page; none once its time has passed.
+pub(crate) fn read<T: DeserializeOwned>(visit: &Visit) -> Option<T> {
+    let (given, text) = visit.shown.as_deref()?.split_once('.')?;
+    let path = visit.path.split('?').next().unwrap_or_default();
+    let mut mac = visit.mac_of(b"shown once");
+    for part in [path, "\n", text] {
+        mac.update(part.as_bytes());
+    }
+    let given = hex::decode(given).ok().filter(|tag| tag.len() == SIGNATURE)?;
+    mac.verify_truncated_left(&given).ok()?;
+    serde_html_form::from_str(text).ok()
+}
