@@ -11,12 +11,13 @@ use axum::{
     extract::Path,
     routing::{get, post},
 };
-use futures::future::try_join_all;
+use futures::future::join_all;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1,
 };
+use tonic::Status;
 
 use super::{
     Page,
@@ -68,14 +69,14 @@ fn path(id: &str) -> String {
 }
 
 /// The projects of the organization of a membership.
-async fn list(signed_in: &SignedIn, membership: &v1::Membership) -> Result<Vec<v1::Project>, Failed> {
+async fn list(signed_in: &SignedIn, membership: &v1::Membership) -> Result<Vec<v1::Project>, Status> {
     let organization_id = membership.organization.as_ref().map(|organization| organization.id.clone());
     let message = v1::AccountServiceListProjectsRequest { organization_id: organization_id.unwrap_or_default() };
     match signed_in.core().accounts.list_projects(signed_in.request(message)).await {
         Ok(answer) => Ok(answer.into_inner().data),
         // The membership ended after the account was read.
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => Ok(Vec::new()),
-        Err(status) => Err(status.into()),
+        Err(status) => Err(status),
     }
 }
 
@@ -83,12 +84,21 @@ async fn list(signed_in: &SignedIn, membership: &v1::Membership) -> Result<Vec<v
 /// shows all projects.
 pub(super) async fn find(signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
     let memberships = signed_in.account.memberships.iter();
-    let lists = try_join_all(memberships.map(|membership| list(signed_in, membership))).await?;
-    let projects: Vec<_> = lists.into_iter().flatten().collect();
+    let (mut projects, mut closed) = (Vec::new(), None);
+    for listed in join_all(memberships.map(|membership| list(signed_in, membership))).await {
+        match listed {
+            Ok(some) => projects.extend(some),
+            // Another organization may be open to people without a second factor.
+            Err(status) if ApiError::from_status(&status).code == ErrorCode::SecondFactorRequired => {
+                closed = Some(status);
+            }
+            Err(status) => return Err(status.into()),
+        }
+    }
     let project = projects.iter().find(|project| project.id == id).cloned();
     // A page that finds a project twice shows what it read first.
     let _ = signed_in.projects.set(projects);
-    let project = project.ok_or_else(Failed::missing)?;
+    let project = project.ok_or_else(|| closed.map_or_else(Failed::missing, Failed::from))?;
     let membership = signed_in.membership(&project.organization_id)?;
     let organization_name = membership.organization.as_ref().map(|row| row.name.clone()).unwrap_or_default();
     Ok(ProjectAccess { project, organization_name, role: membership.role() })

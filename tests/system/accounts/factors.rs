@@ -36,7 +36,7 @@ pub(crate) fn code(secret: &str, at_ms: i64) -> String {
 }
 
 /// Adds an authenticator app; gives its secret and the recovery codes.
-async fn add_app(person: &Person) -> (String, Vec<String>) {
+pub(crate) async fn add_app(person: &Person) -> (String, Vec<String>) {
     let begun = person.ask().begin_totp(v1::BeginTotpRequest {}).await.unwrap().into_inner();
     assert!(begun.uri.starts_with("otpauth://totp/") && begun.uri.contains(&begun.secret), "{}", begun.uri);
     refused(person.ask().add_totp(v1::AddTotpRequest { code: "x".to_owned() }).await, ErrorCode::ValidationFailed);

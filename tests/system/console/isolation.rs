@@ -1,9 +1,18 @@
 //! Another organization's things do not exist.
 
-use super::{Customer, id_in};
-use crate::harness::{Service, browser::Origin};
+use thesis_proto::v1::{self, Role};
 
-on_both_stores![other_peoples_pages_are_as_unknown_ones, visitors_see_nothing];
+use super::{Customer, id_in};
+use crate::{
+    accounts::factors::add_app,
+    harness::{Service, browser::Origin, person::token_of},
+};
+
+on_both_stores![
+    other_peoples_pages_are_as_unknown_ones,
+    visitors_see_nothing,
+    a_demand_for_a_factor_closes_no_other_organization,
+];
 
 /// A path with ids that nothing has.
 fn unknown(path: &str) -> String {
@@ -63,4 +72,18 @@ async fn visitors_see_nothing(service: &Service) {
         stranger.set_cookie("session", none);
         assert!(!stranger.is_signed_in().await);
     }
+}
+
+async fn a_demand_for_a_factor_closes_no_other_organization(service: &Service) {
+    let customer = Customer::new(service).await;
+    let (mut member, own) = service.owner().await;
+    let project = member.project(&own, "Own").await.id;
+    let link = customer.owner.invite(&customer.organization, &member.email, Role::Viewer).await;
+    member.accept(token_of(&link)).await.unwrap();
+    add_app(&customer.owner).await;
+    let request = v1::RequireSecondFactorRequest { organization_id: customer.organization.clone(), required: true };
+    customer.owner.ask().require_second_factor(request).await.unwrap();
+    let browser = service.browser_of(&member);
+    browser.open(&format!("/console/projects/{project}")).await.is(200);
+    browser.open(&format!("/console/projects/{}", customer.project)).await.is(403).says("second factor");
 }
