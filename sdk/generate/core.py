@@ -11,13 +11,13 @@ What a target gets:
 
 - `Api.operations`: what a client can call, in the order of the paths, but for those in `LEFT_OUT`. Of an operation's
   headers only `Idempotency-Key` is described, as `idempotent`.
-- `Api.schemas`: the types that those operations, the events and the errors reach, by name. Each is an `Object`, an `Enum`
-  (always open: a newer service may send other values) or a `Union` (other variants may come, too).
+- `Api.schemas`: the types that those operations, the events and the errors reach, by name. Each is an `Object`, an
+  `Enum` (always open: a newer service may send other values) or a `Union` (other variants may come, too).
 - `Api.errors`: the codes of errors. `Api.error_types`: the classes of errors, for which every language has a type.
 - `Api.events`: the schema of each event type that streams and webhooks bring.
 
-Names are those of the description: `listTheses`, `created_at`. `snake`, `camel` and `pascal` turn them into the style of a
-language, and `paragraphs` wraps a description.
+Names are those of the description: `listTheses`, `created_at`. `snake`, `camel` and `pascal` turn them into the style
+of a language, and `paragraphs` wraps a description.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Operation:
     result_type: Type | None
     """The type of a `json` result."""
     row_type: Type | None
-    """The type of a row, if the result is a page of a list that a `cursor` continues. `listTheses` is then accompanied by
-    an iterator over all rows, which is named `iterateTheses`."""
+    """The type of a row, if the result is a page of a list that a `cursor` continues. Beside `listTheses` there is then
+    an iterator over all rows, `iterateTheses`."""
     idempotent: bool
     """Whether it takes an `Idempotency-Key`. A client sends one with each, so that it can retry."""
     repeatable: bool
@@ -153,7 +153,7 @@ class Api:
     error_types: tuple[str, ...]
     events: dict[str, str]
     stream_frames: dict[str, str]
-    """The schema of each type of frame of a stream: those of `events`, `stream.cursor`, `stream.gap` and `stream.end`."""
+    """The schema of each type of frame of a stream: `events`, `stream.cursor`, `stream.gap` and `stream.end`."""
 
 
 def load(file: pathlib.Path) -> Api:
@@ -167,7 +167,9 @@ class Reader:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
         self.described: dict[str, Any] = document["components"]["schemas"]
-        self.enums = {tuple(schema["enum"]): name for name, schema in self.described.items() if "enum" in schema}
+        self.enums: dict[tuple[str, ...], str] = {
+            tuple(schema["enum"]): name for name, schema in self.described.items() if "enum" in schema
+        }
         self.schemas: dict[str, Schema] = {}
         self.stream_frames: dict[str, str] = {}
 
@@ -411,6 +413,11 @@ def camel(name: str) -> str:
 def pascal(name: str) -> str:
     """`ListTheses`."""
     return "".join(word.capitalize() for word in words(name))
+
+
+def identifiers(code: str) -> set[str]:
+    """The names in some code, so that a file imports only those that it uses."""
+    return set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", code))
 
 
 def paragraphs(text: str, width: int) -> list[str]:
