@@ -90,6 +90,8 @@ class Union:
     about: str
     tag: str
     variants: dict[str, str]
+    shared: tuple[Field, ...] = ()
+    """The required fields that all variants have, with one type each: those that unknown variants have, too."""
 
 
 Schema = Object | Enum | Union
@@ -315,13 +317,20 @@ class Reader:
                 tags = described["discriminator"]
                 variants = {tag: last(one) for tag, one in tags["mapping"].items()}
                 self.schemas[name] = Union(name, described["description"], tags["propertyName"], variants)
-                for variant in variants.values():
-                    self.reach(variant)
+                shared = self.shared([self.reach(variant) for variant in variants.values()])
+                self.schemas[name] = dataclasses.replace(self.schemas[name], shared=shared)
             else:
                 is_input = described.get("additionalProperties") is False
                 self.schemas[name] = Object(name, described["description"], (), is_input)
                 self.schemas[name] = Object(name, described["description"], self.fields(described), is_input)
         return self.schemas[name]
+
+    def shared(self, variants: list[Schema]) -> tuple[Field, ...]:
+        """The required fields that all variants have."""
+        objects = [variant for variant in variants if isinstance(variant, Object)]
+        first, *others = [{field.name: field for field in one.fields if field.required} for one in objects]
+        named = (field for name, field in first.items() if all(name in one for one in others))
+        return tuple(field for field in named if all(one[field.name].type == field.type for one in others))
 
     def fields(self, described: dict[str, Any]) -> tuple[Field, ...]:
         """The fields of an object: the required ones first, in their order."""

@@ -124,7 +124,7 @@ def models(api: core.Api) -> str:
             parts.append(model(api, schema))
         else:
             unions.append(schema)
-    parts += [union(schema) for schema in unions]
+    parts += [union(api, schema) for schema in unions]
     return "".join(parts)
 
 
@@ -162,7 +162,7 @@ def model(api: core.Api, schema: core.Object) -> str:
     return "".join(lines)
 
 
-def union(schema: core.Union) -> str:
+def union(api: core.Api, schema: core.Union) -> str:
     """A union, and what it is when a newer service sends another variant."""
     unknown = f"Unknown{schema.name}"
     readers = f"_READERS_OF_{core.snake(schema.name).upper()}"
@@ -172,8 +172,15 @@ def union(schema: core.Union) -> str:
         lines = members.replace(" | ", "\n    | ")
         alias = f"{schema.name}: TypeAlias = (\n    {lines}\n)\n"
     lines = "".join(f'    "{tag}": {name}.read,\n' for tag, name in schema.variants.items())
+    fields = [
+        core.Field(schema.tag, core.Type("string"), True, "The type."),
+        *(field for field in schema.shared if field.type.kind != "const"),
+    ]
+    declared = [f"    {name_of(one)}: {annotation(one.type)}\n{docstring(one.about, '    ')}" for one in fields]
     return UNION.format(
         unknown=unknown,
+        declared="".join(declared),
+        fields="".join(f"        {field_reader(api, field)},\n" for field in fields),
         tag=schema.tag,
         alias=alias,
         about=docstring(schema.about, ""),
@@ -189,9 +196,7 @@ UNION = '''
 class {unknown}:
     """Of a type that this version does not know. Pass it over, or update."""
 
-    {tag}: str
-    """The type."""
-    raw: Mapping[str, Any] = field(repr=False, compare=False)
+{declared}    raw: Mapping[str, Any] = field(repr=False, compare=False)
     """The object as the service sent it."""
 
 
@@ -203,7 +208,11 @@ class {unknown}:
 def {read}(raw: Mapping[str, Any]) -> {name}:
     """Reads one of a response."""
     reader = {readers}.get(raw["{tag}"])
-    return {unknown}({tag}=raw["{tag}"], raw=raw) if reader is None else reader(raw)
+    if reader is not None:
+        return reader(raw)
+    return {unknown}(
+{fields}        raw=raw,
+    )
 '''
 
 

@@ -14,9 +14,9 @@ with (
     for message in stream:
         if isinstance(message, GapMessage):
             for event in client.missed_events(message.gap):
-                print("missed:", event.type)
+                print("missed:", event.type, event.id)
         else:
-            print(message.event.type, message.event.raw["id"], flush=True)  # handle the event here
+            print(message.event.type, message.event.id, flush=True)  # handle the event here
         # After the event: if the program stops between the two, the event comes once more.
         new.write_text(message.cursor)
         new.replace(kept)

@@ -8,15 +8,17 @@ from trade_thesis import AsyncClient, EventMessage
 
 async def main() -> None:
     """Prints ten events."""
-    async with AsyncClient(os.environ["API_URL"], os.environ["API_KEY"]) as client:
-        async with client.stream_events(types="thesis.created") as stream:
-            left = 10
-            async for message in stream:
-                if isinstance(message, EventMessage):
-                    print(message.event.type, message.cursor, flush=True)
-                    left -= 1
-                if left == 0:
-                    return
+    async with (
+        AsyncClient(os.environ["API_URL"], os.environ["API_KEY"]) as client,
+        client.stream_events(types="thesis.created") as stream,
+    ):
+        left = 10
+        async for message in stream:
+            if isinstance(message, EventMessage):
+                print(message.event.type, message.event.id, flush=True)
+                left -= 1
+            if left == 0:
+                return
 
 
 asyncio.run(main())

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from helpers import Script, async_client, client, refusal
 
-from trade_thesis import NOT_GIVEN, ApiConnectionError, ApiError, ApiTimeoutError, Options, errors
+from trade_thesis import NOT_GIVEN, ApiConnectionError, ApiError, ApiTimeoutError, Options, TradeThesisError, errors
 from trade_thesis.types import WebhookFilters
 
 ALERTS: dict[str, Any] = {"object": "list", "data": [], "next_cursor": None, "has_more": False}
@@ -129,7 +129,7 @@ class Retries(unittest.TestCase):
         self.assertEqual(script.requests[0].headers["Idempotency-Key"], "mine")
 
     def test_it_gives_up(self) -> None:
-        for responses, kind, retries in [
+        cases: list[tuple[list[httpx.Response | Exception], type[TradeThesisError], int]] = [
             ([refusal(429, "QUOTA_EXCEEDED", "rate_limit", Retry_After="1")], errors.RateLimitError, 0),
             ([refusal(429, "RATE_LIMITED", "rate_limit", Retry_After="121")], errors.RateLimitError, 0),
             ([refusal(404, "ALERT_NOT_FOUND", "not_found")], errors.NotFoundError, 0),
@@ -137,7 +137,8 @@ class Retries(unittest.TestCase):
             ([httpx.ReadTimeout("slow")] * 6, ApiTimeoutError, 5),
             ([httpx.ConnectError("refused")] * 6, ApiConnectionError, 5),
             ([httpx.RemoteProtocolError("closed")] * 6, ApiConnectionError, 5),
-        ]:
+        ]
+        for responses, kind, retries in cases:
             with self.subTest(kind=kind):
                 made, pauses = client(Script(*responses))
                 with self.assertRaises(kind):
@@ -172,9 +173,14 @@ class Errors(unittest.TestCase):
             self.assertIs(type(caught.exception), expected)
 
     def test_an_error_says_what_is_wrong(self) -> None:
-        body = {"type": "conflict", "code": "AMBIGUOUS_TOKEN", "message": "give the chain", "request_id": "req_1"}
+        body: dict[str, Any] = {"type": "conflict", "code": "AMBIGUOUS_TOKEN", "message": "give the chain"}
         candidate = {"id": "tk_1", "chain": "base", "address": "0x1", "symbol": "$RUN", "name": "Run"}
-        body |= {"param": "token", "doc_url": "https://a.example", "details": {"candidates": [candidate], "later": 1}}
+        body |= {
+            "request_id": "req_1",
+            "param": "token",
+            "doc_url": "https://a.example",
+            "details": {"candidates": [candidate], "later": 1},
+        }
         made, _ = client(Script(httpx.Response(409, json={"error": body})))
         with self.assertRaises(errors.ConflictError) as caught:
             made.get_token("RUN")

@@ -18,7 +18,8 @@ from trade_thesis.types import UnknownEvent
 
 def event(number: int, kind: str = "later.type") -> str:
     """A frame with an event."""
-    return f"id: c{number}\nevent: {kind}\ndata: {json.dumps({'object': 'event', 'type': kind, 'id': number})}\n\n"
+    content = {"object": "event", "type": kind, "id": f"evt_{number}", "created_at": "2026-01-31T12:00:00.000Z"}
+    return f"id: c{number}\nevent: {kind}\ndata: {json.dumps(content | {'livemode': False, 'source': 'sandbox'})}\n\n"
 
 
 def position(cursor: str, kind: str = "stream.cursor") -> str:
@@ -84,10 +85,8 @@ class Following(unittest.TestCase):
 
     def check(self, messages: list[Any], script: Script, pauses: list[float]) -> None:
         """What comes of that."""
-        found = [
-            message.gap.path if isinstance(message, GapMessage) else message.event.raw["id"] for message in messages
-        ]
-        self.assertEqual(found, [1, 2, GAP["path"], 5])
+        found = [message.gap.path if isinstance(message, GapMessage) else message.event.id for message in messages]
+        self.assertEqual(found, ["evt_1", "evt_2", GAP["path"], "evt_5"])
         self.assertEqual([message.cursor for message in messages], ["c1", "c2", "c4", "c5"])
         cursors = [request.headers.get("Last-Event-ID") for request in script.requests]
         self.assertEqual(cursors, ["start", "start", "c1", "c2", "c2", "c2", "c2", "c6"])
@@ -144,14 +143,15 @@ class Following(unittest.TestCase):
             next(made.stream_events())
 
     def test_the_events_of_a_gap_can_be_read(self) -> None:
-        page = {"data": [{"type": "later.type", "id": 3}], "next_cursor": None, "has_more": False}
+        row = json.loads(event(3).splitlines()[2].removeprefix("data: "))
+        page = {"data": [row], "next_cursor": None, "has_more": False}
         script = Script(
             stream(f"id: c4\nevent: stream.gap\ndata: {json.dumps(GAP)}\n\n"), httpx.Response(200, json=page)
         )
         made, _ = client(script)
         message = next(made.stream_events())
         assert isinstance(message, GapMessage)
-        self.assertEqual([one.raw["id"] for one in made.missed_events(message.gap)], [3])
+        self.assertEqual([one.id for one in made.missed_events(message.gap)], ["evt_3"])
         self.assertEqual(script.requests[1].url.raw_path.decode(), "/v1/events?token=RUN&text=a%26b")
 
 

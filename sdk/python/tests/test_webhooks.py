@@ -17,7 +17,8 @@ NOW = 1_795_271_394
 OLD, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 24).decode() for number in (1, 2))
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(32))
 PUBLIC = "whpk_" + base64.b64encode(PRIVATE.public_key().public_bytes_raw()).decode()
-BODY = json.dumps({"object": "event", "id": "evt_1", "type": "later.type", "data": {"text": "ü"}}).encode()
+ENVELOPE = {"object": "event", "id": "evt_1", "created_at": "2026-11-21T14:29:54.102Z", "livemode": False}
+BODY = json.dumps(ENVELOPE | {"type": "later.type", "source": "sandbox", "data": {"text": "ü"}}).encode()
 
 
 def own(body: bytes, *secrets: str, at: int = NOW) -> dict[str, str]:
@@ -85,8 +86,7 @@ class Webhooks(unittest.TestCase):
         self.refuses({"Service-Signature": "t=x,v1=y"}, OLD)
 
     def test_a_thin_event_has_no_data(self) -> None:
-        thin = {"object": "event", "id": "evt_1", "type": "thesis.created", "livemode": False}
-        body = json.dumps(thin | {"created_at": "2026-11-21T14:29:54.102Z"}).encode()
+        body = json.dumps(ENVELOPE | {"type": "thesis.created"}).encode()
         event = self.verify(own(body, OLD), OLD, body=body)
         assert isinstance(event, ThinEvent)
         self.assertEqual((event.id, event.type), ("evt_1", "thesis.created"))

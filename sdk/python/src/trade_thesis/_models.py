@@ -2457,6 +2457,14 @@ class UnknownEvent:
 
     type: str
     """The type."""
+    id: str
+    """Prefix `evt_`; stable, use it for deduplication."""
+    created_at: datetime.datetime
+    """When the event was added to the log; it orders the events."""
+    livemode: bool
+    """True for live data, false for test data."""
+    source: EventSource
+    """Where it came from."""
     raw: Mapping[str, Any] = field(repr=False, compare=False)
     """The object as the service sent it."""
 
@@ -2485,4 +2493,13 @@ _READERS_OF_EVENT: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
 def read_event(raw: Mapping[str, Any]) -> Event:
     """Reads one of a response."""
     reader = _READERS_OF_EVENT.get(raw["type"])
-    return UnknownEvent(type=raw["type"], raw=raw) if reader is None else reader(raw)
+    if reader is not None:
+        return reader(raw)
+    return UnknownEvent(
+        type=raw["type"],
+        id=raw["id"],
+        created_at=read_time(raw["created_at"]),
+        livemode=raw["livemode"],
+        source=raw["source"],
+        raw=raw,
+    )
