@@ -388,6 +388,33 @@ DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed", "retrying"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySummary:
+    """The outcomes of deliveries to webhooks, test sends and replays included."""
+
+    delivered: int
+    """Deliveries that an endpoint confirmed."""
+    retrying: int
+    """Attempts that failed and that are repeated later."""
+    failed: int
+    """Deliveries that were given up."""
+    success_ratio: float | None
+    """The share of confirmed ones among the deliveries that ended, from 0 to 1; null when none ended."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> DeliverySummary:
+        """Reads an object of a response."""
+        return cls(
+            delivered=raw["delivered"],
+            retrying=raw["retrying"],
+            failed=raw["failed"],
+            success_ratio=raw["success_ratio"],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
     """The addresses of the service; those that it does not have are left out."""
 
@@ -629,6 +656,31 @@ EventType: TypeAlias = Literal[
 """Type of an event. Newer services may send other values."""
 
 
+FeedState: TypeAlias = Literal["up", "down"] | str
+"""State of the upstream's feed. Newer services may send other values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedSummary:
+    """The feed of live data."""
+
+    state: FeedState
+    """Whether the feed is connected."""
+    lag_ms: int | None
+    """How far what was last taken in lay behind the upstream's time, in milliseconds; null before the first."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> FeedSummary:
+        """Reads an object of a response."""
+        return cls(
+            state=raw["state"],
+            lag_ms=raw["lag_ms"],
+            raw=raw,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
     """One wrong parameter or field."""
@@ -744,6 +796,77 @@ class KeyProject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyMinute:
+    """The measurements of one minute."""
+
+    start: datetime.datetime
+    """The start of the minute."""
+    count: int
+    """Number of measurements."""
+    p50_ms: float | None
+    """Half of the measurements took at most this, in milliseconds; null without any."""
+    p99_ms: float | None
+    """99 % of the measurements took at most this, in milliseconds; null without any."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> LatencyMinute:
+        """Reads an object of a response."""
+        return cls(
+            start=read_time(raw["start"]),
+            count=raw["count"],
+            p50_ms=raw["p50_ms"],
+            p99_ms=raw["p99_ms"],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySummary:
+    """How long something took. Each figure is within 1 % of the measured value."""
+
+    role: ProcessRole
+    """The role whose processes measured it."""
+    name: str
+    """What was measured: `request` (until the head of the response), `event_to_frame` (from an event's
+    `created_at` until it was written to a live stream), `event_to_delivery` (from an event's `created_at`
+    until its endpoint confirmed the first attempt) or `attempt` (one request to an endpoint).
+    """
+    class_: str | None
+    """The rate class of the requests: `standard`, `heavy`, `verify`, or `none` for routes without one. Null for
+    other names.
+    """
+    count: int
+    """Number of measurements."""
+    p50_ms: float | None
+    """Half of the measurements took at most this, in milliseconds; null without any."""
+    p90_ms: float | None
+    """90 % of the measurements took at most this, in milliseconds; null without any."""
+    p99_ms: float | None
+    """99 % of the measurements took at most this, in milliseconds; null without any."""
+    timeline: list[LatencyMinute]
+    """The last minutes, newest last."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> LatencySummary:
+        """Reads an object of a response."""
+        return cls(
+            role=raw["role"],
+            name=raw["name"],
+            class_=raw["class"],
+            count=raw["count"],
+            p50_ms=raw["p50_ms"],
+            p90_ms=raw["p90_ms"],
+            p99_ms=raw["p99_ms"],
+            timeline=[LatencyMinute.read(item) for item in raw["timeline"]],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
     """A key that signed checkpoints."""
 
@@ -852,6 +975,43 @@ class ObservedWallet:
             address=raw["address"],
             network=raw["network"],
             observed_at=read_time(raw["observed_at"]),
+            raw=raw,
+        )
+
+
+ProcessRole: TypeAlias = Literal["edge", "core", "worker"] | str
+"""What a process does. Newer services may send other values."""
+
+
+ProcessState: TypeAlias = Literal["ok", "failing", "stalled"] | str
+"""State of a process: a `failing` one says that it cannot serve, a `stalled` one has fallen silent. Newer
+services may send other values.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStatus:
+    """A process of the service."""
+
+    id: str
+    """The id of the process, prefix `proc_`, random at each start."""
+    state: ProcessState
+    """Its state."""
+    version: str
+    """The version of the program."""
+    last_seen_at: datetime.datetime
+    """Time of its last report."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> ProcessStatus:
+        """Reads an object of a response."""
+        return cls(
+            id=raw["id"],
+            state=raw["state"],
+            version=raw["version"],
+            last_seen_at=read_time(raw["last_seen_at"]),
             raw=raw,
         )
 
@@ -1121,6 +1281,30 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleStatus:
+    """The processes of one role."""
+
+    role: ProcessRole
+    """The role."""
+    state: ServiceState
+    """The state of the role."""
+    processes: list[ProcessStatus]
+    """Its processes, by id. One that fell silent stays for 30 minutes."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> RoleStatus:
+        """Reads an object of a response."""
+        return cls(
+            role=raw["role"],
+            state=raw["state"],
+            processes=[ProcessStatus.read(item) for item in raw["processes"]],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """What a search found."""
 
@@ -1159,6 +1343,51 @@ SearchSort: TypeAlias = Literal["relevance", "created_at_desc"] | str
 
 ServedFrom: TypeAlias = Literal["live_sync", "cache"] | str
 """The origin of a verification's data. Newer services may send other values."""
+
+
+ServiceState: TypeAlias = Literal["ok", "degraded", "down"] | str
+"""State of the service, or of a role: `degraded` works in part, and a role that is `down` has no process that
+works. Newer services may send other values.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStatus:
+    """The state of the service, with figures of the last 30 minutes from its own histograms."""
+
+    object: Literal["status"]
+    """Always `status`."""
+    generated_at: datetime.datetime
+    """Time at which the figures were put together."""
+    state: ServiceState
+    """The state of the whole."""
+    window_seconds: int
+    """The length of the window that the figures cover. Processes that started later cover less."""
+    roles: list[RoleStatus]
+    """The roles that have processes."""
+    latencies: list[LatencySummary]
+    """Latencies, by role, name and class."""
+    deliveries: DeliverySummary
+    """The outcomes of deliveries to webhooks."""
+    feed: FeedSummary | None
+    """The feed of live data; null where no core follows an upstream."""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The object as the service sent it, with fields that this version does not know."""
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> ServiceStatus:
+        """Reads an object of a response."""
+        return cls(
+            object=raw["object"],
+            generated_at=read_time(raw["generated_at"]),
+            state=raw["state"],
+            window_seconds=raw["window_seconds"],
+            roles=[RoleStatus.read(item) for item in raw["roles"]],
+            latencies=[LatencySummary.read(item) for item in raw["latencies"]],
+            deliveries=DeliverySummary.read(raw["deliveries"]),
+            feed=None if raw["feed"] is None else FeedSummary.read(raw["feed"]),
+            raw=raw,
+        )
 
 
 Source: TypeAlias = Literal["upstream", "sandbox"] | str

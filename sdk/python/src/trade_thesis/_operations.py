@@ -30,6 +30,7 @@ from ._models import (
     Receipt,
     SearchResult,
     SearchSort,
+    ServiceStatus,
     StreamTicket,
     TestThesisResult,
     Thesis,
@@ -273,7 +274,7 @@ class Operations(Base):
 
         A day ends at midnight in UTC and has its files a few minutes later. A live key has those of live
         data, a test key those of the sandbox. The schemas are in the
-        [guide](http://127.0.0.1:18433/docs/archive). A `from` before the plan's history window is 403
+        [guide](https://theses.example/docs/archive). A `from` before the plan's history window is 403
         `HISTORY_LIMIT`; without one the list begins at the window. Sandbox data is never cut off by the
         window.
 
@@ -752,6 +753,28 @@ class Operations(Base):
                     "query": query,
                     "limit": given(limit),
                 },
+            ),
+            options,
+        )
+
+    def get_status(self, *, options: Options | None = None) -> ServiceStatus:
+        """Tells how the service is doing.
+
+        The state of each role and its processes, and figures of the last 30 minutes from the service's own
+        histograms: the latency of requests by rate class, from an event until a live stream or an endpoint
+        has it, the outcomes of deliveries, and the lag of the feed. Each latency is within 1 % of the
+        measured value. A process that falls silent is `stalled` within ten seconds. It needs no key, and is
+        limited to 600 requests a minute and address, with the reads of the log. The same is shown at
+        `/status`.
+
+        Args:
+            options: Other timeout and number of retries for this call.
+        """
+        return self._call(
+            Call(
+                "GET",
+                "/v1/status",
+                json_reader(ServiceStatus.read),
             ),
             options,
         )
