@@ -68,7 +68,6 @@ export async function readKey(text: string): Promise<Key> {
 
 /** Reads a signed note. */
 export function readNote(note: string, what: string): Note {
-  // eslint-disable-next-line no-control-regex -- these are what a note must not have
   demand(!/[\u0000-\u0009\u000b-\u001f]/.test(note), "form", `the ${what} has control characters`);
   const end = note.lastIndexOf("\n\n");
   demand(end > 0 && note.endsWith("\n"), "form", `the ${what} has no signatures`);

@@ -29,7 +29,7 @@ export function scripted(answers: Answer[], options: ClientOptions = {}): Script
     const answer = rest.shift();
     if (answer === undefined) throw new Error("the script has no more responses");
     if (answer instanceof Error) throw answer;
-    return answer instanceof Response ? answer : answer(init.signal);
+    return answer instanceof Response ? answer : await answer(init.signal);
   };
   class Tested extends Client {
     protected override sleep = (ms: number): Promise<void> => {
