@@ -7,3 +7,4 @@ pub(crate) mod fake;
 mod mcp;
 mod presentation;
 mod requests;
+mod sdk;

@@ -40,6 +40,7 @@ const GROUPS: &[PageGroup] = &[
             guide!("Quick start", "quick-start", "guides/quick-start.md"),
             guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
             guide!("Sandbox", "sandbox", "guides/sandbox.md"),
+            guide!("SDKs", "sdks", "guides/sdks.md"),
         ],
     },
     PageGroup {
