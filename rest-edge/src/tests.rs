@@ -5,3 +5,4 @@ pub(crate) mod description;
 pub(crate) mod fake;
 mod presentation;
 mod requests;
+mod sdk;

@@ -11,13 +11,13 @@ What a target gets:
 
 - `Api.operations`: what a client can call, in the order of the paths, but for those in `LEFT_OUT`. Of an operation's
   headers only `Idempotency-Key` is described, as `idempotent`.
-- `Api.schemas`: the types that those operations, the events and the errors reach, by name. Each is an `Object`, an `Enum`
-  (always open: a newer service may send other values) or a `Union` (other variants may come, too).
+- `Api.schemas`: the types that those operations, the events and the errors reach, by name. Each is an `Object`, an
+  `Enum` (always open: a newer service may send other values) or a `Union` (other variants may come, too).
 - `Api.errors`: the codes of errors. `Api.error_types`: the classes of errors, for which every language has a type.
 - `Api.events`: the schema of each event type that streams and webhooks bring.
 
-Names are those of the description: `listTheses`, `created_at`. `snake`, `camel` and `pascal` turn them into the style of a
-language, and `paragraphs` wraps a description.
+Names are those of the description: `listTheses`, `created_at`. `snake`, `camel` and `pascal` turn them into the style
+of a language, and `paragraphs` wraps a description.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ class Union:
     about: str
     tag: str
     variants: dict[str, str]
+    shared: tuple[Field, ...] = ()
+    """The required fields that all variants have, with one type each: those that unknown variants have, too."""
 
 
 Schema = Object | Enum | Union
@@ -116,8 +118,8 @@ class Operation:
     result_type: Type | None
     """The type of a `json` result."""
     row_type: Type | None
-    """The type of a row, if the result is a page of a list that a `cursor` continues. `listTheses` is then accompanied by
-    an iterator over all rows, which is named `iterateTheses`."""
+    """The type of a row, if the result is a page of a list that a `cursor` continues. Beside `listTheses` there is then
+    an iterator over all rows, `iterateTheses`."""
     idempotent: bool
     """Whether it takes an `Idempotency-Key`. A client sends one with each, so that it can retry."""
     repeatable: bool
@@ -153,7 +155,7 @@ class Api:
     error_types: tuple[str, ...]
     events: dict[str, str]
     stream_frames: dict[str, str]
-    """The schema of each type of frame of a stream: those of `events`, `stream.cursor`, `stream.gap` and `stream.end`."""
+    """The schema of each type of frame of a stream: `events`, `stream.cursor`, `stream.gap` and `stream.end`."""
 
 
 def load(file: pathlib.Path) -> Api:
@@ -167,7 +169,9 @@ class Reader:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
         self.described: dict[str, Any] = document["components"]["schemas"]
-        self.enums = {tuple(schema["enum"]): name for name, schema in self.described.items() if "enum" in schema}
+        self.enums: dict[tuple[str, ...], str] = {
+            tuple(schema["enum"]): name for name, schema in self.described.items() if "enum" in schema
+        }
         self.schemas: dict[str, Schema] = {}
         self.stream_frames: dict[str, str] = {}
 
@@ -313,13 +317,20 @@ class Reader:
                 tags = described["discriminator"]
                 variants = {tag: last(one) for tag, one in tags["mapping"].items()}
                 self.schemas[name] = Union(name, described["description"], tags["propertyName"], variants)
-                for variant in variants.values():
-                    self.reach(variant)
+                shared = self.shared([self.reach(variant) for variant in variants.values()])
+                self.schemas[name] = dataclasses.replace(self.schemas[name], shared=shared)
             else:
                 is_input = described.get("additionalProperties") is False
                 self.schemas[name] = Object(name, described["description"], (), is_input)
                 self.schemas[name] = Object(name, described["description"], self.fields(described), is_input)
         return self.schemas[name]
+
+    def shared(self, variants: list[Schema]) -> tuple[Field, ...]:
+        """The required fields that all variants have."""
+        objects = [variant for variant in variants if isinstance(variant, Object)]
+        first, *others = [{field.name: field for field in one.fields if field.required} for one in objects]
+        named = (field for name, field in first.items() if all(name in one for one in others))
+        return tuple(field for field in named if all(one[field.name].type == field.type for one in others))
 
     def fields(self, described: dict[str, Any]) -> tuple[Field, ...]:
         """The fields of an object: the required ones first, in their order."""
@@ -411,6 +422,11 @@ def camel(name: str) -> str:
 def pascal(name: str) -> str:
     """`ListTheses`."""
     return "".join(word.capitalize() for word in words(name))
+
+
+def identifiers(code: str) -> set[str]:
+    """The names in some code, so that a file imports only those that it uses."""
+    return set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", code))
 
 
 def paragraphs(text: str, width: int) -> list[str]:

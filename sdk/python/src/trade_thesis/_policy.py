@@ -1,0 +1,117 @@
+"""How a client writes a request and reads an error, and when it tries again. Nothing here waits or sends."""
+
+from __future__ import annotations
+
+import platform
+import random
+from typing import Any, TypeVar
+
+import httpx
+
+from ._call import Call
+from ._error_classes import ERROR_CLASSES
+from ._errors import ApiConnectionError, ApiError, ApiTimeoutError, TradeThesisError, UnexpectedResponseError
+from ._models import Error
+from ._values import body_of, query_of
+from ._version import __version__
+
+T = TypeVar("T")
+
+LONGEST_RETRY_AFTER = 120.0
+"""Seconds: if the service asks for a longer pause, the caller decides."""
+LONGEST_PAUSE = 30.0
+FIRST_PAUSE = 0.5
+REPEATED_STATUSES = (429, 500, 502, 503, 504)
+SILENCE = 45.0
+"""Seconds without a byte after which a stream is dead: the service sends something every 15 seconds."""
+BROKEN = (httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError, httpx.TimeoutException)
+"""The failures of a connection that another try may mend."""
+
+USER_AGENT = f"trade-thesis-python/{__version__} python/{platform.python_version()}"
+
+
+class Requests:
+    """The requests that a client with an address and a key sends."""
+
+    def __init__(self, base_url: str, api_key: str | None, timeout: float) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.headers = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
+        if api_key is not None:
+            self.headers["Authorization"] = f"Bearer {api_key}"
+        self.timeout = timeout
+
+    def arguments(self, call: Call[Any], timeout: float | None) -> dict[str, Any]:
+        """The arguments with which httpx builds a request."""
+        headers = dict(self.headers)
+        if call.idempotency_key is not None:
+            headers["Idempotency-Key"] = call.idempotency_key
+        return {
+            "method": call.method,
+            "url": self.base_url + call.path,
+            "params": list(query_of(call.query)),
+            "json": None if call.body is None else body_of(call.body),
+            "headers": headers,
+            "timeout": self.timeout if timeout is None else timeout,
+        }
+
+    def stream_arguments(self, call: Call[Any], cursor: str | None) -> dict[str, Any]:
+        """The same for a stream that continues after a cursor."""
+        arguments = self.arguments(call, None)
+        # A compressed stream could hold events back.
+        arguments["headers"] |= {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
+        if cursor is not None:
+            arguments["headers"]["Last-Event-ID"] = cursor
+        arguments["timeout"] = httpx.Timeout(self.timeout, read=SILENCE)
+        return arguments
+
+
+def failure(error: Exception) -> ApiConnectionError:
+    """The error for a failure of the connection."""
+    kind = ApiTimeoutError if isinstance(error, httpx.TimeoutException) else ApiConnectionError
+    return kind(str(error) or type(error).__name__)
+
+
+def result(call: Call[T], response: httpx.Response) -> T:
+    """What a successful response has."""
+    try:
+        return call.read(response)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnexpectedResponseError(f"{call.method} {call.path}: {type(error).__name__}: {error}") from error
+
+
+def refusal(response: httpx.Response) -> ApiError:
+    """The error of a response whose body has been read."""
+    try:
+        error = Error.read(response.json()["error"])
+    except (KeyError, TypeError, ValueError):
+        # Something between here and the service responded.
+        request_id = response.headers.get("X-Service-Request-Id", "")
+        message = f"status {response.status_code} without an error of the API: {response.text[:200]}"
+        error = Error(type="", code="", message=message, request_id=request_id)
+    try:
+        retry_after = max(0.0, float(response.headers["Retry-After"]))
+    except (KeyError, ValueError):
+        retry_after = None
+    return ERROR_CLASSES.get(error.type, ApiError)(response.status_code, error, retry_after)
+
+
+def helps_again(error: TradeThesisError) -> bool:
+    """Whether the same request may succeed later."""
+    if isinstance(error, ApiError):
+        is_passing = error.status in REPEATED_STATUSES or error.code == "IDEMPOTENCY_IN_PROGRESS"
+        return is_passing and error.code != "QUOTA_EXCEEDED"
+    return isinstance(error, ApiConnectionError)
+
+
+def pause_before(retry: int, error: TradeThesisError) -> float | None:
+    """Seconds to wait before a retry, counted from 1; none if it would not help."""
+    retry_after = error.retry_after or 0.0 if isinstance(error, ApiError) else 0.0
+    if not helps_again(error) or retry_after > LONGEST_RETRY_AFTER:
+        return None
+    return retry_after + growing_pause(retry)
+
+
+def growing_pause(retry: int) -> float:
+    """A pause that grows, with a random part so that many clients do not return at once."""
+    # It is no secret.
+    return random.uniform(0.5, 1) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(retry - 1, 16))  # noqa: S311

@@ -1,0 +1,62 @@
+"""Receipts: the vectors of `docs/receipts`."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import unittest
+from typing import Any
+
+from trade_thesis import receipts
+from trade_thesis._canonical import canonical
+from trade_thesis.types import Receipt
+
+VECTORS = pathlib.Path(__file__).parents[3] / "docs/receipts"
+INDEX: dict[str, Any] = json.loads((VECTORS / "vectors.json").read_text(encoding="utf-8"))
+
+
+class Receipts(unittest.TestCase):
+    def test_every_vector_has_its_verdict(self) -> None:
+        kinds = set()
+        for vector in INDEX["documents"]:
+            content = (VECTORS / vector["file"]).read_bytes()
+            given = {"trusted": vector["trusted"], "witnesses": vector["witnesses"]}
+            with self.subTest(vector["file"]):
+                if vector["wrong"] is None:
+                    verified = receipts.verify(content, **given)
+                    kinds.add(verified.kind)
+                    self.assertEqual(verified.is_trusted, bool(vector["trusted"]))
+                    self.assertEqual(len(verified.witnesses), len(vector["witnesses"]))
+                    receipts.verify(json.loads(content), **given)
+                else:
+                    with self.assertRaises(receipts.ReceiptError) as caught:
+                        receipts.verify(content, **given)
+                    self.assertEqual(caught.exception.reason, vector["wrong"], str(caught.exception))
+        self.assertEqual(kinds, {"thesis", "file", "statement"})
+
+    def test_json_has_its_canonical_form(self) -> None:
+        for vector in INDEX["canonical"]:
+            self.assertEqual(canonical(vector["value"]), vector["json"])
+
+    def test_it_takes_a_response_of_the_api(self) -> None:
+        raw = json.loads((VECTORS / "valid/more-fields.json").read_bytes())
+        verified = receipts.verify(Receipt.read(raw), trusted=[INDEX["keys"]["log"]])
+        self.assertTrue(verified.is_trusted)
+        self.assertIn("later", verified.document["evidence"])
+
+    def test_what_is_no_receipt_is_unreadable(self) -> None:
+        for content in (
+            "[" * 100_000,
+            b"\xff",
+            "[]",
+            '{"object": ["receipt"]}',
+            "1" * (1 << 21),
+            '{"object": "\\ud800"}',
+        ):
+            with self.assertRaises(receipts.ReceiptError) as caught:
+                receipts.verify(content)
+            self.assertEqual(caught.exception.reason, "unreadable")
+
+
+if __name__ == "__main__":
+    unittest.main()
