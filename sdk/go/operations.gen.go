@@ -121,7 +121,7 @@ func (p *ListArchiveFilesParams) query() url.Values {
 // ListArchiveFiles lists the files of each day, the newest day first.
 //
 // A day ends at midnight in UTC and has its files a few minutes later. A live key has those of live data, a test key
-// those of the sandbox. The schemas are in the [guide](http://127.0.0.1:18433/docs/archive). A `from` before the
+// those of the sandbox. The schemas are in the [guide](https://theses.example/docs/archive). A `from` before the
 // plan's history window is 403 `HISTORY_LIMIT`; without one the list begins at the window. Sandbox data is never cut
 // off by the window.
 //
@@ -425,6 +425,17 @@ func (c *Client) Search(ctx context.Context, q string, params *SearchParams, opt
 // Scope: `search:read`. Rate class: `heavy`.
 func (c *Client) SearchSemantically(ctx context.Context, body *SemanticSearch, options ...CallOption) (*SearchResult, error) {
 	return do[SearchResult](ctx, c, newCall("POST", "/v1/search/semantic").withBody(body), options)
+}
+
+// GetStatus tells how the service is doing.
+//
+// The state of each role and its processes, and figures of the last 30 minutes from the service's own histograms: the
+// latency of requests by rate class, from an event until a live stream or an endpoint has it, the outcomes of
+// deliveries, and the lag of the feed. Each latency is within 1 % of the measured value. A process that falls silent
+// is `stalled` within ten seconds. It needs no key, and is limited to 600 requests a minute and address, with the
+// reads of the log. The same is shown at `/status`.
+func (c *Client) GetStatus(ctx context.Context, options ...CallOption) (*ServiceStatus, error) {
+	return do[ServiceStatus](ctx, c, newCall("GET", "/v1/status"), options)
 }
 
 // CreateStreamTicket makes a ticket with which a browser opens one stream.

@@ -201,6 +201,18 @@ const (
 	DeliveryStatusRetrying  DeliveryStatus = "retrying"
 )
 
+// DeliverySummary: The outcomes of deliveries to webhooks, test sends and replays included.
+type DeliverySummary struct {
+	// Deliveries that an endpoint confirmed.
+	Delivered int64 `json:"delivered"`
+	// Attempts that failed and that are repeated later.
+	Retrying int64 `json:"retrying"`
+	// Deliveries that were given up.
+	Failed int64 `json:"failed"`
+	// The share of confirmed ones among the deliveries that ended, from 0 to 1; null when none ended.
+	SuccessRatio *float64 `json:"success_ratio"`
+}
+
 // Discovery: The addresses of the service; those that it does not have are left out.
 type Discovery struct {
 	// Always `discovery`.
@@ -271,6 +283,23 @@ const (
 	EventTypeAlertResolved       EventType = "alert.resolved"
 )
 
+// FeedState: State of the upstream's feed. A later version may have other values.
+type FeedState string
+
+// Known values of FeedState.
+const (
+	FeedStateUp   FeedState = "up"
+	FeedStateDown FeedState = "down"
+)
+
+// FeedSummary: The feed of live data.
+type FeedSummary struct {
+	// Whether the feed is connected.
+	State FeedState `json:"state"`
+	// How far what was last taken in lay behind the upstream's time, in milliseconds; null before the first.
+	LagMs *int64 `json:"lag_ms"`
+}
+
 // FieldError: One wrong parameter or field.
 type FieldError struct {
 	// Its name; a dot leads into an object, as in `filters.token`.
@@ -323,6 +352,41 @@ type KeyProject struct {
 	Name string `json:"name"`
 }
 
+// LatencyMinute: The measurements of one minute.
+type LatencyMinute struct {
+	// The start of the minute.
+	Start time.Time `json:"start"`
+	// Number of measurements.
+	Count int64 `json:"count"`
+	// Half of the measurements took at most this, in milliseconds; null without any.
+	P50Ms *float64 `json:"p50_ms"`
+	// 99 % of the measurements took at most this, in milliseconds; null without any.
+	P99Ms *float64 `json:"p99_ms"`
+}
+
+// LatencySummary: How long something took. Each figure is within 1 % of the measured value.
+type LatencySummary struct {
+	// The role whose processes measured it.
+	Role ProcessRole `json:"role"`
+	// What was measured: `request` (until the head of the response), `event_to_frame` (from an event's `created_at` until
+	// it was written to a live stream), `event_to_delivery` (from an event's `created_at` until its endpoint confirmed
+	// the first attempt) or `attempt` (one request to an endpoint).
+	Name string `json:"name"`
+	// The rate class of the requests: `standard`, `heavy`, `verify`, or `none` for routes without one. Null for other
+	// names.
+	Class *string `json:"class"`
+	// Number of measurements.
+	Count int64 `json:"count"`
+	// Half of the measurements took at most this, in milliseconds; null without any.
+	P50Ms *float64 `json:"p50_ms"`
+	// 90 % of the measurements took at most this, in milliseconds; null without any.
+	P90Ms *float64 `json:"p90_ms"`
+	// 99 % of the measurements took at most this, in milliseconds; null without any.
+	P99Ms *float64 `json:"p99_ms"`
+	// The last minutes, newest last.
+	Timeline []LatencyMinute `json:"timeline"`
+}
+
 // LogKey: A key that signed checkpoints.
 type LogKey struct {
 	// Always `log_key`.
@@ -359,6 +423,39 @@ type ObservedWallet struct {
 	Network string `json:"network"`
 	// When the association was last observed.
 	ObservedAt time.Time `json:"observed_at"`
+}
+
+// ProcessRole: What a process does. A later version may have other values.
+type ProcessRole string
+
+// Known values of ProcessRole.
+const (
+	ProcessRoleEdge   ProcessRole = "edge"
+	ProcessRoleCore   ProcessRole = "core"
+	ProcessRoleWorker ProcessRole = "worker"
+)
+
+// ProcessState: State of a process: a `failing` one says that it cannot serve, a `stalled` one has fallen silent. A
+// later version may have other values.
+type ProcessState string
+
+// Known values of ProcessState.
+const (
+	ProcessStateOk      ProcessState = "ok"
+	ProcessStateFailing ProcessState = "failing"
+	ProcessStateStalled ProcessState = "stalled"
+)
+
+// ProcessStatus: A process of the service.
+type ProcessStatus struct {
+	// The id of the process, prefix `proc_`, random at each start.
+	ID string `json:"id"`
+	// Its state.
+	State ProcessState `json:"state"`
+	// The version of the program.
+	Version string `json:"version"`
+	// Time of its last report.
+	LastSeenAt time.Time `json:"last_seen_at"`
 }
 
 // Profile: A public profile of the upstream platform.
@@ -469,6 +566,16 @@ type Receipt struct {
 	Livemode bool `json:"livemode"`
 }
 
+// RoleStatus: The processes of one role.
+type RoleStatus struct {
+	// The role.
+	Role ProcessRole `json:"role"`
+	// The state of the role.
+	State ServiceState `json:"state"`
+	// Its processes, by id. One that fell silent stays for 30 minutes.
+	Processes []ProcessStatus `json:"processes"`
+}
+
 // SearchResult: What a search found.
 type SearchResult struct {
 	// Always `search_result`.
@@ -510,6 +617,37 @@ const (
 	ServedFromLiveSync ServedFrom = "live_sync"
 	ServedFromCache    ServedFrom = "cache"
 )
+
+// ServiceState: State of the service, or of a role: `degraded` works in part, and a role that is `down` has no process
+// that works. A later version may have other values.
+type ServiceState string
+
+// Known values of ServiceState.
+const (
+	ServiceStateOk       ServiceState = "ok"
+	ServiceStateDegraded ServiceState = "degraded"
+	ServiceStateDown     ServiceState = "down"
+)
+
+// ServiceStatus: The state of the service, with figures of the last 30 minutes from its own histograms.
+type ServiceStatus struct {
+	// Always `status`.
+	Object string `json:"object"`
+	// Time at which the figures were put together.
+	GeneratedAt time.Time `json:"generated_at"`
+	// The state of the whole.
+	State ServiceState `json:"state"`
+	// The length of the window that the figures cover. Processes that started later cover less.
+	WindowSeconds int64 `json:"window_seconds"`
+	// The roles that have processes.
+	Roles []RoleStatus `json:"roles"`
+	// Latencies, by role, name and class.
+	Latencies []LatencySummary `json:"latencies"`
+	// The outcomes of deliveries to webhooks.
+	Deliveries DeliverySummary `json:"deliveries"`
+	// The feed of live data; null where no core follows an upstream.
+	Feed *FeedSummary `json:"feed"`
+}
 
 // Source: The origin of a row. A later version may have other values.
 type Source string
